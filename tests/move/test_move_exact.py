@@ -39,7 +39,7 @@ def test_the_sum_is_0_while_two_sessions_move_money(lab: Lab) -> None:
     for one in writers:
         one.start()
     try:
-        for turn in range(5):
+        for turn in range(3):
             lab.out = lab.folder / f"out{turn}"
             before = sum(moved)
             done = lab.move("--table", "account", "--piece", "16KiB", "--workers", "3", "--verify", "source")

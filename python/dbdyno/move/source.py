@@ -43,6 +43,8 @@ SET_SQL = """
 select set_config(s.name, v.value, {}) from (values {}) v(name, value)
 join pg_catalog.pg_settings s on lower(s.name) = lower(v.name)
 """
+GONE = ("22023", "42704", "55000")
+"""What a server says to a snapshot that nobody exports any more."""
 LOCKABLE = ("r", "p", "v")
 SNAPSHOTS_MOST = 5
 """Snapshots that are taken until none of what is read was rewritten meanwhile."""
@@ -77,6 +79,10 @@ where c.relkind in ('r', 'p', 'm') and not c.relispartition and n.nspname !~ '^p
   and n.nspname <> 'information_schema'
 order by 1, 2
 """
+
+
+class SnapshotGone(MoveError):  # noqa: N818
+    """Nobody holds that snapshot any more."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +140,9 @@ def application(job: str) -> str:
     return f"dbdyno move {job}"
 
 
-def take(target: Postgres, wish: Wish, job: str) -> Snapshot:
-    """Locks the tables, takes the snapshot, and reads what they are. Raises `MoveError`."""
+def take(target: Postgres, wish: Wish, job: str, held: str | None = None) -> Snapshot:
+    """Locks the tables, takes the snapshot, and reads what they are. `held`: the snapshot that another session exports.
+    Raises `MoveError`, and `SnapshotGone` where nobody holds that any more."""
     if target.pooled:
         raise MoveError(
             "a pooler hands each transaction to another server process, and a snapshot belongs to one",
@@ -149,30 +156,35 @@ def take(target: Postgres, wish: Wish, job: str) -> Snapshot:
     )
     try:
         snapshot = Snapshot(conn)
-        for _ in range(SNAPSHOTS_MOST):
-            _begin(snapshot, conn, wish)
-            rewritten = conn.execute(REWRITTEN_SQL).fetchone()
-            if rewritten is None:
-                break
+        for _ in range(SNAPSHOTS_MOST if held is None else 1):
+            _begin(snapshot, conn, wish, held)
+            if conn.execute(REWRITTEN_SQL).fetchone() is None:
+                return snapshot
             conn.execute("rollback")
-        else:
-            raise MoveError(
-                f"{rewritten[0]} is truncated or refreshed each time between the snapshot and the lock",
-                where=target.safe_dsn,
-                next_step="wait until what does so has ended",
+        if held is not None:
+            raise SnapshotGone(
+                f"what is read was truncated or refreshed after the snapshot {held}", where=target.safe_dsn
             )
+        raise MoveError(
+            "what is read is truncated or refreshed each time between the snapshot and the lock",
+            where=target.safe_dsn,
+            next_step="wait until what does so has ended",
+        )
     except psycopg.Error as error:
         conn.close()
+        if held is not None and error.sqlstate in GONE:
+            raise SnapshotGone(f"the snapshot {held} is gone", where=target.safe_dsn) from None
         raise failure(error, target.safe_dsn) from None
     except BaseException:
         conn.close()
         raise
-    return snapshot
 
 
-def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish) -> None:
+def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish, held: str | None) -> None:
     named = _named(conn, wish)
     conn.execute("begin isolation level repeatable read read only")
+    if held is not None:
+        conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(held)))
     for oid, name, kind in named:
         if kind in LOCKABLE:
             conn.execute(sql.SQL("lock table {} in access share mode").format(sql.Identifier(*name)))
