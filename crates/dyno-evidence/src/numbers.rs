@@ -78,10 +78,9 @@ impl NumbersColumn {
     #[inline]
     fn put<T: Copy + PartialEq>(&mut self, values: &[T], none: T, number: impl Fn(T) -> i64) {
         for values in values.chunks(MINI) {
-            let missing = match &self.presence {
-                None => 0,
-                Some(_) => values.iter().map(|value| usize::from(*value == none)).sum(),
-            };
+            let is_there = |value: &T| *value != none;
+            let missing =
+                if self.presence.is_some() { values.iter().filter(|value| !is_there(value)).count() } else { 0 };
             if missing == values.len() {
                 self.note(0, values.len(), missing);
                 continue;
@@ -95,10 +94,9 @@ impl NumbersColumn {
                 bits = 0;
                 let mut count = 0;
                 for (at, value) in values.iter().enumerate() {
-                    let is_there = *value != none;
                     to[count] = to[at];
-                    count += usize::from(is_there);
-                    bits |= u64::from(is_there) << at;
+                    count += usize::from(is_there(value));
+                    bits |= u64::from(is_there(value)) << at;
                 }
             }
             self.note(bits, values.len(), missing);
