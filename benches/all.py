@@ -19,6 +19,7 @@ BENCHES = (
     "pgbench_parity.py",
     "mysql_parity.py",
     "line.py",
+    "move.py",
 )
 
 

@@ -174,6 +174,8 @@ impl<'a> Worker<'a> {
         });
         let counted = copied.inspect_err(|error: &MoveError| self.give_up(error))?;
         shared.bytes.fetch_add(bytes - told, Ordering::Relaxed);
+        // Small chunks have not been looked at before.
+        shared.keep_rate()?;
         if !cutter.is_whole() {
             return Err(MoveError::Stream("it ended in the middle".into()));
         }

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
 @click.option("--text", "as_text", help="These columns in the server's own words, with commas between.")
 @click.option("--to", required=True, help="A new folder for the files; on the way in a connection string.")
 @click.option("--piece", type=shared.Size(), help="Bytes of a table that make one chunk, one file.")
+@click.option(
+    "--hold",
+    type=click.IntRange(0, 86_400),
+    default=0,
+    help="Seconds for which a second process keeps the snapshot if this one is killed, so that resume is exact.",
+)
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
 @click.option(
     "--mode",
@@ -61,6 +67,7 @@ def command(source: str, to: str, mode: str | None, key: str | None, level: str,
 
 def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any]) -> None:
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.hold import held
     from dbdyno.move.run import begin, work
     from dbdyno.move.source import Wish
 
@@ -73,7 +80,8 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any])
         return
     ledger, snapshot = begin(target, wish, folder, how, shared.say)
     with snapshot:
-        work(target, ledger, snapshot, how, shared.say)
+        with held(target, snapshot, ledger, rest["hold"]):
+            work(target, ledger, snapshot, how, shared.say)
         finish(target, ledger, snapshot, how, level)
 
 
@@ -83,7 +91,9 @@ def _bring(
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.inward import Into, bring
 
-    given = [name for name in ("patterns", "query", "where", "columns", "as_text", "piece", "dry_run") if rest[name]]
+    given = [
+        name for name in ("patterns", "query", "where", "columns", "as_text", "piece", "dry_run", "hold") if rest[name]
+    ]
     if given:
         option = {"patterns": "tables", "as_text": "text", "dry_run": "dry-run"}.get(given[0], given[0])
         raise click.UsageError(f"--{option} is for the way out, where SOURCE is a connection string")

@@ -7,6 +7,7 @@
     ledger.py    the job's folder: manifest, a record per finished chunk
     run.py       workers (the Rust core), their records, what happens after a failure
     resume.py    a job that was ended goes on: in its own snapshot, as of now, or anew
+    hold.py      a process that keeps the snapshot when the job is killed
     proof.py     what was checked, and in words what that proves
 
 The bytes are moved in `crates/dyno-move`.

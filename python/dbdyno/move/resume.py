@@ -15,7 +15,7 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.run import How, Plan, Say, plan_of, work
-from dbdyno.move.source import Snapshot, Table, Wish, take
+from dbdyno.move.source import Snapshot, SnapshotGone, Table, Wish, take
 
 
 def resume(target: Postgres, ledger: Ledger, how: How, say: Say, *, restart: bool, as_of_now: bool) -> Snapshot:
@@ -29,6 +29,11 @@ def resume(target: Postgres, ledger: Ledger, how: How, say: Say, *, restart: boo
             next_step=f"`dbdyno move status {ledger.folder}`",
         )
     done = len(ledger.records())
+    snapshot = _held(target, ledger, plan) if done and not restart and not as_of_now else None
+    if snapshot is not None:
+        say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
+        _finish(target, ledger, plan, snapshot, how, say, restart=False)
+        return snapshot
     if done and not restart and not as_of_now:
         at = ledger.manifest["snapshots"][-1]["at"]
         raise MoveError(
@@ -38,18 +43,44 @@ def resume(target: Postgres, ledger: Ledger, how: How, say: Say, *, restart: boo
             next_step="--restart reads all again, exact; --as-of-now reads only the missing chunks as they are now,"
             " which is the same only where the table has not changed since",
         )
-    snapshot = take(target, wish_of(plan, snapshot_names(target, plan)), plan.id)
+    snapshot = take(target, wish_of(plan, snapshot_names(plan)), plan.id)
+    _finish(target, ledger, plan, snapshot, how, say, restart=restart or not done, as_of_now=as_of_now)
+    return snapshot
+
+
+def _held(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | None:
+    """The job's own snapshot, where a process holds it still."""
+    name = ledger.manifest["snapshots"][-1].get("held")
+    if not name:
+        return None
+    try:
+        return take(target, wish_of(plan, snapshot_names(plan)), plan.id, str(name))
+    except SnapshotGone:
+        return None
+
+
+def _finish(
+    target: Postgres,
+    ledger: Ledger,
+    plan: Plan,
+    snapshot: Snapshot,
+    how: How,
+    say: Say,
+    *,
+    restart: bool,
+    as_of_now: bool = False,
+) -> None:
     try:
         if target.identity(snapshot.conn) != plan.server:
             raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {plan.source}")
         taken = {"id": snapshot.id, "at": snapshot.taken_at}
-        if restart or not done:
+        if restart:
             with ledger.held():
                 ledger.sweep()
                 ledger.forget()
                 ledger.manifest.update(plan=plan_of(target, snapshot, plan.id, how).to_json(), snapshots=[taken])
                 ledger.save()
-        else:
+        elif as_of_now:
             _refuse_changed(plan, snapshot)
             ledger.manifest["snapshots"].append(taken)
             ledger.save()
@@ -60,7 +91,6 @@ def resume(target: Postgres, ledger: Ledger, how: How, say: Say, *, restart: boo
     except BaseException:
         snapshot.__exit__()
         raise
-    return snapshot
 
 
 def wish_of(plan: Plan, names: list[str]) -> Wish:
@@ -75,7 +105,7 @@ def wish_of(plan: Plan, names: list[str]) -> Wish:
     )
 
 
-def snapshot_names(target: Postgres, plan: Plan) -> list[str]:
+def snapshot_names(plan: Plan) -> list[str]:
     """The job's tables by name, as the server quotes them."""
     from psycopg import sql
 

@@ -1,0 +1,136 @@
+"""A table to Parquet: dbdyno and its peers in turn on one server, against COPY BINARY thrown away, which is the limit.
+
+    python benches/move.py [--rounds 3] [--rows 2000000] [--peers /path/to/python]
+
+Two million rows of nine columns, read once before so that they are in memory. Every reader is a process of its own, its
+start included; order A B C, C B A. `--peers` names a Python that has connectorx,
+adbc-driver-postgresql and pyarrow (requirements-clients.txt); what it lacks is left out and said to be. Wall time is
+rough on a busy machine, CPU of the process less so; memory is its peak.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+TABLE = """
+create table t as select g::bigint id, (g % 1000)::int k, (g % 7)::smallint s, (g / 100.0)::numeric(12,2) amount,
+    g::float8 * 1.1 f, '2026-01-01'::timestamptz + g * interval '1 s' as at,
+    case when g % 10 = 0 then null else '2026-01-01'::date + (g % 1000)::int end d,
+    ('name ' || g % 50000)::varchar(40) as name, md5(g::text) note
+from generate_series(1, {}) g
+"""
+CONNECTORX = """
+import sys, connectorx, pyarrow.parquet as pq
+reader = connectorx.read_sql(sys.argv[1], "select * from t", return_type="arrow_stream", protocol="binary")
+writer = None
+for batch in reader:
+    writer = writer or pq.ParquetWriter(sys.argv[2] + "/t.parquet", batch.schema, compression="zstd")
+    writer.write_batch(batch)
+writer.close()
+"""
+ADBC = """
+import sys, adbc_driver_postgresql.dbapi as adbc, pyarrow.parquet as pq
+with adbc.connect(sys.argv[1]) as conn, conn.cursor() as cursor:
+    cursor.execute("select * from t")
+    reader = cursor.fetch_record_batch()
+    with pq.ParquetWriter(sys.argv[2] + "/t.parquet", reader.schema, compression="zstd") as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+"""
+
+
+class Reader:
+    """One way to read the table, and what its turns cost."""
+
+    def __init__(self, name: str, *command: str) -> None:
+        self.name = name
+        self.command = command
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+        self.peak_mb = 0.0
+        self.reason = ""
+
+    def turn(self, folder: Path) -> None:
+        """Once, in a process of its own, into a folder that is gone afterwards."""
+        if self.reason:
+            return
+        out = folder / "out"
+        out.mkdir()
+        words = [word.replace("OUT", str(out)) for word in self.command]
+        begun = time.monotonic()
+        process = os.posix_spawnp(words[0], words, os.environ, file_actions=_quiet(folder / "said"))
+        _, status, usage = os.wait4(process, 0)
+        if status:
+            said = (folder / "said").read_text().strip().splitlines()
+            self.reason = said[-1] if said else f"ended with {status}"
+        else:
+            self.wall.append(time.monotonic() - begun)
+            self.cpu.append(usage.ru_utime + usage.ru_stime)
+            self.peak_mb = max(self.peak_mb, usage.ru_maxrss / 1024)
+        shutil.rmtree(out)
+
+
+def _quiet(said: Path) -> list[tuple[int, ...]]:
+    opened = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    return [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_OPEN, 2, str(said), opened, 0o600)]  # type: ignore[list-item]
+
+
+def main() -> None:
+    """Prints a line per reader."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--peers", default=sys.executable)
+    given = parser.parse_args()
+    settings = {"shared_buffers": "512MB", "autovacuum": False, "max_wal_size": "4GB"}
+    with EmbeddedPostgres(settings=settings) as engine, tempfile.TemporaryDirectory() as place:
+        known = engine.tcp_conninfo()
+        dsn = make_conninfo("", **known)
+        url = "postgresql://{user}:{password}@{host}:{port}/{dbname}".format(**known)
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute(TABLE.format(given.rows).encode())
+            conn.execute("vacuum (freeze, analyze) t")
+            conn.execute("select sum(id), sum(length(note)) from t")
+        move = (sys.executable, "-m", "dbdyno", "move", dsn, "--table", "t", "--to", "OUT", "--workers")
+        readers = [
+            Reader("COPY BINARY thrown away", "psql", dsn, "-qc", "copy t to stdout (format binary)"),
+            Reader("dbdyno, 1 worker", *move, "1"),
+            Reader("dbdyno, 2 workers", *move, "2"),
+            Reader("dbdyno, 2 workers, read again", *move, "2", "--verify", "files"),
+            Reader("ConnectorX, stream", given.peers, "-c", CONNECTORX, url, "OUT"),
+            Reader("ADBC", given.peers, "-c", ADBC, url, "OUT"),
+        ]
+        for turn in range(given.rounds):
+            for reader in readers if turn % 2 == 0 else readers[::-1]:
+                reader.turn(Path(place))
+    _print(readers, os.getloadavg()[0])
+
+
+def _print(readers: list[Reader], load: float) -> None:
+    limit = statistics.median(readers[0].wall)
+    print(f"{'':32}{'wall s':>8}{'least':>8}{'of COPY':>9}{'CPU s':>8}{'peak MB':>9}   (load {load:.1f})")
+    for one in readers:
+        if one.reason:
+            print(f"{one.name:32}left out: {one.reason}")
+            continue
+        wall = statistics.median(one.wall)
+        share = f"{limit / wall:.0%}"
+        print(
+            f"{one.name:32}{wall:8.2f}{min(one.wall):8.2f}{share:>9}{statistics.median(one.cpu):8.2f}{one.peak_mb:9.0f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
