@@ -14,6 +14,7 @@ use crate::connection::{ConnectionSpec, Engine};
 use crate::line::Line;
 use crate::link::Link;
 use crate::mysql::PublicKey;
+use crate::mysql::login::Means;
 use crate::reactor::{Pulse, finish};
 use crate::wire::socket::Socket;
 use crate::wire::startup::LoggedIn;
@@ -24,12 +25,12 @@ use crate::{mysql, wire};
 /// Knows how to make connections of one arm.
 #[derive(Debug)]
 pub struct Dialler {
-    pub(crate) spec: ConnectionSpec,
-    pub(crate) tls: Option<Arc<ClientConfig>>,
+    spec: ConnectionSpec,
+    tls: Option<Arc<ClientConfig>>,
     /// What a password is sealed with where there is no TLS.
-    pub(crate) key: Option<PublicKey>,
+    key: Option<PublicKey>,
     /// What statements take that ask for data of the client.
-    pub(crate) feed: Option<Arc<[u8]>>,
+    feed: Option<Arc<[u8]>>,
     line: Option<Arc<Line>>,
 }
 
@@ -80,10 +81,13 @@ impl Dialler {
 
     /// Logs in on a connected socket.
     pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
-        let without_limit = Some(Patience::new(None, stop));
+        let (spec, feed, without_limit) = (&self.spec, self.feed.clone(), Some(Patience::new(None, stop)));
         Ok(match self.spec.engine {
-            Engine::Postgres => Link::Postgres(Box::new(wire::startup::log_in(self, socket, without_limit)?)),
-            Engine::Mariadb => Link::Mariadb(Box::new(mysql::login::log_in(self, socket, without_limit)?)),
+            Engine::Postgres => Link::Postgres(Box::new(wire::startup::log_in(spec, feed, socket, without_limit)?)),
+            Engine::Mariadb => {
+                let means = Means { spec, tls: self.tls.as_ref(), key: self.key.as_ref(), feed };
+                Link::Mariadb(Box::new(mysql::login::log_in(means, socket, without_limit)?))
+            }
         })
     }
 

@@ -11,7 +11,6 @@ use super::link::Link;
 use super::packet::{self, Packets, Reader};
 use super::seal::PublicKey;
 use crate::connection::{ConnectionSpec, SslMode};
-use crate::dialler::Dialler;
 use crate::wire::socket::Socket;
 use crate::wire::stream::Patience;
 use crate::wire::{ServerError, WireError};
@@ -24,12 +23,25 @@ const ERROR: u8 = 0xff;
 const PROVED: u8 = 3;
 const WHOLE_PASSWORD: u8 = 4;
 
+/// What a login needs to know.
+#[derive(Debug)]
+pub struct Means<'a> {
+    /// Where and as whom.
+    pub spec: &'a ConnectionSpec,
+    /// TLS's rules.
+    pub tls: Option<&'a Arc<ClientConfig>>,
+    /// The server's public key.
+    pub key: Option<&'a PublicKey>,
+    /// What `LOAD DATA LOCAL` takes.
+    pub feed: Option<Arc<[u8]>>,
+}
+
 /// Logs in on a connected socket, which then waits as `patience` says.
-pub fn log_in(dialler: &Dialler, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
+pub fn log_in(means: Means<'_>, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
     let mut login = Login {
-        spec: &dialler.spec,
-        key: dialler.key.as_ref(),
-        private: dialler.spec.is_unix(),
+        spec: means.spec,
+        key: means.key,
+        private: means.spec.is_unix(),
         socket,
         packets: Packets::before_login(),
         number: 0,
@@ -37,12 +49,12 @@ pub fn log_in(dialler: &Dialler, socket: Socket, patience: Option<Patience>) -> 
         plugin: String::new(),
     };
     let greeting = Greeting::parse(&login.receive()?)?;
-    let (mut login, agreed) = login.answer_greeting(dialler, &greeting)?;
+    let (mut login, agreed) = login.answer_greeting(&means, &greeting)?;
     login.prove()?;
     login.packets.logged_in();
     login.socket.set_patience(patience);
     let caches_metadata = agreed & can::CACHE_METADATA != 0;
-    Ok(Link::new(login.socket, login.packets, greeting.session, caches_metadata, dialler.feed.clone()))
+    Ok(Link::new(login.socket, login.packets, greeting.session, caches_metadata, means.feed))
 }
 
 struct Login<'a> {
@@ -88,14 +100,14 @@ impl Login<'_> {
     }
 
     /// Begins TLS where it is wanted and to be had, and says who we are; what is spoken from now on.
-    fn answer_greeting(mut self, dialler: &Dialler, greeting: &Greeting) -> Result<(Self, u64), WireError> {
+    fn answer_greeting(mut self, means: &Means<'_>, greeting: &Greeting) -> Result<(Self, u64), WireError> {
         let offered = greeting.can & can::TLS != 0;
-        let tls = dialler.tls.as_ref();
+        let tls = means.tls;
         if tls.is_some() && !offered && self.spec.sslmode != SslMode::Prefer {
             return Err(WireError::Tls("the server offers none, and the connection asks for it".into()));
         }
         let config = tls.filter(|_| offered);
-        let agreed = greeting.agreed(self.spec, config.is_some(), dialler.feed.is_some())?;
+        let agreed = greeting.agreed(self.spec, config.is_some(), means.feed.is_some())?;
         if let Some(config) = config {
             self.send(|out| write_head(agreed, out))?;
             self = self.encrypted(config)?;

@@ -13,15 +13,19 @@ use super::socket::Socket;
 use super::stream::Patience;
 use super::{ServerError, WireError};
 use crate::connection::{ConnectionSpec, SslMode, SslNegotiation};
-use crate::dialler::Dialler;
 
 /// The protocol's code for a cancel request.
 const CANCEL_CODE: u32 = 80_877_102;
 
 /// Logs in on a connected socket, which then waits as `patience` says.
-pub fn log_in(dialler: &Dialler, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
-    let LoggedIn { socket, inbox, process, key } = settled(&dialler.spec, socket, patience)?;
-    Ok(Link::new(socket, inbox, (process, key), dialler.feed.clone()))
+pub fn log_in(
+    spec: &ConnectionSpec,
+    feed: Option<Arc<[u8]>>,
+    socket: Socket,
+    patience: Option<Patience>,
+) -> Result<Link, WireError> {
+    let LoggedIn { socket, inbox, process, key } = settled(spec, socket, patience)?;
+    Ok(Link::new(socket, inbox, (process, key), feed))
 }
 
 /// The same for who reads the messages himself.

@@ -55,7 +55,7 @@ MARIADB = Words(
     end="commit",
     session="select 1 from dual where :client_id >= 0;",
     setting=("set session sort_buffer_size = 65536", "select 1 from dual where @@sort_buffer_size = 65536;"),
-    endless=("select count(*) from seq_1_to_1000000000;", "70100"),
+    endless=("select count(*) from seq_1_to_100000 a, seq_1_to_100000 b where a.seq * b.seq < 0;", "70100"),
     sleep="select sleep(20);",
     fetches=False,
 )
