@@ -3,30 +3,26 @@
     python benches/mysql_parity.py [--pairs 10] [--seconds 3]
 
 sysbench's own tables (one of 100,000 rows, made by it) and its point-select and read-write mixes, keys drawn evenly,
-both prepared, the same sessions, alternating order, over the server's Unix socket. sysbench draws a new text for each
-update; dbdyno sends one of the same length. Both try a deadlock again. dbdyno keeps every latency: its CPU includes
-recording, encoding and writing the Parquet part; sysbench keeps a histogram. The server flushes its log once a second
-and does not account (performance_schema off), so that clients are compared and not disks. The interval is over pairs
-(t on log ratios). On a machine that others use the ratios say little: sysbench has a thread per session, and so a
-larger share of a busy processor.
+both prepared, the same sessions, in turn (`parity.py`), over the server's Unix socket. sysbench draws a new text for
+each update; dbdyno sends one of the same length. Both try a deadlock again. dbdyno keeps every latency, sysbench a
+histogram. The server flushes its log once a second and does not account (performance_schema off), so that clients are
+compared and not disks. On a machine that others use the ratios say little without `--alone`.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
+from typing import Any
 
-import numpy as np
 from engine import PgbenchResult
-from pgbench_parity import words
+from parity import alone, compare, dyno
 
-from dbdyno import _core
 from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 from dbdyno.bench.mariadb.server import MariaDB
 
@@ -84,8 +80,8 @@ def sysbench(target: MariaDB, mix: str, sessions: int, seconds: float, command: 
     return PgbenchResult(float(tps), cpu * 1e6 / int(count))
 
 
-def dyno(target: MariaDB, mix: str, sessions: int, seconds: float) -> PgbenchResult:
-    """One run of dbdyno's load generator in this process, evidence into a temporary folder."""
+def spec(target: MariaDB, mix: str, sessions: int) -> dict[str, Any]:
+    """The same for dbdyno's load generator."""
     arm = {
         "name": "a",
         "sessions": sessions,
@@ -94,39 +90,7 @@ def dyno(target: MariaDB, mix: str, sessions: int, seconds: float) -> PgbenchRes
         "variables": {"c": TEXT, "pad": TEXT[:59]} if mix == "read_write" else {},
         "max_tries": 100,
     }
-    load = _core.Load({"seed": 7, "arms": [arm]})
-    with tempfile.TemporaryDirectory() as folder:
-        load.connect(0)
-        before = os.times()
-        load.begin_block(Path(folder), "b")
-        report = load.run(0, [(0, 0, round(seconds * 1e9), None)])
-        load.end_block()
-        after = os.times()
-        load.disconnect(0)
-    cpu = after.user + after.system - before.user - before.system
-    found = report["arms"][0]
-    assert found["errors"] == 0, found
-    return PgbenchResult(found["transactions"] * sessions * 1e9 / found["busy_ns"], cpu * 1e6 / found["transactions"])
-
-
-def compare(target: MariaDB, mix: str, sessions: int, pairs: int, seconds: float) -> None:
-    """Alternating pairs, the first not counted; prints one line."""
-    log_ratios, cpu_ratios, seen = [], [], []
-    for pair in range(pairs + 1):
-        runs = [sysbench, dyno]
-        got = {which: runs[which](target, mix, sessions, seconds) for which in ([0, 1] if pair % 2 else [1, 0])}
-        if pair == 0:
-            continue
-        log_ratios.append(np.log(got[1].tps / got[0].tps))
-        cpu_ratios.append(np.log(got[1].cpu_us / got[0].cpu_us))
-        seen.append((got[0].tps, got[1].tps, got[0].cpu_us, got[1].cpu_us))
-    middle = np.median(np.array(seen), axis=0)
-    print(
-        f"{mix:12s} c{sessions}: sysbench {middle[0]:8.0f} tps {middle[2]:6.1f} us CPU; "
-        f"dbdyno {middle[1]:8.0f} tps {middle[3]:6.1f} us CPU; "
-        f"throughput ratio {words(log_ratios)}, CPU ratio {words(cpu_ratios)}",
-        flush=True,
-    )
+    return {"seed": 7, "arms": [arm]}
 
 
 def main() -> None:
@@ -134,15 +98,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--mix", choices=MIXES, action="append", help="default: both")
+    parser.add_argument("--sessions", type=int, action="append", help="default: 1 and 8")
+    parser.add_argument("--alone", action="store_true", help="ahead of everybody else's work (Linux, root)")
     options = parser.parse_args()
     if shutil.which("sysbench") is None:
         sys.exit("sysbench is not installed: tools/setup-test installs Debian's")
     with EmbeddedMariaDB(SETTINGS) as engine:
         target = MariaDB.on(engine)
+        if options.alone:
+            alone(engine.pid)
         sysbench(target, "read_write", 1, 1, "prepare")
-        for mix in MIXES:
-            for sessions in (1, 8):
-                compare(target, mix, sessions, options.pairs, options.seconds)
+        for mix in options.mix or MIXES:
+            for sessions in options.sessions or (1, 8):
+                runs = (
+                    functools.partial(sysbench, target, mix, sessions, options.seconds),
+                    functools.partial(dyno, spec(target, mix, sessions), options.seconds),
+                )
+                compare(f"{mix:12s} c{sessions}", "sysbench", runs, options.pairs)
 
 
 if __name__ == "__main__":

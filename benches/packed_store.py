@@ -7,6 +7,7 @@ snapshot, with noise that never makes it fall.
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ FIXED = ("pg_stat_statements_info", "pg_settings", "statement_texts")
 def write(folder: Path, count: int) -> None:
     """A store with `count` snapshots, one a minute, rounded up to whole packs."""
     server = MadeServer(folder)
+    server.at_s = int(time.time()) // 3600 * 3600 - 60 * count  # its ages are those of a store that is in use
     for statement in range(ROWS["pg_stat_statements"]):
         server.call(statement, 1, 1.0)
     for table in range(ROWS["pg_stat_user_tables"]):

@@ -50,6 +50,7 @@ SETTINGS = {
     "track_io_timing": "on",
 }
 STATEMENTS, TEXT_BYTES = 5_000, 20_000
+KEEP = "minute:2d, hour:60d, day:2y"
 SESSIONS, PERIOD_S, WINDOW_S = 100, 0.1, 0.5
 
 
@@ -99,9 +100,14 @@ def long_stretch(days: float, *, packed: bool) -> None:
             ("report, first time", ["snap", "report", "1", str(count + 1)]),
             ("report", ["snap", "report", "1", str(count + 1)]),
             ("compare", ["compare", f"snap:1..{half}", f"snap:{half}..{count + 1}"]),
-            ("prune, dry run", ["snap", "prune", "--keep", "minute:2d, hour:60d", "--dry-run"]),
+            ("prune, dry run", ["snap", "prune", "--keep", KEEP, "--dry-run"]),
+            ("prune", ["snap", "prune", "--keep", KEEP]),
+            ("report, pruned, first time", ["snap", "report", "1", str(count + 1)]),
         ):
             _measured(label, [*arguments, "--store", str(store)])
+            if label.startswith("prune"):
+                size_mb = sum(path.stat().st_size for path in store.rglob("*") if path.is_file()) / 1e6
+                print(f"    the store has {size_mb:.0f} MB, {len(list(store.glob('0*')))} snapshots", flush=True)
 
 
 def _one_by_one(store: Path, count: int) -> None:

@@ -67,7 +67,6 @@ def _ending(
         mock.patch.multiple(sys, argv=["dbdyno", *map(str, words)], stdout=out, stderr=err, stdin=given),
         mock.patch.object(Listener, "start"),
         mock.patch.object(main.cli, "main", named),
-        mock.patch.object(entry, "collect_rarely"),
     ):
         try:
             entry.entry()

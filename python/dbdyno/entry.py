@@ -14,13 +14,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-YOUNG_MOST = 20_000
-"""Objects after which Python looks for cycles; its own 700 make it look a hundred times while a command is imported."""
-
-
 def entry() -> NoReturn:
     """The console script."""
-    collect_rarely()
+    atexit.register(end_at_once)
     if sys.argv[1:3] != ["trace", "profile"]:
         _command()
     from dbdyno.trace import ahead
@@ -32,11 +28,11 @@ def entry() -> NoReturn:
         ahead.end()
 
 
-def collect_rarely() -> None:
-    """Lets Python look for cycles seldom, and not once more at the end, where the process goes away with all it has: a
-    sixth of what starting and ending a command takes."""
-    gc.set_threshold(YOUNG_MOST, *gc.get_threshold()[1:])
-    atexit.register(gc.freeze)
+def end_at_once() -> None:
+    """At the end of the process: no last look for cycles among objects that go away with it, a sixth of the CPU of a
+    short command. DuckDB's module needs it: it tells the user of leaks where its objects are still there."""
+    if "_duckdb" not in sys.modules:
+        gc.freeze()
 
 
 def _command() -> NoReturn:

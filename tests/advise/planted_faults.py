@@ -96,6 +96,9 @@ _PREPARED = ("begin", "insert into burn values (0)", "prepare transaction 'nobod
 _WORK = (
     "delete from parent where id between 60 and 72",
     *("select note from child where v = 7" for _ in range(12)),
+    *("select sum(parent) from child where child.v = 7" for _ in range(14)),
+    *("select sum(parent) from child where parent = 7" for _ in range(11)),
+    *("select sum(v) from child" for _ in range(11)),
     *(f"select id from child where id = {n}" for n in range(110)),
     "set work_mem = '64kB'",
     *("select id from child order by note, v desc offset 119999" for _ in range(3)),

@@ -6,6 +6,7 @@ import json
 
 import planted_faults as planted
 import psycopg
+import pytest
 from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
@@ -139,6 +140,17 @@ def test_a_scan_of_a_whole_table_for_a_few_rows(spoilt: Found) -> None:
     found = judge(facts, chosen(["missing_index"]))["findings"]
     assert len(found) == 1 and "child has" in found[0]["sentence"]
     assert [each["value"] for each in found[0]["evidence"] if each["what"] == "calls"] == [12]
+
+
+def test_an_index_that_an_aggregate_misses_is_named_with_its_column(spoilt: Found) -> None:
+    """One value of v has one row, one of parent a fiftieth of them, and the sum over the whole table needs all."""
+    sums = [one for one in spoilt.facts.all(Statement) if one.text.startswith("select sum(")]
+    assert len(sums) >= 3
+    facts = Facts("", "server", {**spoilt.facts.rows, Statement: sums})
+    (found,) = judge(facts, chosen(["missing_index"]))["findings"]
+    assert found["fix"] == ["create index concurrently on child (v)"]
+    figures = {one["what"]: one["value"] for one in found["evidence"]}
+    assert figures["calls"] == 14 and figures["rows of one value of v"] == pytest.approx(1, rel=0.1)
 
 
 def test_statistics_that_nobody_made(spoilt: Found) -> None:

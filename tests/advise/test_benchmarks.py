@@ -104,11 +104,11 @@ def test_work_that_grows_with_the_data(server: EmbeddedPostgres, tmp_path: Path)
 
 
 @pytest.mark.soak
-def test_clients_in_lock_step_do_nothing_at_once(server: EmbeddedPostgres, tmp_path: Path) -> None:
+def test_clients_in_lock_step(server: EmbeddedPostgres, tmp_path: Path) -> None:
     model = advised(server, tmp_path, AT_ONCE, turn="900ms")
     assert of(model, "lock_step")["figures"]["starts just after another's"] > 0.3
-    assert of(model, "no_work")["figures"]["rows read by a transaction"] == 0
-    assert of(model, "no_physical_io")["figures"]["read calls of a transaction"] < 0.01
+    figures = of(model, "no_physical_io")["figures"]
+    assert figures["read calls of a transaction"] < 0.01
 
 
 @pytest.mark.soak

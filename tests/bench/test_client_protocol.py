@@ -22,6 +22,7 @@ from dbdyno.bench.clients.arrivals import Arrivals, drawn
 from dbdyno.bench.clients.builtin import BUILTIN, found, installing
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, is_query
+from dbdyno.bench.clients.last_words import KEPT_BYTES
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import Reader, StreamError
@@ -178,6 +179,36 @@ def test_what_a_client_started_ends_with_it(tmp_path: Path):
     pid = int(eventually(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text(), 10))
     running.end(0.2)
     assert eventually(lambda: not at_work(pid), 5)
+
+
+@pytest.mark.parametrize("way", ["end", "kill"])
+def test_a_daemon_that_a_client_started_ends_with_it_too(way: str, tmp_path: Path):
+    """A child in a session of its own was no longer in the client's group, and stayed."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import subprocess, sys, time\nfrom dbdyno.bench.clients import stream\n"
+        "child = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid))\n"
+        "hello = stream.Record(stream.HELLO, statement=stream.VERSION, started_ns=time.monotonic_ns(), text='p')\n"
+        "sys.stdout.buffer.write(stream.packed(hello))\nsys.stdout.buffer.flush()\nsys.stdin.read()\n"
+    )
+    arm = ClientArm(job(), [sys.executable, str(script)], {}, "parent")
+    arm.start()
+    pid = int((tmp_path / "child").read_text())
+    assert at_work(pid)
+    getattr(arm, way)()
+    assert not at_work(pid)
+
+
+def test_what_a_client_writes_to_stderr_fills_no_disk_and_its_last_line_is_told(tmp_path: Path):
+    """It went to a file without a name, for as long as the run lasted."""
+    script = tmp_path / "chatty.py"
+    script.write_text("import sys\nsys.stderr.write('debug\\n' * 200_000 + 'the last word\\n')\nsys.exit(3)\n")
+    running = ClientProcess([sys.executable, str(script)], {}, "chatty")
+    with pytest.raises(ClientLostError, match=r"ended with exit 3.*: the last word"):
+        running.greet()
+    assert len(running.said.text()) == KEPT_BYTES
+    running.end(0.1)
 
 
 def test_a_client_that_ignores_everything_ends_with_a_killed_dbdyno(tmp_path: Path):

@@ -33,6 +33,9 @@ def test_every_order_of_attributes_reads_back_equal(name: str, item: str, value:
         *dice.sample(["Cumulative", "normal"], dice.randint(0, 2)),
     ]
     plain = read_text("\t ".join([name, item, value, *([TIME] if dated else [])])).readings
+    assert [(r.name, r.object, r.value) for r in plain] == [
+        (name, item, float(value.split(maxsplit=1)[0].replace(",", "")))
+    ]
     dice.shuffle(columns)
     shuffled = read_text("cel01: " * dice.randint(0, 1) + "\t ".join(columns))
     assert [r._replace(cell="") for r in shuffled.readings] == plain, (columns, shuffled)

@@ -258,9 +258,13 @@ def test_planning_is_told_where_the_server_counts_it():
     assert plan.watch.statements and plan.schedule.switch == "turns"
     assert plan.embedded_settings == {"pg_stat_statements.track_planning": "on"}
     assert not STUDIES["bind-variables"].plan({}).watch.statements
-    rows = [{"arm": 0, "plans": 1.0, "plan_ns": 19_500.0}, {"arm": 1, "plans": 0.001, "plan_ns": 70.0}]
+    rows = [
+        {"arm": 0, "plans": 1.0, "plan_ns": 19_500.0, "executions": 1.0},
+        {"arm": 1, "plans": 0.001, "plan_ns": 70.0, "executions": 1.0},
+    ]
     said = "Planning of a transaction: 19.5 us with literals (plans: 1); 70.0 ns with prepared (plans: 0.001)."
-    assert resources._planned(rows, {0: "literals", 1: "prepared"}) == [said]
+    hits = "Executions that took a plan that a session had kept: 0 % with literals; 99.9 % with prepared."
+    assert resources._planned(rows, {0: "literals", 1: "prepared"}) == [said, hits]
     assert resources._planned([{"arm": 0}, {"arm": 1}], {}) == []
 
 

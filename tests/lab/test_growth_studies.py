@@ -57,11 +57,27 @@ def test_each_study_has_three_lengths_and_a_plan_that_is_kept(name: str):
 
 
 def test_rows_of_an_insert_are_the_same_however_they_are_sent(lab, dsn):
-    forms = ("--set", "form=values,pipeline,array", "--set", "commit=end")
+    forms = ("--set", "form=values,pipeline,array,copy", "--set", "commit=end")
     sizes = ("--set", "rows=20", "--set", "batch=1,20", "--quick", "--blocks", "2")
     model = ran(lab, "insert-size", *forms, *sizes, "--target", dsn)
-    assert len(model["arms"]) == 6
-    assert [gate["ok"] for gate in model["gates"] if gate["code"] == "work"] == [True] * 5
+    assert len(model["arms"]) == 8
+    assert [gate["ok"] for gate in model["gates"] if gate["code"] == "work"] == [True] * 7
+
+
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+def test_rows_of_a_file_are_loaded_into_mariadb_from_the_plan_and_from_no_file(lab):
+    sizes = ("--set", "rows=20", "--set", "batch=10", "--set", "commit=end,10", "--quick", "--blocks", "2")
+    model = ran(lab, "insert-size", "--set", "form=values,load", *sizes, "--target", "mariadb")
+    assert len(model["arms"]) == 4
+    assert {gate["ok"] for gate in model["gates"] if gate["code"] == "work"} == {True}
+
+
+def test_a_commit_stands_where_the_study_says(lab):
+    plan = find_study("insert-size").plan({"batch": "10", "commit": "statement,100,end"})
+    commits = [arm.scripts[0].text.count("commit;") for arm in plan.arms if arm.scripts]
+    assert commits == [0, 10, 1]
+    with pytest.raises(PlanError, match="commit '50' is neither"):
+        find_study("insert-size").plan({"batch": "1,100", "commit": "50"})
 
 
 def test_a_statement_size_that_does_not_divide_the_rows_is_refused(lab):
@@ -195,7 +211,7 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
         (("checksum", "--set", "checksums=maybe"), "'maybe' is neither on nor off"),
         (("buffer-cache", "--set", "begin=warm"), "'warm' is no level of this factor"),
         (("data-growth", "--set", "orders=many"), "'many' is no whole number above 0"),
-        (("insert-size", "--set", "form=copy"), "'copy' is no level of this factor"),
+        (("insert-size", "--set", "form=load"), "'load' is no level of this factor"),
         (("temp-device", "--set", "place=/nowhere/at/all"), "cannot enter /nowhere/at/all"),
         (("keep-cache", "--target", "postgres"), "has no form in SQL"),
     ],

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import psycopg
 import pytest
 from move_lab import Lab
 
 from command_line import dbdyno
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move import source
 
 ACCOUNTS = 4_000
 
@@ -69,6 +72,35 @@ def test_partitions_and_children_are_read_one_by_one(lab: Lab) -> None:
     lab.out = lab.folder / "mother"
     assert lab.move("--table", "mother").returncode == 0
     assert lab.files("*", "order by 1") == [(1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("words", [("--table", "mv"), ("--table", "v"), ("--query", "select id from mv")])
+def test_a_view_that_is_refreshed_as_the_snapshot_is_taken_is_taken_again(
+    lab: Lab, words: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refresh fills a new file that every older snapshot sees: such a snapshot is no instant of the database."""
+    lab.run(
+        "create table t as select 1 as id",
+        "create materialized view mv as select id from t",
+        "create view v as select id from mv",
+    )
+    target, tries = Postgres(lab.engine.conninfo()), []
+    begun = source._query if words[0] == "--query" else source._table
+
+    def late(*given: Any) -> Any:
+        tries.append(given)
+        if len(tries) == 1:  # the snapshot is there, the lock is not
+            lab.run("insert into t values (2)", "refresh materialized view mv")
+        return begun(*given)
+
+    monkeypatch.setattr(source, begun.__name__, late)
+    wish = source.Wish(query=words[1]) if words[0] == "--query" else source.Wish(tables=[words[1]])
+    with source.take(target, wish, "job") as snapshot:
+        assert len(tries) == 2
+        assert snapshot.conn.execute("select count(*) from t").fetchone() == (2,), "the snapshot is the later one"
+        with lab.connect() as conn, pytest.raises(psycopg.errors.LockNotAvailable):
+            conn.execute("set lock_timeout = '100ms'")
+            conn.execute("refresh materialized view mv")
 
 
 def test_views_and_queries_are_one_stream_and_said_to_be(lab: Lab) -> None:

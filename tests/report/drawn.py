@@ -94,13 +94,14 @@ FAULTS = r"""
   for (const cell of cells) {
     if (!shown(cell)) continue;
     const it = cell.querySelector("small, code, abbr, span") ? null : cell;
-    if (!it || !it.firstChild || it.childNodes.length > 1 || it.firstChild.nodeType !== 3) continue;
-    const text = it.textContent.trim();
-    for (const found of text.matchAll(/[\w.]+/g)) {
+    const pieces = it ? [...it.childNodes].filter((node) => node.nodeName !== "WBR") : [];
+    if (pieces.some((node) => node.nodeType !== 3)) continue;
+    const text = it ? it.textContent.trim() : "";
+    for (const node of pieces) for (const found of node.data.matchAll(/[\w.]+/g)) {
       if (found[0].length > 18) continue;
-      const at = it.firstChild.data.indexOf(found[0]);
-      range.setStart(it.firstChild, at);
-      range.setEnd(it.firstChild, at + found[0].length);
+      const at = found.index;
+      range.setStart(node, at);
+      range.setEnd(node, at + found[0].length);
       const tops = new Set([...range.getClientRects()].filter((r) => r.width > 0).map((r) => Math.round(r.top / 4)));
       if (tops.size > 1) say("word torn", found[0], text.slice(0, 50));
     }

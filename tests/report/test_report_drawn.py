@@ -15,6 +15,7 @@ import report_model_runs
 import report_models
 from test_report_cells import MODELS as CELLS
 
+from command_line import dbdyno
 from dbdyno.model.describe import describe
 from dbdyno.report.typography import unbroken
 
@@ -37,6 +38,17 @@ PAGES: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
+ROOT = Path(__file__).parents[2]
+SHORT = ["--file-size", "4MiB", "--sync", "dsync", "--round", "20ms", "--rounds", "2"]
+COMMANDS: dict[str, tuple[list[str], ...]] = {
+    "advice: a stack": (["advise", str(ROOT / "examples" / "stacks" / "san.toml"), "-o", "page.html"],),
+    "advice: this host": (["advise", "host", "-o", "page.html"],),
+    "trace": (["trace", "report", str(ROOT / "examples" / "orders.trc"), "-o", "page.html"],),
+    "flash": (["probe", "flash", ".", *SHORT], ["report", "last", "-o", "page.html"]),
+}
+"""Kinds of page that no run of ours makes a model of: made by the commands themselves."""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[chromium.Browser]:
     with chromium.Browser() as running:
@@ -47,6 +59,16 @@ def browser() -> Iterator[chromium.Browser]:
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_collides_is_clipped_or_torn(browser, tmp_path: Path, name: str):
     assert drawn.faults(browser, rendered.written(PAGES[name](), tmp_path / "page.html")) == []
+
+
+@needs_a_browser
+@pytest.mark.parametrize("name", COMMANDS)
+def test_nothing_is_torn_on_a_page_that_a_command_writes(browser, tmp_path: Path, name: str):
+    """The paths of a host's settings were torn in the middle of a name on a telephone."""
+    for words in COMMANDS[name]:
+        done = dbdyno(*words, cwd=tmp_path)
+        assert done.returncode in (0, 1), done.stderr
+    assert drawn.faults(browser, tmp_path / "page.html") == []
 
 
 @needs_a_browser
@@ -92,6 +114,9 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
         ("<code>where a = -1 and b < 5 %</code>", "<code>where a = -1 and b < 5 %</code>"),
         ("<p>15.18-0+deb12 is 2026-11-22</p>", "<p>15.18-0+deb12 is 2026-11-22</p>"),
         ("<p>4 sessions</p>", "<p>4 sessions</p>"),
+        ("<td>/proc/vmstat:numa_miss</td>", "<td>/proc/<wbr>vmstat:<wbr>numa_miss</td>"),
+        ("<td>a/b, 1/s and https://x/y</td>", "<td>a/b, 1/s and https://x/y</td>"),
+        ("<code>/proc/sys/vm</code>", "<code>/proc/sys/vm</code>"),
     ],
 )
 def test_numbers_and_units_stay_together_but_code_is_left_as_it_is(page: str, whole: str):

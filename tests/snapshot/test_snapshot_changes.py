@@ -12,6 +12,7 @@ from snapshot_help import Lab, section
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.happenings import DRAWN, drawable, happenings
 from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.model import column
 from dbdyno.snapshot.pack import pack_full
 from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
@@ -94,6 +95,7 @@ def test_wait_classes_users_and_databases_are_compared_by_their_samples(server: 
     model = compare(server.store, period(server.store, first), period(server.store, second))
     shown = {one["title"]: {row["object"]: row for row in one["rows"]} for one in section(model, "objects")["tables"]}
     assert list(shown) == ["By wait class", "By user", "By database"]
+    assert section(model, "objects")["tables"][0]["columns"][0] == column("object", "text", "wait class")
     lock = shown["By wait class"]["lock"]
     assert (lock["a"], lock["b"], lock["decision"]) == (0, pytest.approx(2), "new")
     assert "CPU" not in shown["By wait class"], "it did not change"

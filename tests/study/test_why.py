@@ -138,7 +138,10 @@ def test_reads_of_files_at_the_same_work_are_a_cold_cache_and_too_few_of_them_ar
 def test_time_ready_to_run_is_a_processor_that_others_use():
     other = side("beside hogs", cpu_us=100, seed=4)
     late = replace(other, elapsed=other.elapsed + 500e3 * other.count)
-    assert told(side("alone", cpu_us=100), late).causes[0].code == "processor"
+    pair = tuple(replace(counts(), busy_ns=busy) for busy in (2e5, 9e6))
+    cause = told(side("alone", cpu_us=100), late, counts=pair).causes[0]
+    assert cause.code == "processor" and "0.89 processors instead of 0.01" in cause.evidence[0]
+    assert told(side("alone", cpu_us=100), late).causes[0].code == "ready", "nobody knows who used it"
 
 
 def test_a_slower_device_of_a_model_is_named():

@@ -282,7 +282,7 @@ mod tests {
     /// The numbers of a page, as a reader unpacks them; asserts that its bytes are used up.
     fn unpacked(page: &[u8], is_wide: bool) -> Vec<i64> {
         let mut at = 0;
-        let mut varint = |at: &mut usize| {
+        let varint = |at: &mut usize| {
             let (mut value, mut shift) = (0_u64, 0);
             loop {
                 let byte = page[*at];
@@ -335,11 +335,11 @@ mod tests {
                         random ^= random << 13;
                         random ^= random >> 7;
                         random ^= random << 17;
-                        let is_far = round % 3 == 2 && random % 50 == 0;
+                        let is_far = round % 3 == 2 && random.trailing_zeros() >= 5;
                         let step = steps[(random >> 32) as usize % steps.len()];
                         value = match round % 4 {
                             0 => value,
-                            1 => value + at as i64,
+                            1 => value + i64::from(at),
                             2 => value + (random % 300) as i64,
                             _ => 140_000_000_001_000 + (random % 90) as i64 * 1_000,
                         };

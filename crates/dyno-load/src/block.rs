@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::LoadError;
 use crate::clock::Clock;
+use crate::dialler::Dialler;
 use crate::gate::Gate;
-use crate::link::Dialler;
 use crate::plan::{ArmPlan, Plan};
 use crate::reactor::{self, Pulse};
 use crate::record::Failures;

@@ -39,6 +39,9 @@ pub struct ConnectionSpec {
     /// PEM file of trusted roots; `system` are the machine's.
     #[serde(default)]
     pub sslrootcert: Option<PathBuf>,
+    /// PEM file of the server's public key: MariaDB's `caching_sha2_password` without TLS seals the password for it.
+    #[serde(default)]
+    pub server_public_key: Option<PathBuf>,
     /// PEM file of revoked certificates.
     #[serde(default)]
     pub sslcrl: Option<PathBuf>,

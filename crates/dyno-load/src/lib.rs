@@ -24,7 +24,8 @@
 //!
 //! # Limits
 //!
-//! Results of PostgreSQL as text only. MariaDB: no pipelines, no `\redo`. `COPY FROM STDIN` is refused. `\redo` looks at the log of the whole engine,
+//! Results of PostgreSQL as text only. MariaDB: no pipelines, no `\redo`. `COPY FROM STDIN` and `LOAD DATA LOCAL` take the variable `stdin`, the
+//! same bytes each time, and are refused without it. `\redo` looks at the log of the whole engine,
 //! so other sessions' redo is in it, and it starts anew in each slice. While one session of a
 //! thread connects again, the thread's others wait. Client certificates and GSSAPI are not
 //! supported. A row that a script keeps has at most 1 MiB.
@@ -36,6 +37,7 @@ mod block;
 mod call;
 mod clock;
 mod connection;
+mod dialler;
 mod draw;
 mod error;
 mod gate;

@@ -1,21 +1,17 @@
-//! One logged-in connection, its maker and its commands, whichever engine is at the other end.
+//! One logged-in connection and its commands, whichever engine is at the other end.
 //!
 //! A session's work knows these only: [`Statement`] goes in, [`Event`](crate::wire::link::Event)s come out. What each
 //! engine's bytes are is in [`wire`](crate::wire) (PostgreSQL) and [`mysql`](crate::mysql) (MariaDB).
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use dyno_script::{Scope, Sql, Symbols, VarId};
 
-use crate::connection::{ConnectionSpec, Engine};
-use crate::line::Line;
+use crate::connection::Engine;
 use crate::reactor::Pulse;
 use crate::spec::Protocol;
 use crate::wire::link::{Capture, Event};
-use crate::wire::socket::{Control, Socket};
+use crate::wire::socket::Control;
 use crate::wire::{ServerError, WireError};
 use crate::{mysql, wire};
 
@@ -186,73 +182,6 @@ impl Link {
         match self {
             Self::Postgres(link) => link.terminate(),
             Self::Mariadb(link) => link.terminate(),
-        }
-    }
-}
-
-/// Knows how to make connections of one arm.
-#[derive(Debug)]
-pub enum Dialler {
-    /// To PostgreSQL.
-    Postgres(wire::startup::Dialler),
-    /// To MariaDB.
-    Mariadb(mysql::login::Dialler),
-}
-
-impl Dialler {
-    /// Reads the trusted roots, if any are needed.
-    pub fn new(spec: &ConnectionSpec) -> Result<Self, WireError> {
-        Ok(match spec.engine {
-            Engine::Postgres => Self::Postgres(wire::startup::Dialler::new(spec)?),
-            Engine::Mariadb => Self::Mariadb(mysql::login::Dialler::new(spec)?),
-        })
-    }
-
-    /// All its connections go by way of this line; sessions and cancel requests alike.
-    #[must_use]
-    pub fn by(self, line: Option<Arc<Line>>) -> Self {
-        match self {
-            Self::Postgres(dialler) => Self::Postgres(dialler.by(line)),
-            Self::Mariadb(dialler) => Self::Mariadb(dialler.by(line)),
-        }
-    }
-
-    /// Where it connects to.
-    pub fn spec(&self) -> &ConnectionSpec {
-        match self {
-            Self::Postgres(dialler) => dialler.spec(),
-            Self::Mariadb(dialler) => dialler.spec(),
-        }
-    }
-
-    /// Opens a socket and logs in, within the specification's limit and `limit`; `stop` and
-    /// `severed` end it at any point. The session's socket still waits, without limit, until
-    /// [`Link::unblock`].
-    pub fn connect(
-        &self,
-        limit: Option<Duration>,
-        stop: &Arc<AtomicBool>,
-        severed: &Arc<AtomicBool>,
-    ) -> Result<Link, WireError> {
-        Ok(match self {
-            Self::Postgres(dialler) => Link::Postgres(Box::new(dialler.connect(limit, stop, severed)?)),
-            Self::Mariadb(dialler) => Link::Mariadb(Box::new(dialler.connect(limit, stop, severed)?)),
-        })
-    }
-
-    /// Logs in on a connected socket.
-    pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
-        Ok(match self {
-            Self::Postgres(dialler) => Link::Postgres(Box::new(dialler.log_in(socket, stop)?)),
-            Self::Mariadb(dialler) => Link::Mariadb(Box::new(dialler.log_in(socket, stop)?)),
-        })
-    }
-
-    /// Asks the server, on a connection of its own, to cancel what a session is doing.
-    pub fn cancel(&self, process: u32, key: u32, limit: Duration) -> Result<(), WireError> {
-        match self {
-            Self::Postgres(dialler) => dialler.cancel(process, key, limit),
-            Self::Mariadb(dialler) => dialler.cancel(process, limit),
         }
     }
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use dyno_script::{Command, Compiler, Scope, Value};
 
 use crate::connection::{ConnectionSpec, Engine};
-use crate::link::{Dialler, Statement};
+use crate::dialler::Dialler;
+use crate::link::Statement;
 use crate::reactor::{Pulse, finish};
 use crate::spec::Protocol;
 use crate::wire::link::Event;

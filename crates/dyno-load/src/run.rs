@@ -21,9 +21,9 @@ use dyno_script::{Rng, Seeds};
 use crate::LoadError;
 use crate::block::{Activity, Block, Handles, open};
 use crate::clock::Clock;
+use crate::dialler::Dialler;
 use crate::gate::Gate;
 use crate::line::Line;
-use crate::link::Dialler;
 use crate::plan::{ArmPlan, Plan};
 use crate::record::{self, Failures, Pool, Recorder};
 use crate::schedule::Arrivals;
@@ -116,7 +116,8 @@ impl Load {
             let dialler = Dialler::new(connection).map_err(|e| LoadError::connect(connection, e))?;
             let line = plan.spec.network.map(|spec| Line::open(spec).map(Arc::new)).transpose();
             let line = line.map_err(LoadError::Line)?;
-            self.diallers[arm] = Some(dialler.by(line.clone()));
+            let feed = plan.spec.variables.get(FEED).map(|text| text.as_bytes().into());
+            self.diallers[arm] = Some(dialler.by(line.clone()).feeding(feed));
             self.lines[arm] = line;
         }
         Ok(())
@@ -239,6 +240,9 @@ fn merge(report: &mut BlockReport, outcome: Outcome) {
         tally.add_to(&mut report.arms[arm]);
     }
 }
+
+/// The variable whose text statements take that ask for data of the client.
+const FEED: &str = "stdin";
 
 /// How many threads serve so many sessions on a machine with so many cores.
 ///

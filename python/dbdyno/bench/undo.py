@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.session import Session
     from dbdyno.cells.iorm_switch import PlanUndo
 
+FORCED_S = 30.0
+"""How long a killed server may take to be gone: its memory is given back, its last write ends."""
 QUIET_S = 0.5
 """How long no process of a server may be seen before its folder is removed: a start may be under
 way.
@@ -218,7 +220,7 @@ def stop_server(data_dir: Path, *, fast_s: float = 15, immediate_s: float = 5) -
     """
     started = quiet_since = time.monotonic()
     sent: set[tuple[int, int]] = set()
-    while time.monotonic() - started < fast_s + immediate_s + 5:
+    while time.monotonic() - started < fast_s + immediate_s + FORCED_S:
         now = time.monotonic()
         running = list(server_processes(data_dir))
         if not running:

@@ -20,7 +20,9 @@ FOUND = 1
 
 @click.command("check", context_settings={"ignore_unknown_options": True})
 @click.argument("client", nargs=-1, required=True, metavar="NAME|COMMAND...")
-@click.option("--dsn", help="The engine, e.g. postgresql://user@host/db. Default: embedded.")
+@click.option(
+    "--dsn", help="The engine: postgresql://user@host/db, mariadb://user@host/db or mariadb. Default: embedded."
+)
 @format_options
 @click.pass_context
 def command(
@@ -43,14 +45,22 @@ def command(
 
 def _verdicts(client: tuple[str, ...], dsn: str | None) -> Iterator[Verdict]:
     from dbdyno.bench.clients.builtin import BUILTIN
-    from dbdyno.bench.clients.conformance import COST_S, Verdict, examined
-    from dbdyno.bench.postgres.clients import examination, own_cost
-    from dbdyno.bench.postgres.server import open_target
+    from dbdyno.bench.clients.conformance import examined, own_cost
+    from dbdyno.bench.kinds import kind_of
 
     known = len(client) == 1 and "/" not in client[0]
     words = client[0] if known and client[0] in BUILTIN else list(client)
+    if kind_of(dsn).name == "mariadb":
+        from dbdyno.bench.mariadb import clients as mariadb
+        from dbdyno.bench.mariadb.server import open_target as open_mariadb
+
+        with open_mariadb(None if dsn == "mariadb" else dsn, tcp=True) as server:
+            yield from examined(mariadb.examination(server, words))
+            yield own_cost(server.load_connection("dbdyno"))
+        return
+    from dbdyno.bench.postgres.clients import examination
+    from dbdyno.bench.postgres.server import open_target
+
     with open_target(dsn, tcp=True) as target:
         yield from examined(examination(target, words))
-        rate, each_ns, cpu_ns = own_cost(target, COST_S)
-        detail = f"{rate:,.0f}/s, mean {each_ns / 1e3:.0f} us, {cpu_ns / 1e3:.0f} us of CPU each"
-        yield Verdict("the same by dbdyno's own client", "told", detail)
+        yield own_cost(target.conninfo())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.fence import lock, only_select
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files, in_memory
 from dbdyno.evidence.trace_tables import KIND, create_views
 from dbdyno.evidence.trace_tables import TABLES as TRACE_TABLES
 
@@ -39,7 +39,7 @@ def whole_parts(
         elif table == "calls" and has_calls(run):
             broken.append(f"{path}: the part of block {block.index} is missing")
     with contextlib.ExitStack() as stack:
-        probe = connection or stack.enter_context(in_memory())
+        probe = connection or stack.enter_context(for_files())
         torn = _torn(probe, parts)
     broken += [f"{path}: not a whole Parquet part: {words}" for path, words in torn.items()]
     return [path for path in parts if path not in torn], broken

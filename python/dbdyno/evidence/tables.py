@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dbdyno.errors import EvidenceError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.files import written_by_name
 
 
@@ -15,9 +15,9 @@ def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
     import duckdb
 
     names = ", ".join(f'unnest(${at}::varchar[]) as "{name}"' for at, name in enumerate(columns, 1))
-    with in_memory() as connection:
+    with for_files() as connection:
         connection.execute(
-            f"create table rows as select {names}",
+            f"create temp table rows as select {names}",
             [list(values) for values in columns.values()],
         )
         try:

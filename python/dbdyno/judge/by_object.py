@@ -142,7 +142,11 @@ def by_object(before: Interval, after: Interval, *, threshold: float, allowed: b
         if title == "statement":
             for row in shown:
                 row["begins"] = beginning(texts.get(row["object"]))
-        name = "begins:text:statement object:text:identifier" if title == "statement" else f"object:text:{title}"
+        name = (
+            "begins:text:statement object:text:identifier"
+            if title == "statement"
+            else f"object:text:{title.replace(' ', '_')}"
+        )
         shown.sort(key=lambda row: -abs(row["weight"]))
         tables.append(table(f"By {title}", columns(f"{name} {_SHOWN}"), shown, top=20))
         if len(rows) > len(shown):

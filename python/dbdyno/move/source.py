@@ -46,6 +46,8 @@ join pg_catalog.pg_settings s on lower(s.name) = lower(v.name)
 GONE = ("22023", "42704", "55000")
 """What a server says to a snapshot that nobody exports any more."""
 LOCKABLE = ("r", "p", "v")
+SNAPSHOTS_MOST = 5
+"""Snapshots that are taken until none of what is read was rewritten meanwhile."""
 KINDS = {"r": "table", "p": "partitioned table", "m": "materialized view", "v": "view", "f": "foreign table"}
 RELATIONS_SQL = """
 with recursive tree(oid) as (
@@ -61,6 +63,15 @@ COLUMNS_SQL = """
 select a.attname::text, a.atttypid::bigint, a.atttypmod, format_type(a.atttypid, a.atttypmod)
 from pg_catalog.pg_attribute a where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
 """
+REWRITTEN_SQL = """
+select c.oid::regclass::text from pg_catalog.pg_locks l join pg_catalog.pg_class c on c.oid = l.relation
+where l.pid = pg_backend_pid() and l.locktype = 'relation' and c.relfilenode <> 0
+  and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
+  and c.relfilenode is distinct from pg_relation_filenode(c.oid)
+limit 1
+"""
+"""A relation that got another file between the snapshot and our lock on it: the row of pg_class is the snapshot's, the
+function tells of now. TRUNCATE and REFRESH MATERIALIZED VIEW fill that file without respect for older snapshots."""
 LIST_SQL = """
 select n.nspname::text, c.relname::text from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
@@ -145,7 +156,20 @@ def take(target: Postgres, wish: Wish, job: str, held: str | None = None) -> Sna
     )
     try:
         snapshot = Snapshot(conn)
-        _begin(snapshot, conn, wish, held)
+        for _ in range(SNAPSHOTS_MOST if held is None else 1):
+            _begin(snapshot, conn, wish, held)
+            if conn.execute(REWRITTEN_SQL).fetchone() is None:
+                return snapshot
+            conn.execute("rollback")
+        if held is not None:
+            raise SnapshotGone(
+                f"what is read was truncated or refreshed after the snapshot {held}", where=target.safe_dsn
+            )
+        raise MoveError(
+            "what is read is truncated or refreshed each time between the snapshot and the lock",
+            where=target.safe_dsn,
+            next_step="wait until what does so has ended",
+        )
     except psycopg.Error as error:
         conn.close()
         if held is not None and error.sqlstate in GONE:
@@ -154,7 +178,6 @@ def take(target: Postgres, wish: Wish, job: str, held: str | None = None) -> Sna
     except BaseException:
         conn.close()
         raise
-    return snapshot
 
 
 def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish, held: str | None) -> None:
@@ -237,7 +260,8 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
     relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
     where = whole(wish.where, "--where") if wish.where is not None else None
     table = Table(*name, KINDS[kind], _typed(conn, described, wish.as_text), relations, where)
-    if where is not None and relations:
+    # LOCK TABLE takes no materialized view, nor one below a view: reading no row of it locks it.
+    if relations and (where is not None or kind in ("m", "v")):
         trial = select_sql(conn, table, relations[0], None, None)
         conn.execute(b"select * from (%s) as q limit 0" % trial.encode())
     return table

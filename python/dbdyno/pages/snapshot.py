@@ -83,7 +83,7 @@ def _column(given: Mapping[str, Any]) -> Column:
         fmt.line(given.get("label") or ""),
         "code" if is_sql else str(given.get("unit") or "text"),
         where="page" if given.get("page_only") else "both",
-        narrowest=24 if is_sql else 0,
+        narrowest=24 if is_sql or given["name"] == "what" else 0,  # an identifier stays on one line
     )
 
 

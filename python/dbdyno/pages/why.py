@@ -11,6 +11,8 @@ from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 
 Given = Mapping[str, Any]
+LEAST_REST = 0.005
+"""A rest of a smaller share is none."""
 
 
 def sections(model: Analysis) -> Iterator[Section]:
@@ -81,6 +83,8 @@ def _rest(given: Given, causes: list[dict[str, Any]]) -> Iterator[str]:
     share, amount = fmt.number(given.get("rest_share")), fmt.number(given.get("rest"))
     if not causes:
         yield "No single cause has a tenth of it with certainty."
+    elif share is not None and abs(share) < LEAST_REST:
+        yield "Together they explain all of it."
     elif share is not None and amount is not None and given.get("unit") == "ns":
         sign = "-" if amount < 0 else ""
         yield f"Not explained by these: {sign}{fmt.duration(abs(amount))} ({100 * share:.0f} %)."

@@ -1,4 +1,5 @@
-"""Numbers that stay whole where a line breaks: `7.6 %` and `-3 ms` are never torn apart in a page.
+"""Numbers that stay whole where a line breaks: `7.6 %` and `-3 ms` are never torn apart in a page. A path of a file
+breaks behind its slashes and colons, not within a name.
 
 Text that a reader may copy as code (`code`, `pre`, scripts, drawings) is left as it is.
 """
@@ -12,11 +13,13 @@ _LEFT_ALONE = {"code", "pre", "script", "style", "svg", "title"}
 _TAG = re.compile(r"<(/?)([a-zA-Z0-9]+)")
 _AMOUNT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|us|ms|s|min|h|days?|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB|times)(?![\w]))")
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
+_PATH = re.compile(r"(?<![^\s(])/(?:[\w.@-]+/)+[\w.@:-]+")
+_JOINT = re.compile(r"(?<=\w)[/:](?=\w)")
 _MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)")
 
 
 def unbroken(page: str) -> str:
-    """The page with no-break spaces between numbers and their units, and minus signs that stick."""
+    """The page with no-break spaces between numbers and their units, minus signs that stick, and paths that break."""
     parts = []
     inside = 0
     for found in _PART.finditer(page):
@@ -24,11 +27,16 @@ def unbroken(page: str) -> str:
         if part.startswith("<"):
             inside += _step(part)
         elif not inside:
+            part = _PATH.sub(_breakable, part)
             part = _MINUS.sub(
                 "\N{MINUS SIGN}", _BETWEEN_NUMBERS.sub("\N{NO-BREAK SPACE}", _AMOUNT.sub("\N{NO-BREAK SPACE}", part))
             )
         parts.append(part)
     return "".join(parts)
+
+
+def _breakable(path: re.Match[str]) -> str:
+    return _JOINT.sub(lambda joint: f"{joint.group()}<wbr>", path.group())
 
 
 def _step(tag: str) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 from dbdyno.errors import Error, EvidenceError
 from dbdyno.evidence.files import read_json
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.pack import SUMS, unused
@@ -120,7 +120,7 @@ def _wrong(store: Store, file: str, record: dict[str, Any]) -> str | None:
     import duckdb
 
     try:
-        with in_memory() as connection:
+        with for_files() as connection:
             connection.execute(f"select sum(hash(columns(*))) from read_parquet({literal(str(path))})").fetchall()
     except duckdb.Error as error:
         return str(error).splitlines()[0]

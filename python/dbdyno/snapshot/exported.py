@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import Error
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.alerts import last_metrics
 from dbdyno.snapshot.store import Snapshot, Store
 
@@ -167,7 +167,7 @@ def _rows(one: Snapshot, view: str, names: list[str]) -> list[dict[str, Any]]:
     relation = one.relation(view)
     quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
     try:
-        with in_memory() as connection:
+        with for_files() as connection:
             rows = connection.execute(f"select {quoted} from {relation}").fetchall() if relation else []
     except duckdb.Error:
         return []

@@ -20,7 +20,7 @@ from typing import Any
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.files import write_json
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.files import make_inner_folder, narrow, sync_folder
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.difference import quoted
@@ -108,7 +108,7 @@ def _write(folder: Path, group: Sequence[Snapshot], merged: Merged) -> dict[tupl
     """Writes the files of a pack; returns where each snapshot's views are in it."""
 
     places: dict[tuple[int, str], Place] = {}
-    with in_memory() as connection:
+    with for_files() as connection:
         for view in dict.fromkeys(view for one in group for view in one.views):
             for at, alike in enumerate(_alike(view, group)):
                 file = f"{view}.{at}.parquet" if at else f"{view}.parquet"

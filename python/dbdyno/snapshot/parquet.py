@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import SnapshotError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.files import narrow
 from dbdyno.snapshot.view import View
 
@@ -29,7 +29,7 @@ class Writer:
     def __init__(self, folder: Path) -> None:
 
         self.folder = folder
-        self._connection = in_memory()
+        self._connection = for_files()
 
     def write(self, view: View, before: Snapshot | None) -> dict[str, Any]:
         """Writes one view; returns its record for the manifest. `before` is the snapshot before: where

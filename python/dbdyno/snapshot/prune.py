@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot import holding, keep, manifest
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.interval import Interval
@@ -150,7 +150,7 @@ def _rows_ended(sums: Chain) -> set[int]:
 
     found: set[int] = set()
     words = ", ".join(literal(word) for word in _MILD)
-    with in_memory() as connection:
+    with for_files() as connection:
         for view in sorted({view for chunk in sums.chunks for view in chunk.model["views"]}):
             source, _ = sums.relation(view, folded=False)
             ended = f"life = 'gone' or (life <> 'new' and verdict not in ({words}))"

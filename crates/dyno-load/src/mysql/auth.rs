@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `mysql_native_password` | a proof by SHA-1 over the server's challenge |
 //! | `client_ed25519` | the challenge, signed |
-//! | `caching_sha2_password` | a proof by SHA-256; the password under TLS or over a Unix socket if the server asks for it |
+//! | `caching_sha2_password` | a proof by SHA-256; if the server asks, the password under TLS or over a Unix socket, or sealed for a key that the user names |
 //! | `unix_socket`, `auth_gssapi_client` and others | `unix_socket`: nothing, the kernel tells who we are; others are refused |
 
 use curve25519_dalek::EdwardsPoint;
@@ -37,7 +37,7 @@ pub fn answer(plugin: &str, password: Option<&[u8]>, challenge: &[u8]) -> Result
     }
 }
 
-fn short(challenge: &[u8]) -> Result<&[u8], WireError> {
+pub fn short(challenge: &[u8]) -> Result<&[u8], WireError> {
     challenge.get(..CHALLENGE_BYTES).ok_or_else(|| WireError::Protocol("a challenge that is too short".into()))
 }
 

@@ -10,6 +10,8 @@ pub mod can {
     pub const FOUND_ROWS: u64 = 1 << 1;
     pub const LONG_FLAG: u64 = 1 << 2;
     pub const CONNECT_WITH_DB: u64 = 1 << 3;
+    /// `LOAD DATA LOCAL`: the server may ask for data.
+    pub const LOCAL_FILES: u64 = 1 << 7;
     pub const PROTOCOL_41: u64 = 1 << 9;
     pub const TLS: u64 = 1 << 11;
     pub const TRANSACTIONS: u64 = 1 << 13;
@@ -76,8 +78,8 @@ impl Greeting {
         Ok(Self { version: words, session, can, challenge, plugin })
     }
 
-    /// What is spoken with this server. `encrypted`: TLS is begun.
-    pub fn agreed(&self, spec: &ConnectionSpec, encrypted: bool) -> Result<u64, WireError> {
+    /// What is spoken with this server. `encrypted`: TLS is begun; `feeds`: there are data for `LOAD DATA LOCAL`.
+    pub fn agreed(&self, spec: &ConnectionSpec, encrypted: bool, feeds: bool) -> Result<u64, WireError> {
         let needed = can::PROTOCOL_41 | can::SECURE_CONNECTION | can::PLUGIN_AUTH | can::DEPRECATE_EOF;
         if self.can & needed != needed {
             let version: String = self.version.chars().filter(char::is_ascii_graphic).take(40).collect();
@@ -95,7 +97,8 @@ impl Greeting {
             | can::CACHE_METADATA;
         let database = if spec.dbname.is_empty() { 0 } else { can::CONNECT_WITH_DB };
         let tls = if encrypted { can::TLS } else { 0 };
-        Ok(needed | wished & self.can | database | tls)
+        let local = if feeds { can::LOCAL_FILES } else { 0 };
+        Ok(needed | (wished | local) & self.can | database | tls)
     }
 }
 

@@ -1,13 +1,15 @@
 //! One logged-in connection: what is prepared on it, and the events of a round trip.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use dyno_evidence::NONE;
 use dyno_script::{Scope, VarId};
 
 use super::packet::{Packet, Packets, Reader};
 use super::result::{Column, binary_row, describe, text_row};
-use super::statement::{LAST_PREPARED, QUIT, Statement, write_close, write_command, write_text_query};
+use super::stage::Stage;
+use super::statement::{LAST_PREPARED, QUIT, Statement, write_close, write_command, write_file, write_text_query};
 use crate::reactor::Pulse;
 use crate::spec::Protocol;
 use crate::wire::flow::Flow;
@@ -28,27 +30,6 @@ const COLUMN_BYTES: usize = 16 << 10;
 
 const IN_TRANSACTION: u64 = 1;
 const MORE_RESULTS: u64 = 8;
-
-/// What comes next from the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Nothing was asked.
-    Idle,
-    /// The answer to a wish to prepare.
-    Prepared,
-    /// Descriptions of values and columns of what was prepared.
-    Described { values: u64, columns: u64 },
-    /// The head of a result.
-    Head,
-    /// Descriptions of columns.
-    Columns { left: u64 },
-    /// Rows.
-    Rows,
-    /// What was to run could not be prepared: that it could not run, either.
-    Refused,
-    /// All is told but that the server waits.
-    Done,
-}
 
 /// One logged-in connection.
 #[derive(Debug)]
@@ -73,6 +54,8 @@ pub struct Link {
     caches_metadata: bool,
     in_transaction: bool,
     session: u32,
+    /// What `LOAD DATA LOCAL` takes, whatever file it names.
+    feed: Option<Arc<[u8]>>,
     /// What is kept of the results, in the form of the other protocol.
     pub capture: Capture,
 }
@@ -84,7 +67,13 @@ impl AsFd for Link {
 }
 
 impl Link {
-    pub(super) fn new(socket: Socket, packets: Packets, session: u32, caches_metadata: bool) -> Self {
+    pub(super) fn new(
+        socket: Socket,
+        packets: Packets,
+        session: u32,
+        caches_metadata: bool,
+        feed: Option<Arc<[u8]>>,
+    ) -> Self {
         Self {
             socket,
             packets,
@@ -101,6 +90,7 @@ impl Link {
             caches_metadata,
             in_transaction: false,
             session,
+            feed,
             capture: Capture::default(),
         }
     }
@@ -251,7 +241,12 @@ impl Link {
     /// Rows begin, or their columns are described first.
     fn head(&mut self, packet: &Packet) -> Result<(), WireError> {
         if packet.first == LOCAL_FILE {
-            return Err(WireError::Protocol("the server asks for a file of this machine".into()));
+            let Some(feed) = &self.feed else {
+                return Err(WireError::Protocol("the server asks for a file of this machine".into()));
+            };
+            self.out.clear();
+            write_file(feed, packet.number, &mut self.out);
+            return self.send();
         }
         let mut body = Reader(self.packets.bytes(&packet.body));
         let count = body.counted()?.unwrap_or(0);

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use rustls::ClientConfig;
 
@@ -11,12 +9,12 @@ use super::auth;
 use super::greeting::{Greeting, can, write_head, write_login};
 use super::link::Link;
 use super::packet::{self, Packets, Reader};
+use super::seal::PublicKey;
 use crate::connection::{ConnectionSpec, SslMode};
-use crate::line::Line;
-use crate::reactor::{Pulse, finish};
+use crate::dialler::Dialler;
 use crate::wire::socket::Socket;
 use crate::wire::stream::Patience;
-use crate::wire::{ServerError, WireError, tls};
+use crate::wire::{ServerError, WireError};
 
 const OK: u8 = 0x00;
 const MORE: u8 = 0x01;
@@ -26,76 +24,31 @@ const ERROR: u8 = 0xff;
 const PROVED: u8 = 3;
 const WHOLE_PASSWORD: u8 = 4;
 
-/// Knows how to make connections of one arm.
-#[derive(Debug)]
-pub struct Dialler {
-    spec: ConnectionSpec,
-    tls: Option<Arc<ClientConfig>>,
-    line: Option<Arc<Line>>,
-}
-
-impl Dialler {
-    /// Reads the trusted roots, if any are needed.
-    pub fn new(spec: &ConnectionSpec) -> Result<Self, WireError> {
-        Ok(Self { spec: spec.clone(), tls: tls::config(spec)?, line: None })
-    }
-
-    /// All its connections go by way of this line; sessions and wishes to cancel alike.
-    #[must_use]
-    pub fn by(self, line: Option<Arc<Line>>) -> Self {
-        Self { line, ..self }
-    }
-
-    /// Where it connects to.
-    pub fn spec(&self) -> &ConnectionSpec {
-        &self.spec
-    }
-
-    /// Opens a socket and logs in, within the specification's limit and `limit`; `stop` and
-    /// `severed` end it at any point. The session's socket still waits, without limit, until
-    /// [`Link::unblock`].
-    pub fn connect(
-        &self,
-        limit: Option<Duration>,
-        stop: &Arc<AtomicBool>,
-        severed: &Arc<AtomicBool>,
-    ) -> Result<Link, WireError> {
-        let login = self.line.as_ref().map_or(Duration::ZERO, |line| line.login());
-        let patience = Patience::new(self.spec.limit(limit).map(|limit| limit + login), stop);
-        self.log_in(Socket::open(&self.spec, self.line.as_deref(), &patience, severed)?, stop)
-    }
-
-    /// Logs in on a connected socket.
-    pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
-        let mut login = Login {
-            spec: &self.spec,
-            private: self.spec.is_unix(),
-            socket,
-            packets: Packets::before_login(),
-            number: 0,
-            challenge: Vec::new(),
-            plugin: String::new(),
-        };
-        let greeting = Greeting::parse(&login.receive()?)?;
-        let (mut login, agreed) = login.answer_greeting(self.tls.as_ref(), &greeting)?;
-        login.prove()?;
-        login.packets.logged_in();
-        login.socket.set_patience(Some(Patience::new(None, stop)));
-        Ok(Link::new(login.socket, login.packets, greeting.session, agreed & can::CACHE_METADATA != 0))
-    }
-
-    /// Asks the server, on a connection of its own, to end what a session is doing.
-    pub fn cancel(&self, session: u32, limit: Duration) -> Result<(), WireError> {
-        let never = Arc::new(AtomicBool::new(false));
-        let mut link = self.connect(Some(limit), &never, &never)?;
-        let refused = finish(link.run(&format!("kill query {session}"), &Pulse::blocking()));
-        link.terminate();
-        refused.unwrap_or(Err(WireError::Timeout)).map(|_| ())
-    }
+/// Logs in on a connected socket, which then waits as `patience` says.
+pub fn log_in(dialler: &Dialler, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
+    let mut login = Login {
+        spec: &dialler.spec,
+        key: dialler.key.as_ref(),
+        private: dialler.spec.is_unix(),
+        socket,
+        packets: Packets::before_login(),
+        number: 0,
+        challenge: Vec::new(),
+        plugin: String::new(),
+    };
+    let greeting = Greeting::parse(&login.receive()?)?;
+    let (mut login, agreed) = login.answer_greeting(dialler, &greeting)?;
+    login.prove()?;
+    login.packets.logged_in();
+    login.socket.set_patience(patience);
+    let caches_metadata = agreed & can::CACHE_METADATA != 0;
+    Ok(Link::new(login.socket, login.packets, greeting.session, caches_metadata, dialler.feed.clone()))
 }
 
 struct Login<'a> {
     spec: &'a ConnectionSpec,
+    /// The server's, as the user named it.
+    key: Option<&'a PublicKey>,
     /// Nobody in between can read.
     private: bool,
     socket: Socket,
@@ -135,17 +88,14 @@ impl Login<'_> {
     }
 
     /// Begins TLS where it is wanted and to be had, and says who we are; what is spoken from now on.
-    fn answer_greeting(
-        mut self,
-        tls: Option<&Arc<ClientConfig>>,
-        greeting: &Greeting,
-    ) -> Result<(Self, u64), WireError> {
+    fn answer_greeting(mut self, dialler: &Dialler, greeting: &Greeting) -> Result<(Self, u64), WireError> {
         let offered = greeting.can & can::TLS != 0;
+        let tls = dialler.tls.as_ref();
         if tls.is_some() && !offered && self.spec.sslmode != SslMode::Prefer {
             return Err(WireError::Tls("the server offers none, and the connection asks for it".into()));
         }
         let config = tls.filter(|_| offered);
-        let agreed = greeting.agreed(self.spec, config.is_some())?;
+        let agreed = greeting.agreed(self.spec, config.is_some(), dialler.feed.is_some())?;
         if let Some(config) = config {
             self.send(|out| write_head(agreed, out))?;
             self = self.encrypted(config)?;
@@ -198,14 +148,17 @@ impl Login<'_> {
         Err(WireError::Auth("the server asks again and again".into()))
     }
 
+    /// The password itself where nobody in between can read it, else sealed for the server whose key the user named.
     fn whole_password(&mut self) -> Result<(), WireError> {
-        if !self.private {
-            return Err(WireError::Exposed("the server asks for the password itself, and there is no TLS".into()));
-        }
-        let secret = self.password().ok_or(WireError::NoPassword)?.to_vec();
-        self.send(|out| {
-            out.extend_from_slice(&secret);
-            out.push(0);
-        })
+        let secret = self.password().ok_or(WireError::NoPassword)?;
+        let answer = match self.key {
+            _ if self.private => [secret, &[0]].concat(),
+            Some(key) => key.seal(secret, auth::short(&self.challenge)?)?,
+            None => {
+                let words = "the server asks for the password itself, and there is neither TLS nor a server_public_key";
+                return Err(WireError::Exposed(words.into()));
+            }
+        };
+        self.send(|out| out.extend_from_slice(&answer))
     }
 }

@@ -5,8 +5,8 @@
 //! [`known_errors`] tells the server's own errors from those of somebody's code.
 //! Sockets, TLS and whom to trust are those of [`wire`](crate::wire).
 //!
-//! Limits: a server before MariaDB 10.2 is refused (it ends result sets in another way). `LOAD DATA LOCAL` is never
-//! offered: no file of this machine is read. Compression is not spoken.
+//! Limits: a server before MariaDB 10.2 is refused (it ends result sets in another way). `LOAD DATA LOCAL` is
+//! offered only where a script brings its data: no file of this machine is ever read. Compression is not spoken.
 
 mod auth;
 mod greeting;
@@ -15,8 +15,12 @@ pub mod link;
 pub mod login;
 mod packet;
 mod result;
+mod seal;
+mod stage;
 pub mod statement;
 #[cfg(test)]
 mod tests;
+
+pub use seal::PublicKey;
 
 pub use known_errors::{KnownError, known_error, known_errors};

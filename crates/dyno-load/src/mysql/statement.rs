@@ -11,6 +11,9 @@ const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 const CLOSE: u8 = 0x19;
 
+/// A file goes in packets of this size.
+const FILE_PART_BYTES: usize = 1 << 20;
+
 /// Stands for the statement that was prepared last: it can be run before its number is known (MariaDB 10.2).
 pub const LAST_PREPARED: u32 = u32::MAX;
 
@@ -149,6 +152,16 @@ pub fn write_close(number: u32, out: &mut Vec<u8>) {
 /// Appends the wish to run this text.
 pub fn write_text_query(text: &str, out: &mut Vec<u8>) {
     write_command(QUERY, text.as_bytes(), out);
+}
+
+/// Appends what the server asked for as a file, after its packet of this number; a packet without a body ends it.
+pub fn write_file(bytes: &[u8], mut number: u8, out: &mut Vec<u8>) {
+    for part in bytes.chunks(FILE_PART_BYTES).chain([&[][..]]) {
+        number = number.wrapping_add(1);
+        let start = packet::begin(out);
+        out.extend_from_slice(part);
+        packet::end(out, start, number);
+    }
 }
 
 /// Appends a command.

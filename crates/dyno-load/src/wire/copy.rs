@@ -13,9 +13,10 @@ use postgres_protocol::message::frontend;
 
 use super::message::{Inbox, Keep, Message, tag_rows};
 use super::socket::Socket;
-use super::startup::{Dialler, LoggedIn};
+use super::startup::LoggedIn;
 use super::{ServerError, WireError};
 use crate::connection::ConnectionSpec;
+use crate::dialler::Dialler;
 
 /// Room for bytes that came: a server sends 8 KiB at a time, and a busy reader finds many of them.
 const ROOM_BYTES: usize = 256 << 10;

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use dyno_evidence::NONE;
 use dyno_script::{Scope, VarId};
@@ -17,6 +18,8 @@ use crate::spec::Protocol;
 
 /// Longest row and longest description of columns that a script can keep [bytes].
 pub const CAPTURE_BYTES_MAX: usize = 1 << 20;
+/// Data go to the server in messages of this size.
+const FEED_BYTES: usize = 1 << 20;
 /// What is read of an error; its message stands near its beginning.
 const ERROR_BYTES: usize = 16 << 10;
 
@@ -75,6 +78,8 @@ pub struct Link {
     in_transaction: bool,
     process: u32,
     key: u32,
+    /// What `COPY ... FROM STDIN` takes.
+    feed: Option<Arc<[u8]>>,
     /// What is kept of the results.
     pub capture: Capture,
 }
@@ -86,7 +91,7 @@ impl AsFd for Link {
 }
 
 impl Link {
-    pub(super) fn new(socket: Socket, inbox: Inbox, process: u32, key: u32) -> Self {
+    pub(super) fn new(socket: Socket, inbox: Inbox, (process, key): (u32, u32), feed: Option<Arc<[u8]>>) -> Self {
         Self {
             socket,
             inbox,
@@ -100,6 +105,7 @@ impl Link {
             in_transaction: false,
             process,
             key,
+            feed,
             capture: Capture::default(),
         }
     }
@@ -306,7 +312,7 @@ impl Link {
                 }
                 return Ok(Some(Event::Failed(Box::new(error))));
             }
-            b'G' => self.refuse_copy()?,
+            b'G' => self.answer_copy()?,
             tag => {
                 return Err(WireError::Protocol(format!("message {:?} inside a session", char::from(tag))));
             }
@@ -314,12 +320,15 @@ impl Link {
         Ok(None)
     }
 
-    /// `COPY ... FROM STDIN` has no data here. The server ignores a `Sync` sent before.
-    fn refuse_copy(&mut self) -> Result<(), WireError> {
-        let reason = b"a script has no data for COPY FROM STDIN\0";
-        let mut answer = vec![b'f'];
-        answer.extend_from_slice(&(reason.len() as u32 + 4).to_be_bytes());
-        answer.extend_from_slice(reason);
+    /// `COPY ... FROM STDIN` gets what the script brings, or a refusal. The server ignores a `Sync` sent before.
+    fn answer_copy(&mut self) -> Result<(), WireError> {
+        let mut answer = Vec::new();
+        if let Some(feed) = &self.feed {
+            feed.chunks(FEED_BYTES).for_each(|part| message::frame(b'd', part, &mut answer));
+            message::frame(b'c', b"", &mut answer);
+        } else {
+            message::frame(b'f', b"a script has no data for COPY FROM STDIN (the variable stdin)\0", &mut answer);
+        }
         if self.extended {
             answer.extend_from_slice(&SYNC);
         }

@@ -116,6 +116,13 @@ fn limit_bytes(tag: u8) -> Result<usize, WireError> {
     }
 }
 
+/// Appends a message of ours.
+pub fn frame(tag: u8, body: &[u8], out: &mut Vec<u8>) {
+    out.push(tag);
+    out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+    out.extend_from_slice(body);
+}
+
 /// The rows a `CommandComplete` body counts: the last word of `SELECT 1`, `INSERT 0 1`, `COPY 5`.
 /// Reads from the end, so that neither the verb nor UTF-8 is looked at.
 pub fn tag_rows(body: &[u8]) -> Option<i64> {

@@ -22,7 +22,7 @@ pub mod stream;
 mod tests;
 pub mod tls;
 mod trust;
-mod x509;
+pub(crate) mod x509;
 
 use std::io;
 

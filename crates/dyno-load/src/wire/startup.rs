@@ -2,8 +2,6 @@
 
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use bytes::BytesMut;
 use postgres_protocol::message::frontend;
@@ -13,100 +11,51 @@ use super::link::Link;
 use super::message::{Inbox, Keep};
 use super::socket::Socket;
 use super::stream::Patience;
-use super::{ServerError, WireError, tls};
+use super::{ServerError, WireError};
 use crate::connection::{ConnectionSpec, SslMode, SslNegotiation};
-use crate::line::Line;
+use crate::dialler::Dialler;
 
 /// The protocol's code for a cancel request.
 const CANCEL_CODE: u32 = 80_877_102;
 
-/// Knows how to make connections of one arm.
-#[derive(Debug)]
-pub struct Dialler {
-    spec: ConnectionSpec,
-    tls: Option<Arc<ClientConfig>>,
-    line: Option<Arc<Line>>,
+/// Logs in on a connected socket, which then waits as `patience` says.
+pub fn log_in(dialler: &Dialler, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
+    let LoggedIn { socket, inbox, process, key } = settled(&dialler.spec, socket, patience)?;
+    Ok(Link::new(socket, inbox, (process, key), dialler.feed.clone()))
 }
 
-impl Dialler {
-    /// Reads the trusted roots, if any are needed.
-    pub fn new(spec: &ConnectionSpec) -> Result<Self, WireError> {
-        Ok(Self { spec: spec.clone(), tls: tls::config(spec)?, line: None })
-    }
+/// The same for who reads the messages himself.
+pub fn settled(spec: &ConnectionSpec, socket: Socket, patience: Option<Patience>) -> Result<LoggedIn, WireError> {
+    let inbox = Inbox::before_login();
+    let mut handshake = Handshake { spec, socket, inbox, out: BytesMut::new() };
+    handshake.start()?;
+    handshake.authenticate()?;
+    let (process, key) = handshake.settle()?;
+    handshake.inbox.logged_in();
+    handshake.socket.set_patience(patience);
+    Ok(LoggedIn { socket: handshake.socket, inbox: handshake.inbox, process, key })
+}
 
-    /// All its connections go by way of this line; sessions and cancel requests alike.
-    #[must_use]
-    pub fn by(self, line: Option<Arc<Line>>) -> Self {
-        Self { line, ..self }
+/// Begins TLS, where the server offers it or is not asked.
+pub fn encrypt(spec: &ConnectionSpec, config: &Arc<ClientConfig>, mut socket: Socket) -> Result<Socket, WireError> {
+    if spec.sslnegotiation == SslNegotiation::Direct || socket.offers_tls()? {
+        return socket.encrypt(spec, config);
     }
+    if spec.sslmode == SslMode::Prefer {
+        return Ok(socket);
+    }
+    Err(WireError::Tls("the server offers none and sslmode asks for it".into()))
+}
 
-    /// Where it connects to.
-    pub fn spec(&self) -> &ConnectionSpec {
-        &self.spec
+/// Asks to cancel what a session is doing.
+pub fn write_cancel(socket: &mut Socket, process: u32, key: u32) -> Result<(), WireError> {
+    let mut message = [0; 16];
+    for (slot, word) in message.chunks_exact_mut(4).zip([16, CANCEL_CODE, process, key]) {
+        slot.copy_from_slice(&word.to_be_bytes());
     }
-
-    /// Opens a socket and logs in, within the specification's limit and `limit`; `stop` and
-    /// `severed` end it at any point. The session's socket still waits, without limit, until
-    /// [`Link::unblock`].
-    pub fn connect(
-        &self,
-        limit: Option<Duration>,
-        stop: &Arc<AtomicBool>,
-        severed: &Arc<AtomicBool>,
-    ) -> Result<Link, WireError> {
-        let login = self.line.as_ref().map_or(Duration::ZERO, |line| line.login());
-        let patience = Patience::new(self.spec.limit(limit).map(|limit| limit + login), stop);
-        self.log_in(self.open(&patience, severed)?, stop)
-    }
-
-    /// As [`Dialler::connect`], for a session that waits on its socket by itself.
-    pub fn connect_to_copy(&self, stop: &Arc<AtomicBool>) -> Result<LoggedIn, WireError> {
-        let patience = Patience::new(self.spec.limit(None), stop);
-        self.settled(self.open(&patience, &Arc::default())?, stop)
-    }
-
-    /// Logs in on a connected socket.
-    pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
-        let LoggedIn { socket, inbox, process, key } = self.settled(socket, stop)?;
-        Ok(Link::new(socket, inbox, process, key))
-    }
-
-    fn settled(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<LoggedIn, WireError> {
-        let inbox = Inbox::before_login();
-        let mut handshake = Handshake { spec: &self.spec, socket, inbox, out: BytesMut::new() };
-        handshake.start()?;
-        handshake.authenticate()?;
-        let (process, key) = handshake.settle()?;
-        handshake.inbox.logged_in();
-        handshake.socket.set_patience(Some(Patience::new(None, stop)));
-        Ok(LoggedIn { socket: handshake.socket, inbox: handshake.inbox, process, key })
-    }
-
-    /// Asks the server, on a connection of its own, to cancel what a session is doing. The session's
-    /// key travels as protected as the session.
-    pub fn cancel(&self, process: u32, key: u32, limit: Duration) -> Result<(), WireError> {
-        let never = Arc::new(AtomicBool::new(false));
-        let mut socket = self.open(&Patience::new(Some(limit), &never), &never)?;
-        let mut message = [0; 16];
-        for (slot, word) in message.chunks_exact_mut(4).zip([16, CANCEL_CODE, process, key]) {
-            slot.copy_from_slice(&word.to_be_bytes());
-        }
-        socket.write_all(&message)?;
-        socket.flush()?;
-        Ok(())
-    }
-
-    fn open(&self, patience: &Patience, severed: &Arc<AtomicBool>) -> Result<Socket, WireError> {
-        let mut socket = Socket::open(&self.spec, self.line.as_deref(), patience, severed)?;
-        let Some(config) = &self.tls else { return Ok(socket) };
-        if self.spec.sslnegotiation == SslNegotiation::Direct || socket.offers_tls()? {
-            return socket.encrypt(&self.spec, config);
-        }
-        if self.spec.sslmode == SslMode::Prefer {
-            return Ok(socket);
-        }
-        Err(WireError::Tls("the server offers none and sslmode asks for it".into()))
-    }
+    socket.write_all(&message)?;
+    socket.flush()?;
+    Ok(())
 }
 
 /// What a login leaves: the socket, what came on it, and the key of a cancel request.

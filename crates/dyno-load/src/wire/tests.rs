@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use postgres_protocol::message::frontend;
 
 use super::link::Link;
-use super::startup::Dialler;
 use super::{ServerError, WireError};
 use crate::LoadError;
 use crate::connection::{ChannelBinding, ConnectionSpec, RequireAuth, SslMode};
+use crate::dialler::Dialler;
 use crate::reactor::{Pulse, finish};
 
 /// One step of the server.
@@ -121,7 +121,10 @@ fn read_message(client: &mut TcpStream) -> (u8, Vec<u8>) {
 }
 
 fn connect(spec: &ConnectionSpec) -> Result<Link, WireError> {
-    Dialler::new(spec)?.connect(None, &Arc::default(), &Arc::default())
+    match Dialler::new(spec)?.connect(None, &Arc::default(), &Arc::default())? {
+        crate::link::Link::Postgres(link) => Ok(*link),
+        other @ crate::link::Link::Mariadb(_) => panic!("{other:?}"),
+    }
 }
 
 /// The sockets of these tests block, so nothing has to be waited for.

@@ -192,7 +192,7 @@ fn pss_hash(parameters: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Splits DER into the contents of its first element, which must have this tag, and the rest.
-fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+pub(crate) fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = if first < 0x80 {

@@ -20,7 +20,8 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
     if not one.waits:
         yield Unjudged("no waits were sampled", "activity_hz = 10 under [watch]")
         return
-    waits = [(share, event) for kind, event, share in one.waits if kind in KINDS]
+    seen = max(sum(share for _, _, share in one.waits), 1e-9)
+    waits = [(share / seen, event) for kind, event, share in one.waits if kind in KINDS]
     whole = sum(share for share, _ in waits)
     if whole < LEAST_SHARE or one.sessions < 2:
         return
@@ -41,7 +42,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 RULE = benchmark(
     "hot_block",
     "One hot row or block, or a latch, bounds the rate",
-    "two sessions or more, and locks and latches are 30 % of the time of transactions of the base arm or more",
+    "two sessions or more, and locks and latches are 30 % of what was sampled of the base arm or more",
     "with ten times the keys the rate is the same",
     (Measured,),
     judge,

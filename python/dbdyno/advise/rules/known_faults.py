@@ -158,7 +158,7 @@ RULES = (
         condition=f"the major's end of support (table as of {AS_OF}) is before the server's date",
         expects="fixes again",
         risk="an upgrade of a major changes plans: measure before and after",
-        source=f"PostgreSQL versioning policy (as of {AS_OF})",
+        source=f"PostgreSQL versioning policy; dates from memory, as of {AS_OF}: see postgresql.org, Versioning",
         refuted="a vendor supports it for longer",
         judge=_end,
     ),

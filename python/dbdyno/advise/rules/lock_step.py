@@ -48,5 +48,5 @@ RULE = benchmark(
     "an open loop at the same rate has the same latencies",
     (Measured,),
     judge,
-    source="Schroeder, Wierman, Harchol-Balter, Open Versus Closed (NSDI 2006)",
+    source="Schroeder, Wierman, Harchol-Balter, Open Versus Closed (NSDI 2006; read 2025)",
 )

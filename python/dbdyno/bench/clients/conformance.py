@@ -6,15 +6,18 @@ Checks run one after the other on one process; after one that failed the next be
 from __future__ import annotations
 
 import statistics
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.arrivals import NOT_DUE
+from dbdyno.bench.clients.check_words import POSTGRES, Words
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import END_S, ClientError
@@ -28,16 +31,15 @@ Held, Failed, Told = "ok", "failed", "told"
 LATE_S = 1.0
 """How much longer than asked a slice of short statements may take."""
 COST_S = 1.0
+PATIENCE_S = 8.0
+"""What a client under test may take to answer what takes no time."""
 SLICE_NS = 50_000_000
 SESSIONS = 3
 DUE, DUE_NS = 40, 80_000_000
 """Transactions of the open loop, and the time over which they are due."""
 MODES = {"literals": "simple", "binds": "extended", "prepared": "prepared"}
 VALUES = {"number": "4711", "word": "o'clock %s ?"}
-ASKED = (
-    "\\set nothing null\nselect 1 where :number::bigint = 4711 and :word::text = 'o''clock %s ?'"
-    " and :nothing::text is null;"
-)
+NULL = "\\set nothing null\n"
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,10 @@ class NotOfferedError(Error):
 
 
 class Examined:
-    """A client under test, on a server. `connection` is that of a load's specification; `mark` tells its sessions on
-    the server; `alive` counts those."""
+    """A client under test, on a server: `alive` counts its sessions there, `words` are what the server understands."""
 
-    def __init__(self, arm: ClientArm, alive: Callable[[], int]) -> None:
-        self.arm, self.alive, self.slice = arm, alive, 0
+    def __init__(self, arm: ClientArm, alive: Callable[[], int], words: Words = POSTGRES) -> None:
+        self.arm, self.alive, self.words, self.slice = arm, alive, words, 0
 
     def job(self, script: str, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> None:
         """Gives it another job."""
@@ -137,33 +138,35 @@ def ends(own: Examined) -> str:
 
 def counts_rows(own: Examined) -> str:
     """The rows of a query are all taken and counted; none are 0."""
-    _same("rows of a query without any", own.rows("select 1 where false;"), [0, 0, 0])
-    _same("rows of a query", own.rows("select i, 'x' from generate_series(1, 250) i;"), [250] * 3)
+    _same("rows of a query without any", own.rows(own.words.no_row), [0, 0, 0])
+    _same("rows of a query", own.rows(own.words.rows), [250] * 3)
     return "0 and 250 rows"
 
 
 def fetches(own: Examined) -> str:
     """With a fetch size the rows are the same."""
-    query = "select i, 'x' from generate_series(1, 250) i;"
+    if not own.words.fetches:
+        raise NotOfferedError("this server sends all rows of a query at once: no arm of it has a fetch size")
     for size in (1, 100, 250, 1000):
-        _same(f"rows with fetch size {size}", own.rows(query, fetch_size=size), [250] * 3)
+        _same(f"rows with fetch size {size}", own.rows(own.words.rows, fetch_size=size), [250] * 3)
     return "250 rows by 1, 100, 250 and 1,000"
 
 
 def takes_values(own: Examined) -> str:
     """Numbers, text with quotes and signs, and NULL arrive in each way of sending statements."""
     for mode, protocol in MODES.items():
-        _same(f"rows with {mode}", own.rows(ASKED, protocol=protocol, variables=VALUES), [1, 1, 1])
+        _same(f"rows with {mode}", own.rows(NULL + own.words.values, protocol=protocol, variables=VALUES), [1, 1, 1])
     return ", ".join(MODES)
 
 
 def prepares_statements(own: Examined) -> str:
     """The server keeps a statement where it is to be prepared, and only there."""
     for mode, protocol in MODES.items():
-        kept = own.rows("select name from pg_prepared_statements where :number::bigint = 4711;", **_mode(protocol))
-        if (kept[-1] > 0) != (mode == "prepared"):
-            raise WrongError(f"with {mode} the server keeps {kept[-1]} prepared statements")
-    return "kept with prepared alone"
+        kept = own.rows(own.words.kept, **_mode(protocol))[-1]
+        least, most = own.words.kept_rows[mode]
+        if not least <= kept <= most:
+            raise WrongError(f"with {mode} the server has prepared {kept} statements")
+    return "once with prepared alone"
 
 
 def _mode(protocol: str) -> dict[str, Any]:
@@ -172,24 +175,25 @@ def _mode(protocol: str) -> dict[str, Any]:
 
 def tells_errors(own: Examined) -> str:
     """A failed statement has its SQLSTATE, and the next transaction is not touched by it."""
-    _same("division by zero", own.codes("select 1 / 0;", 2), ["22012", "22012"])
-    _same("no such table", own.codes("select * from dbdyno_no_such_table;", 1), ["42P01"])
-    _same("an error in a transaction", own.codes("begin;\nselect 1 / 0;\nend;", 2), ["22012", "22012"])
+    words, (failing, code) = own.words, own.words.failing
+    _same(failing, own.codes(failing, 2), [code] * 2)
+    _same("no such table", own.codes("select * from dbdyno_no_such_table;", 1), [words.no_table])
+    _same("an error in a transaction", own.codes(f"begin;\n{failing}\n{words.end};", 2), [code] * 2)
     _same("after errors", own.codes("select 1;", 2), ["", ""])
-    return "22012, 42P01; in a transaction, too"
+    return f"{code}, {words.no_table}; in a transaction, too"
 
 
 def writes_statements(own: Examined) -> str:
     """A script of several statements has a record for each, before that of its transaction."""
-    own.job("begin;\nselect 1;\nend;")
+    own.job(f"begin;\nselect 1;\n{own.words.end};")
     kinds = [int(kind) for kind in own.run(2)[1]["kind"]]
     _same("kinds of records", kinds, [stream.STATEMENT] * 3 + [stream.TRANSACTION] + [stream.STATEMENT] * 3 + [4])
-    return "begin, statement, end, transaction"
+    return f"begin, statement, {own.words.end}, transaction"
 
 
 def keeps_sessions(own: Examined) -> str:
     """Sessions are as many connections at once, each with work of its own."""
-    own.job("select 1 where :client_id >= 0;", sessions=SESSIONS)
+    own.job(own.words.session, sessions=SESSIONS)
     _same("connections on the server", own.alive(), SESSIONS)
     found = sorted(set(_whole(own.run(length_ns=SLICE_NS)[1])["session"].tolist()))
     _same("sessions at work", found, list(range(SESSIONS)))
@@ -214,10 +218,9 @@ def keeps_due_times(own: Examined) -> str:
 
 def prepares_sessions(own: Examined) -> str:
     """What each session runs first is in effect, the limit of statements too."""
-    sql = ["set work_mem = '3MB'"]
-    query = "select 1 where current_setting('work_mem') = '3MB';"
-    _same("a setting of the session", own.rows(query, session_sql=sql), [1] * 3)
-    _same("the limit of statements", own.codes("select pg_sleep(5);", 1, statement_timeout_ms=50), ["57014"])
+    (sql, query), (endless, code) = own.words.setting, own.words.endless
+    _same("a setting of the session", own.rows(query, session_sql=[sql]), [1] * 3)
+    _same("the limit of statements", own.codes(endless, 1, statement_timeout_ms=50), [code])
     return "settings and statement_timeout"
 
 
@@ -254,7 +257,7 @@ def ends_with_stdin(own: Examined) -> str:
 
 def stops(own: Examined) -> str:
     """A signal ends it in the middle of a statement, and its session on the server."""
-    own.job("select pg_sleep(20);")
+    own.job(own.words.sleep)
     process = own.arm.process
     assert process is not None
     process.send(b'{"do":"slice","slice":1,"length_ns":1000000,"transactions":null}\n')
@@ -305,6 +308,28 @@ CHECKS: dict[str, Callable[[Examined], str]] = {
     "stops": stops,
     "cost of `select 1`": cost,
 }
+
+
+def own_cost(connection: Mapping[str, Any]) -> Verdict:
+    """What `select 1` costs by dbdyno's own client."""
+    from dbdyno import _core
+
+    arm: LoadArm = {
+        "name": "own",
+        "connection": connection,
+        "scripts": [{"name": "check", "text": "select 1;"}],
+        "sessions": 1,
+    }
+    load = _core.Load({"seed": 7, "arms": [arm]})
+    with tempfile.TemporaryDirectory() as folder:
+        load.begin_block(Path(folder) / "calls", "b")
+        report = load.run(0, [(0, 0, round(COST_S * 1e9), None)])
+        load.abandon_block()
+        load.disconnect(0)
+    own = report["arms"][0]
+    count, busy_ns = max(1, own["transactions"]), max(1, own["busy_ns"])
+    each = f"mean {busy_ns / count / 1e3:.0f} us, {report['cpu_ns'] / count / 1e3:.0f} us of CPU each"
+    return Verdict("the same by dbdyno's own client", Told, f"{count * 1e9 / busy_ns:,.0f}/s, {each}")
 
 
 def examined(own: Examined) -> Iterator[Verdict]:

@@ -161,14 +161,20 @@ class ClientArm:
         process, self.process, self.open = self.process, None, False
         if process is not None:
             process.kill()
+            self._end_what_it_started()
         if self.line is not None:
             self.line.close()
+
+    def _end_what_it_started(self) -> None:
+        """Also what has left its group (a pool of workers, a daemon)."""
+        MarkUndo(f"client {self.name}", self.mark).carry_out()
 
     def end(self) -> None:
         """Lets the process end, or ends it."""
         process, self.process, self.open = self.process, None, False
         if process is not None:
             process.end()
+            self._end_what_it_started()
         if self.line is not None:
             self.line.close()
         if self.guardian is not None and self.undo is not None:

@@ -1,7 +1,8 @@
 """A client as a process: started without a shell and with a clean environment, asked, listened to, and ended.
 
-It is the leader of a group of its own, so that whatever it starts ends with it. What it writes to stderr is kept in a
-file without a name, and its last line stands in errors, without the password of the connection.
+It is the leader of a group of its own, so that whatever it starts ends with it; what leaves the group is known by the
+mark in its environment (`ClientArm`). The last line that it writes to stderr stands in errors, without the password of
+the connection.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.last_words import LastWords
 from dbdyno.bench.clients.reader import Reader, Records, StreamError
 from dbdyno.bench.recorder import AgainError
 from dbdyno.dsn import sql_without_secrets
@@ -65,23 +66,22 @@ class ClientProcess:
         answer_s: float = ANSWER_S,
     ) -> None:
         self.name, self.secret, self.stopped, self.answer_s = name, secret, stopped, answer_s
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115
         kept = {key: os.environ[key] for key in KEPT if key in os.environ}
         try:
             self.process = subprocess.Popen(
                 list(command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self.said,
+                stderr=subprocess.PIPE,
                 env={**kept, **environment},
                 start_new_session=True,
             )
         except OSError as error:
-            self.said.close()
             raise self.error(
                 f"cannot be started: {error.strerror}", "`dbdyno client list` shows what is there"
             ) from error
-        assert self.process.stdout is not None and self.process.stdin is not None
+        assert self.process.stdout is not None and self.process.stdin is not None and self.process.stderr is not None
+        self.said = LastWords(self.process.stderr)
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
         self.reader = Reader()
@@ -213,8 +213,7 @@ class ClientProcess:
 
     def last_words(self) -> str:
         """The last line that it wrote to stderr."""
-        self.said.seek(max(0, self.said.seek(0, os.SEEK_END) - (1 << 14)))
-        lines = self.said.read().decode(errors="replace").strip().splitlines()
+        lines = self.said.text().strip().splitlines()
         return self.told(lines[-1]) if lines else ""
 
     def told(self, text: str) -> str:
@@ -249,7 +248,6 @@ class ClientProcess:
             if self._ended(1.0 if number == signal.SIGTERM else END_S):
                 continue
         self.process.stdout.close()
-        self.said.close()
         return willing
 
     def kill(self) -> None:

@@ -18,8 +18,8 @@ from dbdyno.errors import Error, TargetError
 
 PORT = 3306
 CONNECT_S = 10
-OPTIONS = ("unix_socket", "read_default_file", "ssl_ca", "ssl_cert", "ssl_key")
-"""What may stand behind the `?`; PyMySQL's own names."""
+OPTIONS = ("unix_socket", "read_default_file", "ssl_ca", "ssl_cert", "ssl_key", "server_public_key")
+"""What may stand behind the `?`; PyMySQL's own names; `server_public_key` is a file here."""
 
 _EXAMPLE = "mariadb://user@host:3306/database"
 

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dbdyno.bench.clients.arms import named
+from dbdyno.bench.clients.arms import named, refuse_other_engine
 from dbdyno.bench.clients.builtin import found
+from dbdyno.bench.clients.check_words import MARIADB
+from dbdyno.bench.clients.conformance import PATIENCE_S, Examined
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
+from dbdyno.bench.mariadb.session import rows
 from dbdyno.errors import PlanError
+from dbdyno.study.plan.plan import Arm
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.prepare import Prepared, ReadyArm
+    from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.core_types import LoadArm
+
+
+_ALIVE = """select count(*) from performance_schema.session_connect_attrs
+where attr_name = 'program_name' and attr_value = %s"""
 
 
 def client_arms(ready: Prepared) -> dict[int, ClientArm]:
@@ -48,6 +59,31 @@ def _client_arm(own: ReadyArm, arm: LoadArm, ready: Prepared) -> ClientArm:
             lambda port: environment_of({**there, "host": "127.0.0.1", "port": port}, where),
         )
     return made
+
+
+def examination(target: MariaDB, client: str | list[str]) -> Examined:
+    """A client under test on a server. Raises `PlanError` for one that is not there, or has no driver of MariaDB."""
+    from dbdyno import _core
+
+    refuse_other_engine(Arm("check", client=client), "mariadb", "client")
+    mark = f"dbdyno/check {os.getpid()}"
+    arm: LoadArm = {
+        "name": "check",
+        "connection": target.load_connection(mark),
+        "scripts": [{"name": "check", "text": "select 1;"}],
+        "sessions": 1,
+    }
+    started = found(client, Path(), "client")
+    environment = environment_of(arm["connection"], "client")
+    name = client if isinstance(client, str) else Path(client[0]).name
+    made = ClientArm(Job(arm, _core.Drawer(arm, 7)), started.command, {**started.environment, **environment}, name)
+    made.secret, made.answer_s = environment.get("MARIADB_PASSWORD"), PATIENCE_S
+
+    def alive() -> int:
+        with contextlib.closing(target.connect()) as connection:
+            return int(rows(connection, _ALIVE, [mark])[0][0])
+
+    return Examined(made, alive, MARIADB)
 
 
 def environment_of(connection: Any, where: str) -> dict[str, str]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 OLDEST = (10, 5)
 """The oldest version: earlier ones do not say where a setting's value comes from."""
 
+PLAIN = "neither TLS nor a server_public_key"
+KEPT = ("ssl_ca", "ssl_cert", "ssl_key", "server_public_key")
+"""Options of a connection string that hold beside what the server says."""
 _HIDDEN_NAMES = ("password", "passphrase", "secret")
 _PROBES = {
     "version": "select concat('MariaDB ', @@version)",
@@ -103,6 +106,7 @@ class MariaDB:
             "dbname": given.get("database", ""),
             "sslmode": "verify-ca" if ca else "disable",
             "sslrootcert": ca,
+            "server_public_key": given.get("server_public_key"),
             "application_name": name,
         }
 
@@ -203,7 +207,7 @@ class MariaDB:
             found["database"] = text(connection.db)
         if connection.password:
             found["password"] = text(connection.password)
-        kept: dict[str, Any] = {name: given[name] for name in ("ssl_ca", "ssl_cert", "ssl_key") if name in given}
+        kept: dict[str, Any] = {name: given[name] for name in KEPT if name in given}
         if kept.keys() & {"ssl_cert", "ssl_key"}:
             raise TargetError(
                 "the load does not log in with a certificate of its own (ssl_cert, ssl_key)",
@@ -224,7 +228,9 @@ class MariaDB:
         return TargetError(
             f"cannot log in: {text}",
             where=self._where.safe,
-            next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)",
+            next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)"
+            if PLAIN not in text
+            else "use TLS (ssl_ca=...), or name the file of the server's key: server_public_key=...",
         )
 
 

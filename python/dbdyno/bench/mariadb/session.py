@@ -6,6 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from dbdyno.bench.mariadb.address import CONNECT_S, driver
@@ -14,6 +15,11 @@ ANSWER_S = 30.0
 """How long a statement that answers at once may be silent [s]."""
 STEP_S = 0.1
 CANCEL_S = 5.0
+
+
+NO_KEY = b"no key was named"
+"""Given to the driver where the user names no public key of the server: it would take one from whoever sends it, and
+seal the password for them."""
 
 
 class StopAsked(Exception):  # noqa: N818
@@ -27,15 +33,24 @@ def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSW
         _knock(path)
     if isinstance(given.get("password"), str):
         given["password"] = given["password"].encode()  # the driver would take it for Latin-1
-    return driver().connect(
-        **given,
-        autocommit=True,
-        charset="utf8mb4",
-        connect_timeout=CONNECT_S,
-        read_timeout=answer_s,
-        write_timeout=CONNECT_S,
-        program_name=name,
-    )
+    named = given.get("server_public_key")
+    given["server_public_key"] = Path(named).read_bytes() if named else NO_KEY
+    try:
+        return driver().connect(
+            **given,
+            autocommit=True,
+            charset="utf8mb4",
+            connect_timeout=CONNECT_S,
+            read_timeout=answer_s,
+            write_timeout=CONNECT_S,
+            program_name=name,
+        )
+    except (ValueError, RuntimeError) as error:
+        if named:
+            raise
+        raise driver().OperationalError(
+            2061, "the server asks for the password itself, and there is neither TLS nor a server_public_key"
+        ) from error
 
 
 def _knock(path: str) -> None:

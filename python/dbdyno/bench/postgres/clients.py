@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from dbdyno.bench.clients.arms import named
 from dbdyno.bench.clients.builtin import BUILTIN, found
-from dbdyno.bench.clients.conformance import Examined
+from dbdyno.bench.clients.conformance import PATIENCE_S, Examined
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
@@ -21,12 +20,10 @@ from dbdyno.errors import PlanError
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.core_types import LoadArm, Script
+    from dbdyno.core_types import LoadArm
 
 CHECKS_CLIENT = "-c client_connection_check_interval=1000"
 """A server ends a statement whose client is gone within a second: PostgreSQL 14 and later."""
-PATIENCE_S = 8.0
-"""What a client under test may take to answer what takes no time."""
 PROTECTION = (
     *("require_auth", "channel_binding", "sslcrl", "sslcrldir", "sslnegotiation"),
     *("ssl_min_protocol_version", "ssl_max_protocol_version"),
@@ -178,21 +175,3 @@ def examination(target: Postgres, client: str | list[str]) -> Examined:
         return int(row[0]) if row else 0
 
     return Examined(made, alive)
-
-
-def own_cost(target: Postgres, seconds: float) -> tuple[float, float, float]:
-    """What `select 1` costs by dbdyno's own client: transactions a second, ns each, ns of CPU each."""
-    from dbdyno import _core
-
-    scripts: list[Script] = [{"name": "check", "text": "select 1;"}]
-    load = _core.Load(
-        {"seed": 7, "arms": [{"name": "own", "connection": target.conninfo(), "scripts": scripts, "sessions": 1}]}
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        load.begin_block(Path(folder) / "calls", "b")
-        report = load.run(0, [(0, 0, round(seconds * 1e9), None)])
-        load.abandon_block()
-        load.disconnect(0)
-    own = report["arms"][0]
-    count = max(1, own["transactions"])
-    return count * 1e9 / max(1, own["busy_ns"]), own["busy_ns"] / count, report["cpu_ns"] / count

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.view import Column, View
 
@@ -98,5 +98,5 @@ def _kept(before: Snapshot | None, view_name: str, columns: str) -> list[tuple[A
     if rows_of is None:
         return []
 
-    with in_memory() as connection:
+    with for_files() as connection:
         return connection.execute(f"select {columns} from {rows_of}").fetchall()

@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import SnapshotError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.oracle.connection import address, connect, driver, said
 from dbdyno.snapshot.oracle.sampler import Sampler
@@ -176,6 +176,6 @@ def _known(before: Snapshot | None) -> dict[str, str]:
     if rows_of is None:
         return {}
 
-    with in_memory() as connection:
+    with for_files() as connection:
         rows = connection.execute(f"select sql_id, query from {rows_of}").fetchall()
     return {str(one): str(text) for one, text in rows}

@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.plans.gathered import of_values
 from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone
 
@@ -101,7 +101,7 @@ def names(last: Snapshot | None) -> list[tuple[str, int]]:
     if source is None:
         return []
 
-    with in_memory() as connection:
+    with for_files() as connection:
         rows = connection.execute(f"select fingerprint, queryid from {source}").fetchall()
     return [(str(one), int(number)) for one, number in rows]
 

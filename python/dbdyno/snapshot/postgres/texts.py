@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.reader import Reader, refused
 from dbdyno.snapshot.view import Column, View, unread
@@ -159,7 +159,7 @@ def _whole(before: Snapshot | None, view: str) -> str | None:
 
 def _query(sql: str) -> list[tuple[Any, ...]]:
 
-    with in_memory() as connection:
+    with for_files() as connection:
         return connection.execute(sql).fetchall()
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from dbdyno.errors import Error, EvidenceError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.files import make_inner_folder, narrow
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.manifest import torn
@@ -203,7 +203,7 @@ def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
     if not path.exists():
         return {}
     try:
-        with in_memory() as connection:
+        with for_files() as connection:
             rows = connection.execute(
                 f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION}", [str(path)]
             ).fetchall()
@@ -220,7 +220,7 @@ def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
     values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]
     shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
     aside = path.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError, duckdb.Error), in_memory() as connection:
+    with contextlib.suppress(OSError, duckdb.Error), for_files() as connection:
         make_inner_folder(path.parent, exist_ok=True)
         connection.execute(f"create temp table put as select {VERSION} as version, {shown}", values)
         connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")

@@ -234,6 +234,7 @@ class Resources:
     temp_blocks: float | None = key("of temporary files, read and written")
     plans: float | None = key("how often its statements were planned: where the server counts that too")
     plan_ns: float | None = key("what planning them took")
+    executions: float | None = key("how often statements ran that have plans: with `plans`, how many took a kept one")
 
 
 @dataclass(frozen=True, slots=True)

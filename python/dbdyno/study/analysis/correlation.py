@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import StatsError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.study.analysis.measures import Measures
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def texts_of(run: Run) -> dict[str, str]:
     path = run.path / "statements.parquet"
     if not path.exists():
         return {}
-    with in_memory() as reader:
+    with for_files() as reader:
         rows = reader.execute("select statement, text from read_parquet(?)", [str(path)])
         return dict(rows.fetchall())
 

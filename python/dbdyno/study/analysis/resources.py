@@ -21,7 +21,10 @@ BLOCKS = {
     "temp_blocks": ("temp_reads", "temp_writes"),
 }
 """What is made of the counters of statements."""
-PLANNING = {"plans": ("plans",), "plan_ns": ("planning",)}
+PLANNABLE = "executions"
+"""Calls of statements that have plans: of `begin` and its like there is none."""
+_HAS_PLAN = ("select", "insert", "update", "delete", "merge", "with", "values", "table")
+PLANNING = {"plans": ("plans",), "plan_ns": ("planning",), "executions": (PLANNABLE,)}
 """The same, where the server counts planning."""
 _COUNTED = """
 with spans as (
@@ -78,6 +81,8 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
         if not is_own(texts.get(statement, "")):
             own = counted.setdefault(arm, {})
             own[metric] = own.get(metric, 0.0) + value
+            if metric == "calls" and texts.get(statement, "").lstrip("( ").lower().startswith(_HAS_PLAN):
+                own[PLANNABLE] = own.get(PLANNABLE, 0.0) + value
     per = {}
     for arm in measures.arms:
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
@@ -116,7 +121,17 @@ def _planned(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
 
     known = [row for row in rows if row.get("plans") is not None]
     told = [f"{duration(row['plan_ns'])} with {names[row['arm']]} (plans: {_count(row['plans'])})" for row in known]
-    return [f"Planning of a transaction: {'; '.join(told)}."] if 0 < len(told) <= PLANNED_MOST else []
+    if not 0 < len(told) <= PLANNED_MOST:
+        return []
+    hits = [f"{_hits(row)} with {names[row['arm']]}" for row in known if row["executions"]]
+    kept = [f"Executions that took a plan that a session had kept: {'; '.join(hits)}."] if hits else []
+    return [f"Planning of a transaction: {'; '.join(told)}.", *kept]
+
+
+def _hits(row: dict[str, Any]) -> str:
+    """The part of the executions that were not planned anew."""
+    part = max(0.0, 1 - row["plans"] / row["executions"])
+    return f"{100 * part:.3g} %"
 
 
 def _bloated(pairs: list[tuple[dict[str, Any], dict[str, Any]]], names: dict[int, str]) -> list[str]:

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.study.library.of_clients import client_plan
 from dbdyno.study.plan.clients import clients, sessions_of, statement_modes
-from dbdyno.study.plan.factors import Level, chosen, combined
-from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.plan.factors import Level, chosen
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
 from dbdyno.study.plan.study import Factor, Study
 
 ROWS = 100_000
@@ -29,24 +30,13 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     }
     (asked,) = chosen({name: Level(name) for name in ("off", "on")}, options["plan_time"], "plan_time")[:1]
     timed = asked.name == "on"
-    return Plan(
-        title="bind-variables",
-        question=STUDY.question,
-        study="bind-variables",
-        kind="sweep",
-        arms=combined(*factors.values()),
-        factors=[name for name, levels in factors.items() if len(levels) > 1],
-        workload=Workload(
-            scripts=[Script("look up by key", _LOOKUP)],
-            setup=[
-                "create schema dbdyno",
-                "create table dbdyno.bound (id int primary key, amount int)",
-                _FILL.format(rows=ROWS),
-                "vacuum analyze dbdyno.bound",
-            ],
-            teardown=["drop schema if exists dbdyno cascade"],
-        ),
-        schedule=Schedule(
+    return client_plan(
+        "bind-variables",
+        STUDY.question,
+        factors,
+        Script("look up by key", _LOOKUP),
+        ("bound", ["create table dbdyno.bound (id int primary key, amount int)", _FILL.format(rows=ROWS)]),
+        Schedule(
             blocks=6 if quick else 16,
             warmup_blocks=1,
             turn_ns=1_000_000_000,
@@ -54,9 +44,8 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
             # The server's counters are read between turns of arms.
             switch="turns" if timed else "auto",
         ),
-        watch=Watch(overhead_blocks=0, statements=timed),
-        embedded_settings={"pg_stat_statements.track_planning": "on"} if timed else {},
-        judge=Judge(headline="throughput", accept=["work"]),
+        Judge(headline="throughput", accept=["work"]),
+        plans_counted=timed,
     )
 
 
@@ -73,7 +62,11 @@ STUDY = Study(
         Factor("statement_mode", "ways of sending statements", "literals,binds,prepared"),
         Factor("sessions", "concurrent sessions", "1,4"),
         Factor("client", "dbdyno for its own, or external clients", "dbdyno"),
-        Factor("plan_time", "on: the server counts plans and their time (embedded, with pg_stat_statements)", "off"),
+        Factor(
+            "plan_time",
+            "on: the server counts plans, their time and their reuse (embedded, with pg_stat_statements)",
+            "off",
+        ),
     ),
     make=_plan,
 )

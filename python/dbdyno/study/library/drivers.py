@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.study.library.of_clients import client_plan
 from dbdyno.study.plan.clients import INSTALLED, clients, left_out, variables_of
-from dbdyno.study.plan.factors import combined, numbers
-from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.plan.factors import numbers
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
 from dbdyno.study.plan.study import Factor, Study
 
 _TABLE = """create table dbdyno.driven as
@@ -25,28 +26,14 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     most = max(numbers(options["rows"], "rows"))
     factors = {"client": clients(options["client"]), "rows": variables_of("rows", options["rows"])}
     gone = left_out() if options["client"] == INSTALLED else ""
-    return Plan(
-        title="drivers",
-        question=STUDY.question + gone,
-        study="drivers",
-        kind="sweep",
-        arms=combined(*factors.values()),
-        factors=[name for name, levels in factors.items() if len(levels) > 1],
-        workload=Workload(
-            scripts=[
-                Script("read rows", "select id, part, amount, word from dbdyno.driven where id <= :rows;\n"),
-            ],
-            setup=[
-                "create schema dbdyno",
-                _TABLE.format(rows=most),
-                "create index on dbdyno.driven (id)",
-                "vacuum analyze dbdyno.driven",
-            ],
-            teardown=["drop schema if exists dbdyno cascade"],
-        ),
-        schedule=Schedule(blocks=6, warmup_blocks=1, turn_ns=500_000_000 if quick else 1_000_000_000),
-        watch=Watch(overhead_blocks=0),
-        judge=Judge(headline="mean", accept=["work"]),
+    return client_plan(
+        "drivers",
+        STUDY.question + gone,
+        factors,
+        Script("read rows", "select id, part, amount, word from dbdyno.driven where id <= :rows;\n"),
+        ("driven", [_TABLE.format(rows=most), "create index on dbdyno.driven (id)"]),
+        Schedule(blocks=6, warmup_blocks=1, turn_ns=500_000_000 if quick else 1_000_000_000),
+        Judge(headline="mean", accept=["work"]),
     )
 
 

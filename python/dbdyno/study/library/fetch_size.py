@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dbdyno.errors import PlanError
+from dbdyno.study.library.of_clients import client_plan
 from dbdyno.study.plan.clients import NO_LINE, clients, delays, fetch_sizes, no_own
-from dbdyno.study.plan.factors import combined, numbers
-from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Watch, Workload
+from dbdyno.study.plan.factors import numbers
+from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
 from dbdyno.study.plan.study import Factor, Study
 
 _TABLE = """create table dbdyno.fetched as
@@ -30,27 +31,15 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         "delay": delays(options["delay"]),
         "fetch_size": fetch_sizes(options["fetch_size"]),
     }
-    arms = combined(*factors.values())
-    return Plan(
-        title="fetch-size",
-        question=STUDY.question,
-        study="fetch-size",
-        kind="sweep",
-        arms=arms,
-        factors=[name for name, levels in factors.items() if len(levels) > 1],
-        workload=Workload(
-            scripts=[Script("read all rows", "select id, amount, word from dbdyno.fetched;\n")],
-            setup=[
-                "create schema dbdyno",
-                _TABLE.format(rows=rows[0]),
-                "vacuum analyze dbdyno.fetched",
-            ],
-            teardown=["drop schema if exists dbdyno cascade"],
-        ),
-        schedule=Schedule(blocks=6 if quick else 8, warmup_blocks=1, turn_ns=1_000_000_000, slice_ns=50_000_000),
-        watch=Watch(overhead_blocks=0),
+    return client_plan(
+        "fetch-size",
+        STUDY.question,
+        factors,
+        Script("read all rows", "select id, amount, word from dbdyno.fetched;\n"),
+        ("fetched", [_TABLE.format(rows=rows[0])]),
+        Schedule(blocks=6 if quick else 8, warmup_blocks=1, turn_ns=1_000_000_000, slice_ns=50_000_000),
         # A cursor is a transaction of its own: begin, declare, fetches, close, commit.
-        judge=Judge(headline="mean", accept=["work"]),
+        Judge(headline="mean", accept=["work"]),
     )
 
 

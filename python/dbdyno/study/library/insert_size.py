@@ -1,15 +1,17 @@
 """Study insert-size: how many rows should one insert bring, and how many one commit?
 
 Every operation inserts the same 1,000 rows, in statements of 1 to 1,000 rows each: so a millisecond of its time is a
-microsecond a row, and the work of all arms is equal. The commit stands at the end of the operation, or after each
-statement. The forms:
+microsecond a row, and the work of all arms is equal. The commit stands at the end of the operation, after each
+statement, or after a number of rows. The forms:
 
     values      insert ... values (...), (...), ...
-    pipeline    single-row inserts, sent together and answered together: what drivers call a batch
-    array       one parameter per column: insert ... select from unnest(...)
+    pipeline    single-row inserts, sent together and answered together: what drivers call a batch (PostgreSQL)
+    array       one parameter per column: insert ... select from unnest(...) (PostgreSQL)
+    copy        copy ... from stdin (PostgreSQL)
+    load        load data local infile (MariaDB), sent as text: it cannot be prepared
 
-Limits: one session and one narrow table without index; it grows during the run by a few hundred megabytes at most. COPY
-is not compared: a script has no data for it.
+Limits: one session and one narrow table without index; it grows during the run by a few hundred megabytes at most. The
+rows of array, copy and load are the same each time.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import numbers, one_number, words
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
-from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.study import Factor, Study, Variant
+from dbdyno.study.plan.targets import on_target
 
 TABLE = "dbdyno_insert_size"
 _DRAW = "\\set id random(1, 1000000000)\n"
@@ -40,19 +43,56 @@ def _array(batch: int) -> str:
     return f"{_INTO}select * from unnest(:ids::int[], :amounts::int[], :notes::text[]);\n"  # noqa: S608
 
 
-FORMS: dict[str, Callable[[int], str]] = {"values": _values, "pipeline": _pipeline, "array": _array}
-COMMITS = ("end", "statement")
+def _copy(batch: int) -> str:
+    del batch
+    return f"copy {TABLE} from stdin;\n"
 
 
-def _script(form: str, batch: int, rows: int, commit: str) -> Script:
-    """One operation: `rows` rows in statements of `batch`."""
-    statements = FORMS[form](batch) * (rows // batch)
-    text = statements if commit == "statement" else f"begin;\n{statements}commit;\n"
+def _load(batch: int) -> str:
+    del batch
+    return f"load data local infile 'rows' into table {TABLE};\n"
+
+
+FORMS: dict[str, Callable[[int], str]] = {"values": _values, "pipeline": _pipeline, "array": _array, "copy": _copy}
+FORMS_MARIADB: dict[str, Callable[[int], str]] = {"values": _values, "load": _load}
+END, STATEMENT = "end", "statement"
+MARIADB = {"batch": "1,10,100,1000", "commit": "end,statement", "form": "values", "rows": "1000"}
+
+
+def _commits(text: str, batches: list[int], rows: int) -> dict[str, int | None]:
+    """Rows of a commit, by the levels that `--set commit` names; None where each statement commits. Raises
+    `PlanError`."""
+    found: dict[str, int | None] = {}
+    for word in words(text, "commit"):
+        if word in (END, STATEMENT):
+            found[word] = rows if word == END else None
+            continue
+        if not word.isdecimal() or any(not int(word) or int(word) % batch or rows % int(word) for batch in batches):
+            raise PlanError(
+                f"commit {word!r} is neither {END} nor {STATEMENT}, nor a number of rows that statements of"
+                f" {', '.join(map(str, batches))} rows fill and that divides {rows}",
+                where="--set commit",
+                next_step=f"such as --set commit={END},{STATEMENT},{max(batches)}",
+            )
+        found[word] = int(word)
+    return found
+
+
+def _script(statement: str, batch: int, rows: int, commit: int | None) -> Script:
+    """One operation: `rows` rows in statements of `batch`, with a commit after `commit` rows or each statement."""
+    if commit is None:
+        text = statement * (rows // batch)
+    else:
+        text = f"begin;\n{statement * (commit // batch)}commit;\n" * (rows // commit)
     return Script(f"{rows} rows", _DRAW + text)
 
 
-def _variables(batch: int) -> dict[str, str]:
-    """The columns of a batch as arrays, for the form that binds them whole."""
+def _variables(form: str, batch: int) -> dict[str, str]:
+    """The rows of a batch, for the forms that send them whole: as arrays, or as the text that `stdin` stands for."""
+    if form in ("copy", "load"):
+        return {"stdin": "".join(f"{1_000_000 + at}\t42\tsixteen_letters_\n" for at in range(batch))}
+    if form != "array":
+        return {}
     ids = ",".join(str(1_000_000 + at) for at in range(batch))
     return {
         "ids": f"{{{ids}}}",
@@ -62,6 +102,14 @@ def _variables(batch: int) -> dict[str, str]:
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
+    return _made(options, quick, FORMS)
+
+
+def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    return on_target(_made(options, quick, FORMS_MARIADB), target)
+
+
+def _made(options: Mapping[str, str], quick: bool, forms: Mapping[str, Callable[[int], str]]) -> Plan:
     rows = one_number(options["rows"], "rows")
     batches = numbers(options["batch"], "batch")
     for batch in batches:
@@ -71,15 +119,18 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
                 where="--set batch",
                 next_step=f"name numbers that divide {rows}, or other --set rows",
             )
-    forms, commits = _known(options["form"], FORMS, "form"), _known(options["commit"], COMMITS, "commit")
+    commits = _commits(options["commit"], batches, rows)
     arms = [
         Arm(
             f"form {form}, commit {commit}, batch {batch}",
-            scripts=[_script(form, batch, rows, commit)],
-            variables=_variables(batch) if form == "array" else {},
+            scripts=[_script(forms[form](batch), batch, rows, every)],
+            variables=_variables(form, batch),
+            protocol="simple" if form == "load" else None,
             levels={"form": form, "commit": commit, "batch": str(batch)},
         )
-        for form, commit, batch in itertools.product(forms, commits, batches)
+        for form, (commit, every), batch in itertools.product(
+            _known(options["form"], forms, "form"), commits.items(), batches
+        )
     ]
     return Plan(
         title="insert-size",
@@ -122,14 +173,21 @@ STUDY = Study(
     question="How many rows should one insert bring, and how many one commit?",
     workload="Each operation inserts 1,000 rows into a narrow table, in statements of BATCH rows, committed at its end "
     "or after each statement: a millisecond of its time is a microsecond a row.",
-    targets="PostgreSQL: embedded, or one named by --target",
+    targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so, with the "
+    "forms values and load",
     source="Guy Harrison: array inserts through JDBC, as those of array fetches (E3)",
     found_there="A gain of about that of array fetch: most of it by 100 rows, more brings little.",
     factors=(
         Factor("batch", "rows of a statement; they divide ROWS", "1,10,100,1000"),
-        Factor("commit", "end: once an operation; statement: after each", "end,statement", quick="end"),
-        Factor("form", "values, pipeline, array", "values", full="values,pipeline,array"),
+        Factor(
+            "commit",
+            "end: once an operation; statement: after each; or a number of rows",
+            "end,statement",
+            quick="end",
+        ),
+        Factor("form", "values, pipeline, array, copy", "values", full="values,pipeline,array,copy"),
         Factor("rows", "rows of an operation", "1000"),
     ),
     make=_plan,
+    variants={"mariadb": Variant(MARIADB, _on_mariadb)},
 )

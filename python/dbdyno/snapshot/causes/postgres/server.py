@@ -13,6 +13,11 @@ from dbdyno.snapshot.settled import OURS
 from dbdyno.snapshot.wording import rate, three, times
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
+MOSTLY = 0.5
+"""From such a share of the statement time that was added on, waiting is its cause, on a server of little use too."""
+LEAST_WAITING = 0.02
+OUTSIDE = 4.0
+"""The weight of waits that are twice the statement time that was added: no statement's share tells them."""
 _SYNCS = "event in ('WALSync', 'WalSync')"
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
@@ -49,9 +54,16 @@ def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, floa
 def lock_waits(change: Change) -> Iterator[Cause]:
     """Sessions that wait for each other, as sampled."""
     (old, _), (new, waiting) = (_sampled(one, "event_type = 'Lock'") for one in (change.before, change.after))
-    if new >= 0.3 and new >= 3 * old:
-        evidence = f"sessions waiting for a lock {old:.2g} → {new:.2g} on average"
-        yield Cause("sessions wait for each other's locks", evidence, waiting, weight=2.8)
+    (busy_old, _), (busy, _) = (_sampled(one, "true") for one in (change.before, change.after))
+    mostly = new >= LEAST_WAITING and 1000 * (new - old) >= max(MOSTLY * change.grown_ms, 1.0)
+    if (new >= 0.3 and new >= 3 * old) or mostly:
+        evidence = (
+            f"sessions waiting for a lock {old:.2g} → {new:.2g} on average, of {busy_old:.2g} → {busy:.2g} active"
+        )
+        # a lock of a table is waited for while a statement is parsed, which is in no statement's time
+        outside = 1000 * (new - old) > 2 * max(change.grown_ms, 0.0)
+        whose, weight = (frozenset[int](), OUTSIDE) if outside else (waiting, 2.8)
+        yield Cause("sessions wait for each other's locks", evidence, whose, weight=weight)
 
 
 def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:

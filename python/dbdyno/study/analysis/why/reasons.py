@@ -30,7 +30,7 @@ FULL_PAGES = 1.5
 SCANS_LEAST = 0.05
 """Scans of a table per transaction, to speak of them."""
 HOG = 0.3
-"""The share of the host's CPU that others used, to speak of them."""
+"""Processors that others used, to speak of them."""
 
 
 @dataclass(frozen=True)
@@ -311,20 +311,22 @@ def _station(pair: Pair) -> Reason | None:
 
 def _processor(pair: Pair) -> Reason | None:
     """Ready to run and not running, while others used the host's CPU."""
-    if pair.cpu is None:
+    if pair.cpu is None or pair.counts is None:
         return None
-    told = ""
-    if pair.counts is not None and all(one.busy_ns for one in pair.counts):
-        others = [
-            max(one.busy_ns - used, 0) * one.count / one.seconds / 1e9 if one.busy_ns and one.seconds else 0.0
-            for one, used in zip(pair.counts, pair.cpu, strict=True)
-        ]
-        told = f"; others on this host used {others[0]:.2g} processors instead of {others[1]:.2g} (metrics: /proc/stat)"
+    others = [
+        max(one.busy_ns - used, 0) * one.count / one.seconds / 1e9 if one.busy_ns and one.seconds else 0.0
+        for one, used in zip(pair.counts, pair.cpu, strict=True)
+    ]
+    if others[0] < HOG:
+        return None
     return Reason(
         "processor",
         "processor",
         f"sessions are ready to run and wait for a processor with {pair.slow}",
-        (f"CPU of its own for a transaction: {pair.cpu[0] / 1e3:.3g} us instead of {pair.cpu[1] / 1e3:.3g} us{told}",),
+        (
+            f"CPU of its own for a transaction: {duration(pair.cpu[0])} instead of {duration(pair.cpu[1])}; others on"
+            f" this host used {others[0]:.2g} processors instead of {others[1]:.2g} (metrics: /proc/stat)",
+        ),
     )
 
 

@@ -1,0 +1,61 @@
+"""What the checks of a client send, in the words of each engine, and what has to come back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Words:
+    """Scripts of the checks. `kept`: a query with as many rows as the session has prepared statements, and how many
+    those are at its third execution by the way of sending, from and to; `errors`: what fails, with its SQLSTATE;
+    `setting`: a setting of a session, and a query that has a row where it is in effect; `endless`: what the limit of
+    statements ends, and as which error; `fetches`: whether rows can be taken a few at a time."""
+
+    no_row: str
+    rows: str
+    values: str
+    kept: str
+    kept_rows: Mapping[str, tuple[int, int]]
+    failing: tuple[str, str]
+    no_table: str
+    end: str
+    session: str
+    setting: tuple[str, str]
+    endless: tuple[str, str]
+    sleep: str
+    fetches: bool = True
+
+
+MANY = 1 << 16
+POSTGRES = Words(
+    no_row="select 1 where false;",
+    rows="select i, 'x' from generate_series(1, 250) i;",
+    values="select 1 where :number::bigint = 4711 and :word::text = 'o''clock %s ?' and :nothing::text is null;",
+    kept="select name from pg_prepared_statements where :number::bigint = 4711;",
+    kept_rows={"literals": (0, 0), "binds": (0, 0), "prepared": (1, MANY)},
+    failing=("select 1 / 0;", "22012"),
+    no_table="42P01",
+    end="end",
+    session="select 1 where :client_id >= 0;",
+    setting=("set work_mem = '3MB'", "select 1 where current_setting('work_mem') = '3MB';"),
+    endless=("select pg_sleep(5);", "57014"),
+    sleep="select pg_sleep(20);",
+)
+MARIADB = Words(
+    no_row="select 1 from dual where false;",
+    rows="select seq, 'x' from seq_1_to_250;",
+    values="select 1 from dual where :number = 4711 and :word = 'o''clock %s ?' and :nothing is null;",
+    kept="select seq from seq_1_to_100 where :number = 4711 and seq <= (select variable_value from "
+    "information_schema.session_status where variable_name = 'COM_STMT_PREPARE');",
+    kept_rows={"literals": (0, 0), "binds": (2, MANY), "prepared": (1, 1)},
+    failing=("select dbdyno_no_such_function();", "42000"),
+    no_table="42S02",
+    end="commit",
+    session="select 1 from dual where :client_id >= 0;",
+    setting=("set session sort_buffer_size = 65536", "select 1 from dual where @@sort_buffer_size = 65536;"),
+    endless=("select count(*) from seq_1_to_1000000000;", "70100"),
+    sleep="select sleep(20);",
+    fetches=False,
+)
