@@ -32,6 +32,7 @@ EVERYBODY = {
     "page",
     "processes",
     "signals",
+    "version",
     "visible",
     "why",
 }
