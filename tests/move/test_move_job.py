@@ -107,12 +107,17 @@ def test_500_kills(table: Lab) -> None:
         shutil.rmtree(table.out)
 
 
+def end_from_the_server(lab: Lab) -> None:
+    """By the statement that the job's first line tells."""
+    name = "dbdyno move " + json.loads((lab.out / "_dbdyno" / "manifest.json").read_bytes())["plan"]["id"]
+    lab.run(f"select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'")
+
+
 def stopped(lab: Lab) -> None:
     """A job that ended with some chunks finished: the server ended its sessions."""
     process = begun(lab, "--rate-limit", "1MB/s")
     assert wait_for(process, lab, 3)
-    name = "dbdyno move " + json.loads((lab.out / "_dbdyno" / "manifest.json").read_bytes())["plan"]["id"]
-    lab.run(f"select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{name}'")
+    end_from_the_server(lab)
     process.join()
     assert process.exitcode == 2
 
@@ -143,12 +148,17 @@ def test_without_its_snapshot_a_job_asks_before_it_goes_on(table: Lab) -> None:
     assert (again.returncode, "the job is complete" in again.stderr) == (2, True)
 
 
-def test_a_snapshot_that_is_held_makes_resume_exact(table: Lab) -> None:
-    """Killed, then every row is changed: the files show the instant at which the job began."""
-    process = begun(table, "--rate-limit", "100KB/s", "--hold", "60")
+@pytest.mark.parametrize("way", ["killed", "thrown out"])
+def test_a_snapshot_that_is_held_makes_resume_exact(table: Lab, way: str) -> None:
+    """Ended, then every row is changed: the files show the instant at which the job began."""
+    process = begun(table, "--rate-limit", "100KB/s", "--hold", "600")
     assert wait_for(process, table, 3)
-    process.kill()
-    process.join()
+    if way == "killed":
+        process.kill()
+    else:
+        end_from_the_server(table)
+    process.join(120)
+    assert process.exitcode == (-signal.SIGKILL if way == "killed" else 2), "it waits for nobody"
     table.run("update t set id = -id", "delete from t where id = -5", "insert into t select 0, 'new'")
     done = dbdyno("move", "resume", table.out, "--source", table.dsn, "--verify", "source")
     assert done.returncode == 0, done.stderr

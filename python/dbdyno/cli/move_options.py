@@ -15,7 +15,7 @@ from dbdyno.move.run import MEMORY_BYTES, How
 
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmg]?i?b?)\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*+(\d++(?:\.\d++)?)\s*+([kmg]?i?b?)\s*+", re.IGNORECASE)
 STEP_S = 0.5
 
 

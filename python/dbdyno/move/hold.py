@@ -26,8 +26,10 @@ from dbdyno.bench.postgres.session import open_session
 from dbdyno.errors import MoveError
 from dbdyno.move.ledger import INNER, Ledger
 from dbdyno.move.source import Snapshot, application, session_settings
+from dbdyno.processes import python_command, python_environment
 
 LOOK_S = 1.0
+END_S = 30.0
 DONE = b"done\n"
 
 
@@ -43,9 +45,16 @@ def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> 
         "seconds": seconds,
         "manifest": str((ledger.folder / INNER / "manifest.json").absolute()),
     }
-    command = [sys.executable, "-m", "dbdyno.move.hold"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
-        assert process.stdin is not None and process.stdout is not None
+    process = subprocess.Popen(
+        python_command("dbdyno.move.hold"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=python_environment(),
+        start_new_session=True,
+    )
+    if process.stdin is None or process.stdout is None:
+        raise MoveError("no pipe to the process that holds the snapshot")
+    try:
         process.stdin.write(json.dumps(given).encode() + b"\n")
         process.stdin.flush()
         name = process.stdout.readline().decode().strip()
@@ -54,9 +63,13 @@ def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> 
         ledger.manifest["snapshots"][-1]["held"] = name
         ledger.save()
         yield
+        process.stdin.write(DONE)
+    finally:
+        # After a failure nobody waits for it: it goes on for whoever resumes the job.
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(DONE)
-            process.stdin.flush()
+            process.stdin.close()
+        process.stdout.close()
+    process.wait(END_S)
 
 
 def hold(given: dict[str, Any]) -> None:

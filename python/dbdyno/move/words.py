@@ -12,13 +12,14 @@ from dbdyno.errors import MoveError
 
 _TOKEN = re.compile(
     r"""
-    (?P<skip> --[^\n]* | [eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" )
-    | (?P<dollar> (?<![\w$])\$(?P<tag>(?:[A-Za-z_\u0080-\uffff][\w]*)?)\$ )
+    (?P<skip> --[^\n]*+ | [eE]'(?:[^'\\]|\\.|'')*+' | '(?:[^']|'')*+' | "(?:[^"]|"")*+" )
+    | (?P<dollar> (?<![\w$])\$(?P<tag>(?:[A-Za-z_\u0080-\uffff]\w*+)?+)\$ )
     | (?P<comment> /\* )
     | (?P<mark> [()\[\];'"] )
     """,
     re.VERBOSE | re.DOTALL,
 )
+_COMMENT = re.compile(r"/\*|\*/")
 _PAIR = {")": "(", "]": "["}
 
 
@@ -67,7 +68,7 @@ def _end(text: str, tag: str, at: int, option: str, place: int) -> int:
 def _comment_end(text: str, at: int, option: str, place: int) -> int:
     """Behind a comment; comments in it count."""
     depth = 1
-    for found in re.compile(r"/\*|\*/").finditer(text, at):
+    for found in _COMMENT.finditer(text, at):
         depth += 1 if found.group() == "/*" else -1
         if depth == 0:
             return found.end()
