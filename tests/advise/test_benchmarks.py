@@ -160,7 +160,11 @@ def fired(one: Measured, *settings: Setting, metric: str = "throughput") -> dict
     ("rule", "fault", "sound"),
     [
         ("no_physical_io", {"reads": 0.001, "waits": (("CPU", "CPU", 1.0),)}, {"reads": 0.02}),
-        ("hot_block", {"waits": (("latch", "BufferContent", 0.5),)}, {"waits": (("latch", "BufferContent", 0.2),)}),
+        (
+            "hot_block",
+            {"waits": (("latch", "BufferContent", 0.5),)},
+            {"waits": (("CPU", "CPU", 0.8), ("latch", "BufferContent", 0.2))},
+        ),
         ("client_bound", {"client_cores": 1.9}, {"client_cores": 1.0}),
         ("client_bound", {"waits": (("client", "ClientRead", 0.7),)}, {"waits": (("client", "ClientRead", 0.3),)}),
         ("lock_step", {"near": 0.8}, {"near": 0.2}),
