@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 import planted_faults as planted
 import pytest
+from advised import Found
 
-from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import judge, rules
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-
-
-class Found(NamedTuple):
-    """What the server said and what the rules made of it."""
-
-    facts: Facts
-    model: dict[str, Any]
-
-    def of(self, rule: str) -> list[dict[str, Any]]:
-        """The findings of a rule."""
-        return [one for one in self.model["findings"] if one["rule"] == rule]
-
-    def only(self, rule: str) -> dict[str, Any]:
-        """The finding of a rule that has one."""
-        found = self.of(rule)
-        assert len(found) == 1, [one["sentence"] for one in found]
-        return found[0]
-
-    def figure(self, rule: str, what: str, subject: str = "") -> Any:
-        """A figure of a rule's evidence."""
-        one = next(one for one in self.of(rule) if not subject or one["subject"] == subject)
-        return next(each["value"] for each in one["evidence"] if each["what"] == what)
 
 
 @pytest.fixture(scope="session")

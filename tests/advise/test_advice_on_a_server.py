@@ -7,10 +7,10 @@ import json
 import planted_faults as planted
 import psycopg
 import pytest
+from advised import Found
 from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
-from conftest import Found
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import chosen, judge, rules
 from dbdyno.advise.kinds import Index, Session, Statement

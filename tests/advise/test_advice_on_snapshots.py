@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import planted_faults as planted
+from advised import Found
 from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
-from conftest import Found
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 SORT = "select id from child order by note, v desc offset 119998"

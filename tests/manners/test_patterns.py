@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 REPEATS = 4000
@@ -43,7 +44,7 @@ ANCHORED = ("fullmatch", "match")
 SEARCHING = ("search", "sub", "split", "findall", "finditer")
 
 
-Found = tuple[str, re.Pattern[str], bool]
+Found = tuple[str, re.Pattern[Any], bool]
 """Where a pattern stands, the pattern, and whether it is searched for or must match from the beginning."""
 
 
@@ -76,7 +77,7 @@ def compiled() -> Iterator[Found]:
             continue
         name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         for key, value in vars(importlib.import_module(name)).items():
-            if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+            if isinstance(value, re.Pattern):
                 anchored = any(f"{key}.{method}(" in source for method in ANCHORED)
                 searched = any(f"{key}.{method}(" in source for method in SEARCHING)
                 yield f"{name}.{key}", value, searched or not anchored
@@ -85,23 +86,27 @@ def compiled() -> Iterator[Found]:
 def patterns() -> dict[str, Found]:
     """Each once for each way in which it is used."""
     return {
-        f"{found.flags} {found.pattern} {way}": (where, found, way) for where, found, way in (*compiled(), *literals())
+        f"{found.flags} {found.pattern!r} {way}": (where, found, way)
+        for where, found, way in (*compiled(), *literals())
     }
 
 
-def begins(pattern: re.Pattern[str]) -> Iterator[str]:
+def begins(pattern: str) -> Iterator[str]:
     """Words that bring an attack into the inner parts: what stands literally in the pattern."""
     yield ""
-    yield from sorted(set(re.findall(r"[A-Za-z_]{2,}|[=:'\"(\[{<]", pattern.pattern)), key=len)[-4:]
+    yield from sorted(set(re.findall(r"[A-Za-z_]{2,}|[=:'\"(\[{<]", pattern)), key=len)[-4:]
 
 
-def hostile(pattern: re.Pattern[str]) -> Iterator[str]:
-    for begin in begins(pattern):
+def hostile(pattern: re.Pattern[Any]) -> Iterator[Any]:
+    """Texts, or bytes for a pattern of bytes."""
+    raw = isinstance(pattern.pattern, bytes)
+    for begin in begins(pattern.pattern.decode("latin-1") if raw else pattern.pattern):
         for piece in PIECES:
-            yield begin + piece * REPEATS + "\x00"
+            text = begin + piece * REPEATS + "\x00"
+            yield text.encode() if raw else text
 
 
-def slow_on(pattern: re.Pattern[str], searched: bool) -> str | None:
+def slow_on(pattern: re.Pattern[Any], searched: bool) -> str | None:
     """The hostile text on which the pattern is slow, or that it is slow on all together; None if it is fast."""
     started = time.process_time()
     for text in hostile(pattern):
