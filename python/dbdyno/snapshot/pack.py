@@ -54,8 +54,9 @@ def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
     return made
 
 
-def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None) -> None:
-    """Puts what these snapshots of a target wrote into one file per view. The caller works in the store alone."""
+def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, *, tidy: bool = True) -> None:
+    """Puts what these snapshots of a target wrote into one file per view, and with `tidy` deletes what no snapshot
+    needs any more, for which every later manifest is read. The caller works in the store alone."""
     merged = merged or {}
     name = f"{PACKS}/{group[0].number:06d}-{group[-1].number:06d}-{os.urandom(4).hex()}"
     folder = store.folder / name
@@ -72,7 +73,8 @@ def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None) 
         if isinstance(error, OSError):
             raise SnapshotError(f"cannot be packed: {error.strerror}", where=str(folder)) from error
         raise
-    unused(store, [store.folder / f"{one.number:06d}" for one in group], group[0].number)
+    if tidy:
+        unused(store, [store.folder / f"{one.number:06d}" for one in group], group[0].number)
 
 
 def unused(store: Store, folders: Iterable[Path], first: int = 0) -> list[Path]:

@@ -91,7 +91,7 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
         for group in _groups([*stays[:-1], *last], before, packed):
             dropped = {number: [store.open(each) for each in before[number]] for number in group}
             with holding.alone(store.folder):
-                pack(store, [store.open(number) for number in group], dropped)
+                pack(store, [store.open(number) for number in group], dropped, tidy=False)  # at the end, once
                 for each in (each for some in dropped.values() for each in some):
                     _drop(store, each)
             tell(f"packed {group[0]} to {group[-1]}")
