@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import subprocess
 import sys
@@ -24,6 +25,7 @@ STARTERS = {
     "bench/clients/process.py",
     "bench/guardian.py",
     "bench/programs/bench.py",
+    "move/hold.py",
     "snapshot/alerts.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
@@ -129,6 +131,23 @@ def test_the_guardian_imports_nothing_of_the_folder_it_is_started_in(hostile: Ho
         timeout=60,
     )
     assert b'"problem": ""' in done.stdout, done.stderr
+    assert hostile.taken == []
+
+
+def test_what_holds_a_snapshot_imports_nothing_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
+    """The server that it is told to ask is none, so that it ends there, after all its imports."""
+    nowhere = {"host": "127.0.0.1", "port": "1", "user": "u", "dbname": "d"}
+    told = {"parameters": nowhere, "snapshot": "00000003-1", "seconds": 1, "manifest": str(hostile.folder / "none")}
+    done = subprocess.run(
+        python_command("dbdyno.move.hold"),
+        cwd=hostile.folder,
+        env={**python_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
+        input=json.dumps(told).encode() + b"\n",
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
     assert hostile.taken == []
 
 

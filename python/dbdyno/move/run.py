@@ -21,6 +21,8 @@ from dbdyno.move.splits import TID_RANGES_SINCE, Chunk, Relation, split
 
 LOOK_S = 0.2
 WATCH_S = 5.0
+END_S = 5.0
+"""How long workers may take to stop."""
 MEMORY_BYTES = 256 << 20
 NEXT = {
     "server": "look at the server's log; then `dbdyno move resume`",
@@ -167,19 +169,33 @@ def _run(
     failed: dict[str, Any] | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
     job = job_of(target, plan, left, snapshot, how, ledger.folder)
+    files = {chunk.number: chunk.file for chunk in left}
+
+    def record(done: dict[str, Any]) -> None:
+        ledger.record({**done, "file": files[done["number"]], "snapshot": instant})
+
     try:
         for event in events(job, snapshot):
             if "done" in event:
-                file = next(chunk.file for chunk in left if chunk.number == event["done"]["number"])
-                ledger.record({**event["done"], "file": file, "snapshot": instant})
+                record(event["done"])
                 ready += size[event["done"]["number"]]
             elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
                 failed = event["failed"]
             if how.progress is not None:
                 how.progress(ready / whole, job.progress()[0])
-    finally:
-        job.stop()
+    except BaseException:
+        _end(job, record)
+        raise
     return failed
+
+
+def _end(job: _core.MoveJob, record: Callable[[dict[str, Any]], None]) -> None:
+    """Stops the workers and waits until they have put their files away; what was finished meanwhile counts."""
+    job.stop()
+    until = time.monotonic() + END_S
+    while time.monotonic() < until and (event := job.next(LOOK_S)) is not None:
+        if "done" in event:
+            record(event["done"])
 
 
 def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[dict[str, Any]]:
