@@ -4,8 +4,7 @@ The mean time of a transaction is cut into events (`parts`); events that one rea
 The amount of a cause is its time with the one arm less its time with the other; its interval is by the jackknife over
 blocks: both arms of a block left out together where they ran side by side, each alone where they are of two runs.
 Nothing is named where a gate took the verdict away, where sessions were looked at too seldom, where blocks are too few,
-or where the interval
-of the whole difference holds zero.
+or where the interval of the whole difference holds zero.
 """
 
 from __future__ import annotations
