@@ -192,13 +192,12 @@ def _cause(
     moved = sorted(group, key=lambda at: -abs(whole[-1][at] - (whole[0][at] if len(whole) > 1 else 0.0)))
     names = [_name(split.events[at]) for at in moved]
     parts = [
-        f"{_name(split.events[at])} {' → '.join(duration(float(side[at])) for side in whole)}"
+        f"{_name(split.events[at])} {' → '.join(duration(float(side[at])) if side[at] else '0' for side in whole)}"
         for at in moved[:3]
         if any(side[at] > 0 for side in whole)
     ]
-    place = (
-        "waits, each timed" if split.other.exact else f"waits, {split.other.samples:,} samples of {split.other.name}"
-    )
+    seen = [f"{side.samples:,} samples of {side.name}" for side in (split.base, split.other) if side is not None]
+    place = "waits, each timed" if split.other.exact else f"waits, {' and '.join(seen)}"
     evidence = (f"a transaction: {'; '.join(parts)} ({place})",)
     if reason is not None:
         return Cause(reason.code, reason.about, reason.words, *amount, share, (*reason.evidence, *evidence))
