@@ -75,7 +75,7 @@ def test_a_statement_that_is_compiled_each_time(spoilt: Found) -> None:
     if not any(one.jit_functions for one in spoilt.facts.all(Statement)):
         return  # this server was built without JIT
     found = next(one for one in spoilt.of("jit") if "sum(id * id" in one["sentence"])
-    assert next(each["value"] for each in found["evidence"] if each["what"] == "calls") == 6
+    assert next(each["value"] for each in found["evidence"] if each["what"] == "calls") == 24
 
 
 def test_checkpoints_that_the_wal_asks_for(spoilt: Found) -> None:
@@ -94,7 +94,7 @@ def test_autovacuum_off(spoilt: Found) -> None:
 def test_dead_rows_and_who_holds_them(spoilt: Found) -> None:
     found = spoilt.only("dead_rows")
     assert found["subject"] == "dying"
-    assert spoilt.figure("dead_rows", "dead rows") == 20_000
+    assert spoilt.figure("dead_rows", "dead rows") >= 20_000, "vacuum estimates; one update, or two"
     assert "holds back what vacuum may remove" in found["sentence"]
 
 
