@@ -147,9 +147,25 @@ def to_json(record: Owed) -> dict[str, Any]:
 
 
 def from_json(plain: Mapping[str, Any]) -> Owed:
-    """The record of `to_json`; raises KeyError or TypeError on anything else."""
+    """The record of `to_json`; raises KeyError, TypeError or AttributeError on anything else."""
     settings = {
         str(name): Kept(str(one["was"]), one["entry"], tuple(map(str, one["ours"])))
         for name, one in plain["settings"].items()
     }
-    return replace(Owed(**{**plain, "settings": {}}), settings=settings)
+    record = replace(Owed(**{**plain, "settings": {}}), settings=settings)
+    for name, kind in (
+        ("target", str),
+        ("server", str),
+        ("run", str),
+        ("since", str),
+        ("problem", str),
+        ("tries", int),
+    ):
+        if type(getattr(record, name)) is not kind:
+            raise TypeError(name)
+    for process in (record.guardian, record.runner):
+        if not isinstance(process, dict):
+            raise TypeError("a process")
+    if not all(one.entry is None or isinstance(one.entry, str) for one in settings.values()):
+        raise TypeError("entry")
+    return record
