@@ -72,6 +72,10 @@ class Ledger:
             raise MoveError(
                 "the job was written by another version of dbdyno", where=str(place), next_step="use that version"
             )
+        if not _is_whole(manifest):
+            raise MoveError(
+                "is damaged: it is no plan of a job", where=str(place), next_step="move the table again, elsewhere"
+            )
         for chunk in manifest["plan"]["chunks"]:
             if Path(chunk["file"]).is_absolute() or ".." in Path(chunk["file"]).parts:
                 raise MoveError(f"names a file outside of its folder: {chunk['file']!r}", where=str(place))
@@ -172,6 +176,21 @@ class Ledger:
             write_whole(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=True)
         except OSError as error:
             raise _cannot(place, error) from None
+
+
+def _is_whole(manifest: dict[str, Any]) -> bool:
+    """Whether a manifest has what is read of it before its seal is asked for."""
+    plan, snapshots = manifest.get("plan"), manifest.get("snapshots")
+    if not isinstance(plan, dict) or not isinstance(snapshots, list) or not isinstance(manifest.get("status"), str):
+        return False
+    tables, chunks = plan.get("tables"), plan.get("chunks")
+    if not isinstance(tables, list) or not isinstance(chunks, list):
+        return False
+    kinds = {"number": int, "table": int, "relation": int, "bytes": int, "file": str}
+    return all(
+        isinstance(chunk, dict) and all(type(chunk.get(name)) is kind for name, kind in kinds.items())
+        for chunk in chunks
+    ) and all(isinstance(one, dict) for one in (*tables, *snapshots))
 
 
 def _cannot(place: Path, error: Exception) -> MoveError:
