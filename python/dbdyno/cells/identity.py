@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dbdyno.cells.aggregate import own_names
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
+from dbdyno.evidence.manifest import Manifest
 
 
 @dataclass
@@ -83,10 +83,10 @@ class Names:
                 self.own.setdefault(column.host, name if one else f"{name} ({shown(column.host)})")
 
 
-def known_as(manifest: Mapping[str, Any]) -> dict[str, str]:
+def known_as(manifest: Manifest) -> dict[str, str]:
     """What the cells of a recording call themselves, by the name under which it holds them; '' for one that is
     there already under another. Recordings of earlier versions hold cells by their addresses."""
-    first = manifest.get("configuration", {}).get("first") or {}
+    first = (manifest.configuration or {}).get("first") or {}
     ids: dict[str, set[str]] = {}
     for own in first.values():
         ids.setdefault(own.get("cell.name", ""), set()).add(own.get("cell.id", ""))

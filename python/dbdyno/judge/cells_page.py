@@ -67,7 +67,7 @@ def recordings(
 ) -> tuple[Recording, Recording]:
     """Two runs of kind `cells` as sides; raises `CellsError` where one has no two rounds."""
     rounds = [_rounds(run, mask) for run in runs]
-    facts = [run.manifest.get("configuration") or {} for run in runs]
+    facts = [run.manifest.configuration or {} for run in runs]
     found = []
     for name, run, own, known in zip(names, runs, rounds, facts, strict=True):
         called = known_as(run.manifest)

@@ -71,7 +71,7 @@ def _facts(found: Measured, covered: dict[str, Any]) -> dict[str, Any]:
         "run": run.id,
         "cells": found.cells,
         "rounds": covered["rounds"],
-        "every_s": run.manifest.get("every_s"),
+        "every_s": run.manifest.every_s,
         "status": run.status,
         "began": _moment(found.began_ns),
         "ended": _moment(found.ended_ns),

@@ -89,7 +89,7 @@ class Ledger:
 
     def refuse_foreign(self) -> None:
         """Raises `MoveError` where somebody else may have made the plan: it names a server, SQL and files."""
-        if not is_own(self.manifest):
+        if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
                 "this plan was not made here by this user, and is not carried out",
                 where=str(self.folder),

@@ -11,6 +11,7 @@ from typing import Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.rows import Model
 
 COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
 """Names in a block's report, per arm, of what its transactions used."""
@@ -72,7 +73,7 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
     from dbdyno.study.analysis.correlation import is_own, texts_of
     from dbdyno.study.analysis.pictures import has_table
 
-    if not run.manifest["plan"]["watch"].get("statements") or not has_table(connection, "metrics"):
+    if not run.manifest.plan["watch"].get("statements") or not has_table(connection, "metrics"):
         return {}
     texts = texts_of(run)
     counted: dict[str, dict[str, float]] = {}
@@ -98,7 +99,7 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
     return per
 
 
-def sentences(model: dict[str, Any], measures: Measures) -> list[str]:
+def sentences(model: Model, measures: Measures) -> list[str]:
     """What arms took of the CPU, each against its base, of many arms the least and the most; and where their data came
     from. Empty where fewer than two are known."""
     rows = {row["arm"]: row for row in model["resources"] if _cpu(row)}

@@ -14,6 +14,7 @@ from typing import Any
 from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.contract import SCHEMA
+from dbdyno.study.analysis.rows import VerdictRow
 
 CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
 """By how much (log) the median of a run's canary may lie off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
@@ -27,10 +28,10 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict
     if not runs:
         raise EvidenceError("has no run yet", where=title, next_step="dbdyno run it, or name another folder: --runs")
     headline = metric or headline_of(runs[-1])
-    about, level = metric_named(headline), float(runs[-1].manifest["plan"]["judge"]["level"])
+    about, level = metric_named(headline), float(runs[-1].manifest.plan["judge"]["level"])
     rows = [_row(run, headline) for run in runs]
     _compare_machines(rows)
-    names = [arm["name"] for arm in runs[-1].manifest["arms"]]
+    names = [arm["name"] for arm in runs[-1].manifest.arms]
     arms, warnings = [], []
     for name in names:
         counting = [at for at, row in enumerate(rows) if row["comparable"] and row["values"].get(name)]
@@ -75,7 +76,7 @@ def _row(run: Run, headline: str) -> dict[str, Any]:
 
     row: dict[str, Any] = {
         "run": run.id,
-        "started_at": str(run.manifest.get("started_at", "")),
+        "started_at": str(run.manifest.started_at),
         "values": {},
         "lows": {},
         "highs": {},
@@ -84,7 +85,7 @@ def _row(run: Run, headline: str) -> dict[str, Any]:
         measures = measure(run)
     except EvidenceError as error:
         return row | {"blocks": 0, "canaries": {}, "unread": error.message}
-    level = float(run.manifest["plan"]["judge"]["level"])
+    level = float(run.manifest.plan["judge"]["level"])
     for arm in measures.arms:
         logs = [math.log(value) for value in arm.values[headline] if value > 0 and math.isfinite(value)]
         mean, low, high = mean_interval(logs, level)
@@ -131,7 +132,7 @@ def _found_from(values: list[float], changes: list[dict[str, Any]], level: float
     return least if math.isfinite(least) else None
 
 
-def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> dict[str, Any]:
+def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> VerdictRow:
     from dbdyno.stats.words import change_of
 
     told = sorted(

@@ -47,14 +47,14 @@ class Runner:
     def go(self, todo: Sequence[PlannedBlock]) -> None:
         """Runs these blocks; raises `Interrupted` when asked to stop, other errors as they come."""
         began = time.monotonic()
-        before = float(self.run.manifest.get("wall_s", 0.0))
+        before = float(self.run.manifest.wall_s) if self.run.manifest.says("wall_s") else 0.0
         try:
             if self.bench.traits.parallel_blocks and self.side_by_side:
                 self._side_by_side(todo)
             else:
                 self._one_by_one(todo)
         finally:
-            self.run.manifest["wall_s"] = before + time.monotonic() - began
+            self.run.note(wall_s=before + time.monotonic() - began)
 
     def _one_by_one(self, todo: Sequence[PlannedBlock]) -> None:
         for block in todo:
