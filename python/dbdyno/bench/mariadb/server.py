@@ -14,6 +14,7 @@ from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.mariadb.binaries import Programs
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
 OLDEST = (10, 5)
@@ -243,6 +244,7 @@ def open_target(
     tcp: bool = False,
     workdir: Path | None = None,
     install: Sequence[str] = (),
+    programs: Programs | None = None,
     number: int = 1,
 ) -> Iterator[MariaDB]:
     """The server of `dsn`, or an embedded one (None) that is gone when the block ends. `tcp`: the load goes to that one
@@ -252,7 +254,9 @@ def open_target(
         return
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
-    own = EmbeddedMariaDB(settings, guardian=guardian, tcp=tcp, workdir=workdir, install=install, number=number)
+    own = EmbeddedMariaDB(
+        settings, guardian=guardian, tcp=tcp, workdir=workdir, install=install, programs=programs, number=number
+    )
     with own as engine:
         yield MariaDB.on(engine)
 
