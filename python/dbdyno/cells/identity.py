@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbdyno.cells.aggregate import own_names
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
-
-if TYPE_CHECKING:
-    from dbdyno.cells.collect import Collection, Column
 
 
 @dataclass

@@ -22,10 +22,9 @@ from dbdyno.bench.engine.prepare import (
     load_arm,
 )
 from dbdyno.bench.mariadb.global_settings import may_alter
-from dbdyno.bench.mariadb.observer import NO_WAITS
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, classify, session_sql
-from dbdyno.bench.mariadb.watch import program_names
+from dbdyno.bench.mariadb.watch import NO_WAITS, program_names
 from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Server
 from dbdyno.study.plan.schedule import blocks, timing
