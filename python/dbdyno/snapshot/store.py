@@ -108,13 +108,19 @@ class Snapshot:
         path = self.file(view)
         return None if path is None else (str(path), int(self.views[view].get("in") or 0))
 
-    def problem(self, view: str) -> tuple[str, str | None] | None:
-        """Why a view of this snapshot cannot be read, and the next step; None where it can."""
+    def problem(self, view: str, seen: dict[Path, str | None] | None = None) -> tuple[str, str | None] | None:
+        """Why a view of this snapshot cannot be read, and the next step; None where it can. `seen`: what is known of
+        files, for those who ask many snapshots of one pack."""
         record = self.views.get(view, {})
         if record.get("problem"):
             return record["problem"], record.get("next_step")
         path = self.file(view)
-        torn = manifest.torn(path) if path is not None else None
+        if path is None:
+            return None
+        seen = {} if seen is None else seen
+        if path not in seen:
+            seen[path] = manifest.torn(path)
+        torn = seen[path]
         return None if torn is None else (torn, manifest.TORN_STEP)
 
     def columns(self, view: str) -> tuple[Column, ...]:
