@@ -96,7 +96,7 @@ def test_arrows_choose_a_session_that_questions_begin_with() -> None:
 def test_the_pace_and_the_help() -> None:
     desk = Desk(every_s=1.0)
     assert [(desk.press(key), desk.every_s)[1] for key in "+--- "[:4]] == [2.0, 1.0, 0.5, 0.5]
-    assert desk.press("h") == "draw" and any(line.startswith("v ") for line in desk.plan)
+    assert desk.press("h") == "draw" and any(line.startswith("v: ") for line in desk.plan)
     assert desk.press("x") == "draw" and not desk.plan
 
 
@@ -182,8 +182,11 @@ def test_a_plan_is_shown_and_nothing_is_run_for_it(held: tuple[Lab, int, int]) -
     with PostgresLive(lab.dsn, Options()) as live:
         lines = live.plan(waiter)
         assert any("kept" in line for line in lines), lines
-        with pytest.raises(SnapshotError, match="only SELECT"):
-            live.plan(holder)
+        assert any("Update on kept" in line for line in live.plan(holder))
+        with contextlib.closing(lab.connect()) as listening:
+            listening.execute("listen nothing")
+            with pytest.raises(SnapshotError, match="only queries, INSERT"):
+                live.plan(listening.info.backend_pid)
         with pytest.raises(SnapshotError, match="no session 1 "):
             live.plan(1)
 

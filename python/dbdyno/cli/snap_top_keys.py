@@ -30,16 +30,16 @@ FASTEST_S, SLOWEST_S = 0.5, 60.0
 """The refresh that + and - may come to."""
 HELP = (
     "Keys; any key goes back",
-    "1 2 3 4      load with all, sessions, who blocks whom, progress",
-    "up, down     choose a session (also k, j)",
-    "e            plan of a session's statement; nothing is run for it",
-    "v            the whole statement of a session",
-    "c            cancel a session's statement, after a question; only with --allow-cancel",
-    f"s            next order of the sessions: {', '.join(SORTS)}",
-    "f            show only sessions with some words (user, database, application, client, state, wait, text)",
-    "p, space     pause; refresh now",
-    "+ -          refresh less often, more often",
-    "esc          no filter any more; without one: quit, as q and Ctrl-C",
+    "1 2 3 4: load with all, sessions, who blocks whom, progress",
+    "up, down: choose a session (also k, j)",
+    "e: plan of a session's statement; nothing is run for it",
+    "v: the whole statement of a session, without what stands in quotes",
+    "c: cancel a session's statement, after a question; only with --allow-cancel",
+    f"s: next order of the sessions: {', '.join(SORTS)}",
+    "f: show only sessions with some words (user, database, application, client, state, wait, text)",
+    "p, space: pause; refresh now",
+    "+ -: refresh less often, more often",
+    "esc: no filter any more; without one: quit, as q and Ctrl-C",
 )
 
 
