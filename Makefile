@@ -79,7 +79,7 @@ test-rust:
 test-python:
 	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR tests
 
-matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
+matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, those of MariaDB on 10.11 and 11.4; binaries through Maven
 	tools/matrix
 
 soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.judge.compared import compared_rows
 from dbdyno.snapshot.active_rates import ActiveRates, active_rates
 from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.model import Row, beginning, columns, section, table
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.rates import rates
-from dbdyno.snapshot.series import Metric
 
 if TYPE_CHECKING:
     from dbdyno.judge.compared import Floats

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dbdyno.cells.collect import Collection, pattern_of
+from dbdyno.cells.collect import pattern_of
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.configuration import Facts
 from dbdyno.cells.identity import known_as
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of

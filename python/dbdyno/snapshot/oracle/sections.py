@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import Error
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot import session_report
+from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.oracle.scripts import LICENSED, script
-from dbdyno.snapshot.series import Metric
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval

@@ -20,7 +20,7 @@ from dbdyno.snapshot.store import Place, Snapshot, many
 from dbdyno.snapshot.view import Column, Verdict
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.series import Metric
+    from dbdyno.snapshot.metric import Metric
 
 PART = Column("part", "key", "count", "BIGINT")
 """Which sub-interval a row is of."""

@@ -33,7 +33,7 @@ from dbdyno.trace.plans import plans_of
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.stratified import Stratum
 
 Sets = tuple[Traces, Traces]

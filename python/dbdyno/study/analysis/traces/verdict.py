@@ -13,7 +13,7 @@ from dbdyno.trace.page import merged, warnings
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.decide import Verdict
     from dbdyno.study.analysis.traces.blocks import Blocks
     from dbdyno.study.analysis.traces.causes import Explained
