@@ -143,7 +143,7 @@ def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connec
         "blocks": [],
         "heatmap": [] if virtual else pictures.heatmap(connection, measures, run.manifest.resumed),
         "waits": pictures.waits(connection, measures),
-        "over_time": [] if virtual else over_time(connection, measures),
+        "over_time": [] if virtual else over_time(connection, run, measures),
         "curve": None,
     }
 
