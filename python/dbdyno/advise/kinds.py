@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dbdyno.advise.host.parts import Device, Kernel, Mount
-from dbdyno.advise.mariadb.parts import Digest as Digest
-from dbdyno.advise.mariadb.parts import FileIo as FileIo
-from dbdyno.advise.mariadb.parts import Status as Status
+from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.placement import FastDevice, Segment
 from dbdyno.advise.stack.parts import Layer, Stack
 
