@@ -186,8 +186,14 @@ def test_a_rule_is_told_once_when_broken_and_once_when_it_holds_by_command_and_w
     assert alerts.fired == 1 and [line.split(":")[0] for line in lines] == ["alert firing", "alert resolved"]
     assert [json.loads(body)["state"] for body in bodies] == ["firing", "resolved"]
     assert json.loads(bodies[0]) | {"at": ""} == {
-        "rule": "away", "target": "db1", "state": "firing", "metric": "failed", "value": 2.0, "above": 1.0, "at": "",
-    }  # fmt: skip
+        "rule": "away",
+        "target": "db1",
+        "state": "firing",
+        "metric": "failed",
+        "value": 2.0,
+        "above": 1.0,
+        "at": "",
+    }
     assert told.read_text() == "".join(body.decode() for body in bodies)
 
 

@@ -206,9 +206,9 @@ class Store:
         engine: str,
         target: str,
         at_ns: int,
-        facts: dict[str, Any],
+        facts: dict[str, object],
         note: str = "",
-        cost: dict[str, Any] | None = None,
+        cost: dict[str, object] | None = None,
         before: Snapshot | None = None,
     ) -> Snapshot:
         """Writes a snapshot whole, or leaves nothing. `before` is the target's last one, whose unchanged

@@ -127,7 +127,7 @@ class Change(ABC):
         return proofs(self.before, self.after)
 
     @cached_property
-    def states(self) -> tuple[dict[Hashable, dict[str, Any]], ...]:
+    def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
         """PostgreSQL's rows of tables at the beginning of the first stretch, at its end, and at the end of the
         second."""
         view = "pg_stat_user_tables"
@@ -194,7 +194,7 @@ class Change(ABC):
             found.append(str(rows[0]["value"]) if rows else None)
         return found[0], found[1]
 
-    def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, Any]]:
+    def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
         """Settings that are not what they were: name, old, new."""
         view, column = self.settings_view
         if not self.both(view):
