@@ -49,9 +49,7 @@ class Ran(NamedTuple):
     skipped: int
 
 
-def _slice(
-    number: int, length_ns: int | None, transactions: int | None, arrivals: Arrivals | None
-) -> SliceLine:
+def _slice(number: int, length_ns: int | None, transactions: int | None, arrivals: Arrivals | None) -> SliceLine:
     """What asks for a slice."""
     asked: SliceLine = {"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}
     if arrivals is None:
