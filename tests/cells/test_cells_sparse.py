@@ -105,3 +105,4 @@ def test_a_recording_of_one_collection_compares_as_too_short():
     later = Collection([column("cel01", {ITEMS[0]: 1.0}, 1), column("cel02", {ITEMS[0]: 1.0}, 1)])
     page = compare_page(side("before", [only, later]), side("after", [only, later]))
     assert page["verdict"]["word"] == "cannot tell"
+    assert "no interval that counts, 2 cells" in str(page), "it was '0 × nan s'"
