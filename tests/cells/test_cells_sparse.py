@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import column, rounds_of, run_of
 
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import diff_page
 from dbdyno.cells.intervals import intervals_of
 from dbdyno.judge.cells_page import Recording, compare_page

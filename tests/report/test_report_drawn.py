@@ -3,24 +3,21 @@ and a table that is wider than the window shows that it scrolls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import chromium
-import drawn
 import pytest
 import rendered
 import report_model_runs
 import report_models
 from test_report_cells import MODELS as CELLS
 
+import chromium
+import drawn
 from command_line import dbdyno
 from dbdyno.model.describe import describe
 from dbdyno.report.typography import unbroken
-
-needs_a_browser = pytest.mark.skipif(chromium.find() is None, reason=f"no browser found: {', '.join(chromium.NAMES)}")
-
 
 PAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "experiment": report_models.experiment,
@@ -49,19 +46,13 @@ COMMANDS: dict[str, tuple[list[str], ...]] = {
 """Kinds of page that no run of ours makes a model of: made by the commands themselves."""
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[chromium.Browser]:
-    with chromium.Browser() as running:
-        yield running
-
-
-@needs_a_browser
+@chromium.needed
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_collides_is_clipped_or_torn(browser, tmp_path: Path, name: str):
     assert drawn.faults(browser, rendered.written(PAGES[name](), tmp_path / "page.html")) == []
 
 
-@needs_a_browser
+@chromium.needed
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_is_torn_on_a_page_that_a_command_writes(browser, tmp_path: Path, name: str):
     """The paths of a host's settings were torn in the middle of a name on a telephone."""
@@ -71,7 +62,7 @@ def test_nothing_is_torn_on_a_page_that_a_command_writes(browser, tmp_path: Path
     assert drawn.faults(browser, tmp_path / "page.html") == []
 
 
-@needs_a_browser
+@chromium.needed
 def test_the_slow_quantiles_of_a_short_tail_do_not_lie_over_one_another(browser, tmp_path: Path):
     model = report_models.experiment()
     for arm in model["arms"]:
@@ -84,7 +75,7 @@ def test_the_slow_quantiles_of_a_short_tail_do_not_lie_over_one_another(browser,
     assert "p99, p99.9, max" in browser.open(path).evaluate(labels)
 
 
-@needs_a_browser
+@chromium.needed
 def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
     bad = tmp_path / "bad.html"
     bad.write_text(

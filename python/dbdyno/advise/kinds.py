@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dbdyno.advise.host.parts import Device, Kernel, Mount
+from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.placement import FastDevice, Segment
 from dbdyno.advise.stack.parts import Layer, Stack
 
@@ -136,7 +137,7 @@ class Index:
     columns: tuple[str, ...]
     rest: str
     bytes: int
-    scans: int
+    scans: int | None
     is_unique: bool
     is_constraint: bool
     is_valid: bool
@@ -354,6 +355,9 @@ PLACES: dict[type, str] = {
     Load: "sessions (pg_stat_activity)",
     FastDevice: "--fast-gb",
     Segment: "pg_statio_user_tables, pg_statio_user_indexes and pg_class",
+    Status: "the global status",
+    Digest: "events_statements_summary_by_digest",
+    FileIo: "file_summary_by_event_name",
     Stack: "the description of a storage stack",
     Layer: "its layers",
     Device: "/sys/block",

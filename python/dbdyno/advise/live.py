@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import PLACES, Server, Setting, Statement
 from dbdyno.advise.queries import QUERIES, SERVER, STATEMENTS, Query
-from dbdyno.bench.postgres.server import shown_value
+from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.dsn import sql_without_secrets
 from dbdyno.errors import TargetError
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.cells.aggregate import own_names
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
 
 if TYPE_CHECKING:
-    from dbdyno.cells.collect import Collection, Column
     from dbdyno.cells.ssh import Answer
 
 

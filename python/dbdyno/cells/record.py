@@ -22,7 +22,8 @@ from typing import Any
 from dbdyno.cells import configuration
 from dbdyno.cells.alerts import EVERY_S, Watch
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.collect import Collection, Column, collect
+from dbdyno.cells.collect import collect
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.identity import Names, known_as
 from dbdyno.cells.listing import Listing, Reading

@@ -11,7 +11,7 @@ from dbdyno.cli.cells_options import access_of, hosts_from, reach_options, tell_
 from dbdyno.cli.output import share_option
 
 if TYPE_CHECKING:
-    from dbdyno.cells.collect import Collection
+    from dbdyno.cells.collection import Collection
 
 
 def seconds(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:

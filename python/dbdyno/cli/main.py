@@ -16,6 +16,7 @@ import click
 
 from dbdyno import visible
 from dbdyno.errors import Error
+from dbdyno.processes import child_environment
 
 COMMANDS = {
     "advise": ("dbdyno.cli.advise", "What to change, with the figures that say so."),
@@ -111,6 +112,7 @@ def entry() -> NoReturn:
 
     debug = "--debug" in sys.argv
     visible.install()
+    os.environ.update(child_environment())
     listener = Listener()
     try:
         listener.start()

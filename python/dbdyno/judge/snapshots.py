@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.errors import SnapshotError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.judge.by_object import by_object
 from dbdyno.judge.compared import LEAST, compared, decision
 from dbdyno.snapshot.causes import ENGINES, change_of, happened
@@ -225,7 +225,7 @@ def differences(one: Period, other: Period) -> list[dict[str, Any]]:
         values = [sorted({said[at] for said in side}) for side in seen]
         if values[0] != values[1]:
             found.append({"what": label, "first": ", ".join(values[0]), "second": ", ".join(values[1])})
-    with in_memory() as connection:
+    with for_files() as connection:
 
         def query(sql: str) -> list[Row]:
             cursor = connection.execute(sql)

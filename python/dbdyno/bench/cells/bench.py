@@ -28,7 +28,8 @@ from dbdyno.bench.cells.survey import MARK, describe, refuse_held, survey, times
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.bench.undo import to_wire
-from dbdyno.cells.collect import Collection, collect
+from dbdyno.cells.collect import collect
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.iorm_plan import alter
 from dbdyno.cells.iorm_switch import SETTLE_S, plan_undo, put

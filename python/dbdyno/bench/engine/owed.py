@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.errors import Error, TargetError
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.run import is_alive, this_process
@@ -137,8 +138,6 @@ def is_marked(run: Path) -> bool:
 
 def to_json(record: Owed) -> dict[str, Any]:
     """The record as plain values, without what may be a secret."""
-    from dbdyno.bench.postgres.server import shown_value
-
     plain = asdict(record)
     for name, kept in record.settings.items():
         if HIDDEN in (shown_value(name, kept.was), shown_value(name, kept.entry)):

@@ -79,8 +79,8 @@ class Change(ABC):
     """What the work of a call is counted in."""
     settings_view: tuple[str, str]
     """The view of settings, and its column of values."""
-    jumps: tuple[tuple[str, str, str], ...] = ()
-    """What is counted beside statements and may show where something happened: view, column, words."""
+    jumps: tuple[tuple[str, str, str, str], ...] = ()
+    """What is counted beside statements and may show where something happened: view, column, of which rows, words."""
     jitter_us: int
     """By how much the start of one life of the server, as told, may vary."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from dbdyno.snapshot.causes import mariadb, postgres, statements
+from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row, columns, section, table
@@ -27,13 +27,17 @@ JUMP_LEAST = 5
 
 CODES = {
     "dropped_indexes": "index",
+    "lost_indexes": "index",
     "other_plans": "plan",
     "other_ways": "plan",
     "proved_flips": "plan",
+    "plan_flips": "plan",
     "grown_tables": "growth",
     "bloated_tables": "bloat",
     "spills": "spill",
     "slow_syncs": "device",
+    "slow_log": "device",
+    "slow_reads": "device",
     "lock_waits": "lock",
     "checkpoints": "checkpoint",
     "restarts": "cache",
@@ -42,6 +46,7 @@ CODES = {
     "settings": "setting",
     "versions": "version",
     "redo_log": "log",
+    "room": "log",
     "new_statements": "statement",
     "more_calls": "calls",
     "slower_statements": "slower",
@@ -53,6 +58,7 @@ _SHOWN = columns("what:text share:ratio:of_the_change evidence:text when:text")
 ENGINES: dict[str, tuple[type[Change], tuple[ModuleType, ...]]] = {
     "postgres": (postgres.PostgresChange, postgres.FAMILIES),
     "mariadb": (mariadb.MariadbChange, mariadb.FAMILIES),
+    "oracle": (oracle.OracleChange, oracle.FAMILIES),
 }
 """Engines that there are rules for: how a change is read, and the families of its own rules."""
 
@@ -217,10 +223,10 @@ def _jumps(interval: Interval) -> dict[str, Series]:
     """What an engine's causes count beside statements, by sub-interval, where there were a few."""
     parts = list(interval.sums.parts())
     found: dict[str, Series] = {}
-    for view, column, what in ENGINES[interval.before.engine][0].jumps:
+    for view, column, which, what in ENGINES[interval.before.engine][0].jumps:
         source, known = interval.sums.relation(view, folded=False)
         if source and column in {c.name for c in known}:
-            rows = interval.query(f"select part, sum({column})::double as n from {source} group by 1")
+            rows = interval.query(f"select part, sum({column})::double as n from {source} where {which} group by 1")
             counts = {row["part"]: row["n"] or 0.0 for row in rows}
             if sum(counts.values()) >= JUMP_LEAST:
                 found[what] = [(counts.get(p["number"], 0.0), p["elapsed_ns"] / 1e9) for p in parts]

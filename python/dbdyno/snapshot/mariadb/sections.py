@@ -11,8 +11,8 @@ from dbdyno.snapshot.mariadb import load
 from dbdyno.snapshot.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.mariadb.texts import OURS
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
-from dbdyno.snapshot.series import Metric
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import Error
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot import session_report
+from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.oracle.scripts import LICENSED, script
-from dbdyno.snapshot.series import Metric
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -248,8 +248,10 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
           sum(user_io_wait) * 1000 as io, sum(buffer_gets) as gets, sum(disk_reads) as reads,
           sum(rows_processed) as rows, sum(parse_calls) as parses,
           sum(elapsed_time) * 1000 / nullif(sum(executions), 0) as mean,
-          sum(elapsed_time) / nullif(sum(sum(elapsed_time)) over (), 0) as share
-        from sql where verdict = 'ok' group by 1""",
+          sum(elapsed_time) / nullif(sum(sum(elapsed_time)) over (), 0) as share,
+          case when bool_or(verdict = 'evicted') then 'evicted' else 'ok' end as verdict,
+          coalesce(max(why) filter (verdict = 'evicted'), '') as why
+        from sql where verdict in ('ok', 'evicted') and executions is not null group by 1""",
         "sql",
     )
     texts: dict[str, str] = {}
@@ -264,7 +266,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= dict.fromkeys(row["statement"] for row in first[:top])
     told = [{"statement": one, "text": texts.get(one)} for one in shown]
-    lost = interval.query("select sql_id as name, verdict, why from sql where verdict <> 'ok' order by 2, 1")
+    lost = interval.query("select sql_id as name, verdict, why from sql where executions is null order by 2, 1")
     return section(
         "sql",
         "Top SQL",

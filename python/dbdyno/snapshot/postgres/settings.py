@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.postgres.server import shown_value
+from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.snapshot.model import columns, lacking, section, table
 from dbdyno.snapshot.postgres.parts import several_databases
 

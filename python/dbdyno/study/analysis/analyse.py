@@ -24,7 +24,7 @@ from dbdyno.study.analysis.over_time import over_time
 from dbdyno.study.analysis.reads import in_virtual_time, reads
 
 if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.decide import Verdict, Withheld
     from dbdyno.stats.metrics import Metric
     from dbdyno.study.analysis.gates import Examined

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.stats.metrics import Metric
 
 if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
 
 SKIPPED = "FL_IO_W_SKIP_"
 DISK = ("CD_IO_TM_W_SM", "CD_IO_RQ_W_SM")

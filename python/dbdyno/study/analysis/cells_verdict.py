@@ -12,7 +12,7 @@ from dbdyno.study.analysis.race import COUNTERS, share_over_blocks
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Block, Run
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.gates import Gate
 
 WRITES_LEAST = 1000

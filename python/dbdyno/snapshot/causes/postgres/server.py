@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 from dbdyno.snapshot.causes.change import Cause, Change, Pair
 from dbdyno.snapshot.causes.statements import slower_at_same_work
@@ -38,17 +39,29 @@ def slow_syncs(change: Change) -> Iterator[Cause]:
 
 
 def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The mean of a sync, and the time of all in a second, in ms, before and after; 0 where they are not timed."""
+    """The mean of a sync, that of the middle sub-interval, so that one slow minute of a good period is no slow period;
+    and the time of all in a second, in ms; before and after; 0 where they are not timed."""
     for view, count, time, where in (
         ("pg_stat_wal", "wal_sync", "wal_sync_time", "true"),
         ("pg_stat_io", "fsyncs", "fsync_time", "object = 'wal'"),
     ):
         sides = change.totals(view, count, time, where=where)
         if time in sides[1]:
-            syncs, spent = ([side[name] for side in sides] for name in (count, time))
-            means = [ms / n if n else 0.0 for ms, n in zip(spent, syncs, strict=True)]
-            return (means[0], means[1]), (spent[0], spent[1])
+            means = [_middle(one, view, count, time, where) for one in (change.before, change.after)]
+            return (means[0], means[1]), (sides[0][time], sides[1][time])
     return (0.0, 0.0), (0.0, 0.0)
+
+
+def _middle(one: Interval, view: str, count: str, time: str, where: str) -> float:
+    """The median of the sub-intervals' means, of those in which something was counted; 0 without any."""
+    source, known = one.sums.relation(view, folded=False)
+    if not {count, time} <= {c.name for c in known}:
+        return 0.0
+    rows = one.query(
+        f"select sum({time}) / sum({count}) as mean from {source} where {where}"
+        f" and part > {one.before.number} and part <= {one.after.number} group by part having sum({count}) > 0"
+    )
+    return float(median(row["mean"] for row in rows)) if rows else 0.0
 
 
 def lock_waits(change: Change) -> Iterator[Cause]:

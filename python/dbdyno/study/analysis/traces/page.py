@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from dbdyno.study.analysis.traces.account import Account
     from dbdyno.study.analysis.traces.causes import Explained
     from dbdyno.study.analysis.traces.question import Question
+    from dbdyno.study.analysis.traces.verdict import Used
 
 
 def account(explained: Explained) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def classes(sets: tuple[Traces, Traces]) -> list[dict[str, Any]]:
     return found
 
 
-def run(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question) -> dict[str, Any]:
+def run(sets: tuple[Traces, Traces], used: Used, asked: Question) -> dict[str, Any]:
     """What the head of the page says."""
     a, b = asked.names
     subject = f"the waits for {asked.event}" if asked.event else "the client's executions"
@@ -149,11 +150,11 @@ def run(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Quest
         "tool_version": sets[1].manifest.get("tool_version"),
         "seed": None,
         "blocks_planned": None,
-        "blocks_whole": None if blocks[0].unit == "batch" and not asked.event else min(b.count for b in blocks),
+        "blocks_whole": None if used.unit == "batch" and not asked.event else min(used.counts),
         "warmup_blocks": None,
         "switch": None,
         "slice_ms": None,
-        "order": f"not interleaved; blocks are {UNITS[blocks[0].unit]}",
+        "order": f"not interleaved; blocks are {UNITS[used.unit]}",
         "randomised": False,
         "open_loop": False,
         "threshold": asked.threshold,

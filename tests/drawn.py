@@ -20,7 +20,12 @@ WIDTHS = (1400, 820, 400)
 
 def faults(browser: Browser, path: Path) -> list[str]:
     """What is drawn wrongly on a page at any of the widths."""
-    return [f"at {width}: {fault}" for width in WIDTHS for fault in browser.open(path, width=width).evaluate(FAULTS)]
+    page = browser.open(path, width=WIDTHS[0])
+    found = []
+    for width in WIDTHS:
+        page.look(width=width)
+        found += [f"at {width}: {fault}" for fault in page.evaluate(FAULTS)]
+    return found
 
 
 FAULTS = r"""
