@@ -103,7 +103,7 @@ def test_turns_counted_in_transactions(lab):
     path = lab.folder / plan
     path.write_text(
         path.read_text()
-        .replace('turn = "100ms"', "turn_transactions = 50")
+        .replace('turn = "60ms"', "turn_transactions = 50")
         .replace('settle = "50ms"', 'settle = "1ms"')
     )
     lab("run", plan)
