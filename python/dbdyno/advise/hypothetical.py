@@ -52,7 +52,7 @@ def _asked(connection: Connection, home: str, table: str, column: str) -> Hypoth
     try:
         before = _planned(connection, lookup)
         connection.execute(
-            f"select indexname from {home}.hypopg_create_index(%s)",  # type: ignore[arg-type]
+            f"select indexname from {home}.hypopg_create_index(%s)",
             [f"create index on {where} ({named})"],
         )
         after = _planned(connection, lookup)
@@ -60,12 +60,12 @@ def _asked(connection: Connection, home: str, table: str, column: str) -> Hypoth
         return Hypothetical(table, column, before["Total Cost"], after["Total Cost"], used)
     finally:
         if not connection.broken and connection.info.transaction_status.name != "INERROR":
-            connection.execute(f"select {home}.hypopg_reset()")  # type: ignore[arg-type]
+            connection.execute(f"select {home}.hypopg_reset()")
 
 
 def _planned(connection: Connection, lookup: str) -> dict[str, Any]:
     """The plan for a value that is not known; prepared anew, for a plan that is kept knows nothing of a new index."""
-    connection.execute(f"prepare dbdyno_lookup as {lookup}")  # type: ignore[arg-type]
+    connection.execute(f"prepare dbdyno_lookup as {lookup}")
     row = connection.execute("explain (format json) execute dbdyno_lookup (null)").fetchone()
     connection.execute("deallocate dbdyno_lookup")
     assert row is not None

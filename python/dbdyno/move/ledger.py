@@ -126,7 +126,7 @@ class Ledger:
 
     def _is_record_of(self, record: Mapping[str, Any], chunk: Mapping[str, Any]) -> bool:
         instants = len(self.manifest["snapshots"])
-        return record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0
+        return bool(record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0)
 
     def forget(self, table: int | None = None) -> None:
         """Takes back what was finished: the records first, then the files."""

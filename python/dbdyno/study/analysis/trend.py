@@ -180,8 +180,8 @@ def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: boo
         least = [arm["found_from"] for arm in arms if arm["found_from"]]
         if not least:
             return {"decision": "unclear", "headline": _too_few(counted), "sentences": []}
-        percent = f"{(max(least) - 1) * 100:.2g}"
-        would = f"A lasting change of about {percent} % in the middle of them would be found four times out of five."
+        change = f"{(max(least) - 1) * 100:.2g}"
+        would = f"A lasting change of about {change} % in the middle of them would be found four times out of five."
         return {"decision": "not found", "headline": f"No change found in {counted} runs.", "sentences": [would]}
     last = told[0][2]
     worse = (last["ratio"] < 1) == higher
