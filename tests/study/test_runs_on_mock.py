@@ -29,7 +29,7 @@ parameters = {%s}
 [schedule]
 blocks = %d
 warmup_blocks = 1
-turn = "200ms"
+turn = "100ms"
 slice = "20ms"
 [watch]
 overhead_blocks = 0

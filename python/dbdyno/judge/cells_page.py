@@ -213,7 +213,9 @@ def _facts(one: Recording, other: Recording) -> dict[str, Any]:
 def _end(side: Recording) -> dict[str, Any]:
     at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
     cells = len(side.found.cells)
-    note = f"{side.found.count} × {side.found.mean_s:.3g} s, {cells} cell{'' if cells == 1 else 's'}"
+    count = side.found.count
+    spans = f"{count} × {side.found.mean_s:.3g} s" if count else "no interval that counts"
+    note = f"{spans}, {cells} cell{'' if cells == 1 else 's'}"
     return {"number": side.name, "at": at, "note": note}
 
 

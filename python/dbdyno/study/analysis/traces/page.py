@@ -53,7 +53,7 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
         "description": ", ".join(
             [
                 _number(about["files"], "file"),
-                _number(about["sessions"], "session"),
+                _sessions(traces, about["sessions"]),
                 f"{seconds:.3g} s of session time",
             ]
         ),
@@ -71,6 +71,13 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
         "quantiles_ns": {name: float(np.quantile(values, q)) for name, q in QUANTILES.items()},
         "max_ns": float(values[-1]),
     }
+
+
+def _sessions(traces: Traces, count: int) -> str:
+    """`7 sessions, 1 of them without a call`: such a one is in no comparison."""
+    called = traces.rows("select count(distinct session) as n from calls")[0]["n"]
+    left = count - called
+    return _number(count, "session") + (f", {left} of them without a call" if 0 < left < count else "")
 
 
 def _number(count: int, noun: str) -> str:
