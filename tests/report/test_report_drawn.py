@@ -82,6 +82,7 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
         "<main><svg width=200 height=40><text x=10 y=20>over</text><text x=14 y=20>lapping</text>"
         "<text x=180 y=20>clipped</text></svg>"
         "<p style='width: 1.7em'>7.6 % of it</p>"
+        "<table><tr><td style='width: 4em; max-width: 4em'>2026-11-23</table>"
         "<div class=scroll style='width: 90px; overflow-x: auto'><table><tr><td style='white-space: nowrap'>"
         "a table that is wider than its place</table></div>"
         "<div style='width: 4000px'>wide</div></main>"
@@ -92,6 +93,7 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
         "labels collide",
         "label clipped",
         "number torn",
+        "date torn",
         "table scrolls without a sign",
         "off the screen",
     }
@@ -103,7 +105,9 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
         ("<p>7.6 % of -3 ms</p>", "<p>7.6\u00a0% of \u22123\u00a0ms</p>"),
         ("<p>44 671 operations in 30 s</p>", "<p>44\u00a0671 operations in 30\u00a0s</p>"),
         ("<code>where a = -1 and b < 5 %</code>", "<code>where a = -1 and b < 5 %</code>"),
-        ("<p>15.18-0+deb12 is 2026-11-22</p>", "<p>15.18-0+deb12 is 2026-11-22</p>"),
+        ("<p>15.18-0+deb12 is whole</p>", "<p>15.18-0+deb12 is whole</p>"),
+        ("<td>by 2026-11-22 10:15</td>", '<td>by <span class="whole">2026-11-22</span> 10:15</td>'),
+        ("<td>runs/2026-11-22T10-15-11Z-a-7f3a</td>", "<td>runs/2026-11-22T10-15-11Z-a-7f3a</td>"),
         ("<p>4 sessions</p>", "<p>4 sessions</p>"),
         ("<td>/proc/vmstat:numa_miss</td>", "<td>/proc/<wbr>vmstat:<wbr>numa_miss</td>"),
         ("<td>a/b, 1/s and https://x/y</td>", "<td>a/b, 1/s and https://x/y</td>"),

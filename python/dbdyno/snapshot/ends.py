@@ -7,7 +7,6 @@ pairs are judged at once, the pairs share what was peeked at, and one query read
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError, SnapshotError
@@ -40,7 +39,7 @@ class Ends:
         connection: duckdb.DuckDBPyConnection,
         siblings: Sequence[Snapshot] = (),
         peeked: Peeked | None = None,
-        seen: dict[Path, str | None] | None = None,
+        seen: dict[str, str | None] | None = None,
     ) -> None:
         _check(first, last)
         self.before = first
@@ -51,6 +50,7 @@ class Ends:
         self._siblings = siblings or (first, last)
         self._peeked: Peeked = {} if peeked is None else peeked
         self._seen = seen
+        self._missing: dict[str, tuple[str, str | None] | None] = {}
 
     @property
     def seconds(self) -> float:
@@ -62,7 +62,12 @@ class Ends:
         return self.verdicts.get((scope, value), OK)
 
     def missing(self, view: str) -> tuple[str, str | None] | None:
-        """Why a view has no difference, and what would give it one; None where it has."""
+        """Why a view has no difference, and what would give it one; None where it has. Looked at once."""
+        if view not in self._missing:
+            self._missing[view] = self._why_missing(view)
+        return self._missing[view]
+
+    def _why_missing(self, view: str) -> tuple[str, str | None] | None:
         for end in (self.before, self.after):
             record = end.views.get(view)
             if record is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import SnapshotError
@@ -37,7 +36,7 @@ class Batch:
         self.connection = in_memory()
         self.pairs: list[Ends] = []
         peeked: Any = {}
-        self._seen: dict[Path, str | None] = {}
+        self._seen: dict[str, str | None] = {}
         for first, last in pairwise(chain):
             try:
                 self.pairs.append(self._pair(first, last, chain, peeked))

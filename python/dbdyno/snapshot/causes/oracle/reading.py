@@ -28,6 +28,7 @@ _SUMS = (
     ("cpu", "cpu_time", 1e3),
     ("io", "user_io_wait", 1e3),
     ("lock", "application_wait", 1e3),
+    ("concurrency", "concurrency_wait", 1e3),
     ("parses", "parse_calls", 1.0),
 )
 """What is read of a statement: name, column, divisor."""

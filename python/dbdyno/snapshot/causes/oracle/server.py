@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dbdyno.snapshot.causes.change import Cause, Key
+from dbdyno.snapshot.causes.change import Cause, Key, Pair
 from dbdyno.snapshot.causes.oracle.reading import Event, OracleChange
 from dbdyno.snapshot.causes.statements import slower_at_same_work
 from dbdyno.snapshot.wording import rate, three, times
@@ -114,6 +114,24 @@ def contention(change: OracleChange) -> Iterator[Cause]:
             yield Cause(words, said, slower_at_same_work(change), weight=2.4)
 
 
+def busy_processors(change: OracleChange) -> Iterator[Cause]:
+    """Calls that take longer at the same work, in time that is neither CPU nor a wait of theirs: they had no processor.
+    What is left holds waits without a column of their own, too: commits, the network inside of PL/SQL."""
+    slow = frozenset(n for n in slower_at_same_work(change) if _unaccounted(change.statements[n]) >= 0.5)
+    if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()) or not slow:
+        return  # of other statements, calls take as long as before
+    lost = sum(_unaccounted(change.statements[n]) * change.statements[n].grown("ms") for n in slow)
+    said = f"{three(lost)} ms a second more that are neither CPU nor waits of the statements"
+    words = "calls take longer at the same work: processors are slower, or others use them"
+    yield Cause(words, said, slow, weight=2.3)
+
+
+def _unaccounted(one: Pair) -> float:
+    """What part of a statement's added time is neither CPU nor a wait that it counts."""
+    known = sum(max(one.grown(name), 0.0) for name in ("cpu", "io", "lock", "concurrency"))
+    return 1 - known / one.grown("ms") if one.grown("ms") > 0 else 0.0
+
+
 def restarts(change: OracleChange) -> Iterator[Cause]:
     """A restart, and the reads of a cache that is cold since."""
     if not change.restarted:
@@ -132,4 +150,4 @@ def settings(change: OracleChange) -> Iterator[Cause]:
         yield Cause(f"parameter {row['name']}: {row['old']} → {row['new']}", weight=0.4)
 
 
-RULES = (slow_log, slow_reads, lock_waits, room, contention, restarts, settings)
+RULES = (slow_log, slow_reads, lock_waits, room, contention, busy_processors, restarts, settings)
