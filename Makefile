@@ -9,7 +9,7 @@ CARGO ?= cargo
 WORKERS ?= 4
 RERUNS ?= 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-PYTHON_FILES := python packages tests benches
+PYTHON_FILES := python packages tests benches tools/wheel_backend.py
 CORE := python/dbdyno/_core.abi3.so
 
 .PHONY: help setup setup-clients setup-test programs build wheel man demo test test-rust test-python matrix soak bench reference lint lint-rust lint-python audit format clean
@@ -47,7 +47,8 @@ setup-clients: setup $(VENV)/clients  ## drivers of the external clients, into .
 
 build: $(CORE)  ## release build of the Rust core
 
-$(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/ready
+$(CORE): $(RUST_SOURCES) pyproject.toml tools/wheel_backend.py | $(VENV)/ready
+	CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py >/dev/null
 	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
 	@touch $@
 
@@ -58,6 +59,7 @@ programs:
 
 wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, and the wheel of dbdyno-rig
 	rm -rf dist
+	CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py >/dev/null
 	$(BIN)/maturin build --release --quiet --interpreter $(abspath $(BIN))/python --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig
