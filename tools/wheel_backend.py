@@ -2,7 +2,7 @@
 
 A wheel made by maturin holds either a module or a program; here it needs both. So the program is built first and put where
 `[tool.maturin] data` points; from there it goes into the wheel and is installed beside Python's own scripts. `python
-tools/wheel_backend.py` does no more than that: `make build` and `make wheel` call it.
+tools/wheel_backend.py [FOLDER]` does no more than that, and puts it into FOLDER, too: `make build` and `make wheel` call it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,14 @@ def build_entry() -> Path:
     made = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     (program,) = [Path(one["executable"]) for one in made if one.get("executable")]
     SCRIPTS.mkdir(parents=True, exist_ok=True)
-    aside = SCRIPTS / "dbdyno.new"
+    return _put(program, SCRIPTS)
+
+
+def _put(program: Path, folder: Path) -> Path:
+    """A copy under its name, put there whole: the one before it may be running."""
+    aside = folder / ".dbdyno.new"
     shutil.copy2(program, aside)
-    aside.replace(SCRIPTS / "dbdyno")
-    return SCRIPTS / "dbdyno"
+    return aside.replace(folder / "dbdyno")
 
 
 def _maturin(name: str, *given: Any) -> Any:
@@ -76,4 +80,7 @@ def get_requires_for_build_wheel(settings: Any = None) -> list[str]:
 get_requires_for_build_editable = get_requires_for_build_sdist = get_requires_for_build_wheel
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{build_entry().relative_to(ROOT)}\n")
+    built = build_entry()
+    for given in sys.argv[1:]:
+        _put(built, Path(given))
+    sys.stdout.write(f"{built.relative_to(ROOT)}\n")

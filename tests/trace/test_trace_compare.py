@@ -66,6 +66,19 @@ def test_a_session_that_executed_nothing_is_not_counted(tmp_path: Path):
     assert model["run"]["blocks_whole"] == 6
 
 
+def test_a_session_without_any_call_is_told_of_beside_its_set(tmp_path: Path):
+    """The set had "7 sessions", and six were compared."""
+    for name in NAMES:
+        write_set(tmp_path / name, 3)
+    silent = tmp_path / "before" / "made_ora_2.trc"
+    kept = [line for line in silent.read_text().splitlines(keepends=True) if line.startswith(("***", "WAIT"))]
+    silent.write_text("".join(kept))
+    with open_traces([str(tmp_path / "before")]) as base, open_traces([str(tmp_path / "after")]) as other:
+        model = compare_traces(base, other, Question(names=NAMES))
+    assert "3 sessions, 1 of them without a call, " in model["arms"][0]["description"]
+    assert "3 sessions, " in model["arms"][1]["description"] and "without" not in model["arms"][1]["description"]
+
+
 def test_what_made_the_difference_is_named_and_adds_up(slower: dict):
     assert slower["figures"]["contributions"][0]["name"] == "log file sync"
     assert "a log file sync takes " in slower["verdict"]["sentences"][0]
