@@ -11,6 +11,8 @@ RERUNS ?= 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches tools/wheel_backend.py
 CORE := python/dbdyno/_core.abi3.so
+# The backend is one of our own around maturin's (tools/wheel_backend.py).
+export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
 # What maturin told pyo3 of the interpreter: without it cargo would compile the binding for another one, and maturin for
 # its own once more.

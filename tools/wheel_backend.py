@@ -1,8 +1,9 @@
 """Maturin, and before it the program that it packs as `dbdyno` (crates/dyno-entry).
 
-A wheel made by maturin holds either a module or a program; here it needs both. So the program is built first and put where
-`[tool.maturin] data` points; from there it goes into the wheel and is installed beside Python's own scripts. `python
-tools/wheel_backend.py [FOLDER]` does no more than that, and puts it into FOLDER, too: `make build` and `make wheel` call it.
+A wheel made by maturin holds either a module or a program; here it needs both. So the program is built first and put
+where `[tool.maturin] data` points; from there it goes into the wheel and is installed beside Python's own scripts.
+`python tools/wheel_backend.py [FOLDER]` does no more than that, and puts it into FOLDER, too: `make build` and `make
+wheel` call it.
 """
 
 from __future__ import annotations

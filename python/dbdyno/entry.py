@@ -1,7 +1,7 @@
 """Where every command of Python's starts, before anything else is imported.
 
-The program `dbdyno` is native (`crates/dyno-entry`); it becomes this one, `dbdyno-python`, for all that it does not answer
-itself.
+The program `dbdyno` is native (`crates/dyno-entry`); it becomes this one, `dbdyno-python`, for all that it does not
+answer itself.
 
 What takes time and is known from the words alone begins here, beside the imports (`trace.ahead`).
 """
