@@ -135,7 +135,7 @@ fn grouped(plain: &str) -> String {
 fn thousands(digits: &str) -> String {
     let mut shown = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             shown.push(THIN);
         }
         shown.push(digit);
