@@ -77,6 +77,7 @@ fn refused(batch: &RecordBatch, place: usize) -> MoveError {
 fn value(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Option<()> {
     match array.data_type() {
         DataType::Int64 => out.extend_from_slice(&array.as_primitive::<Int64Type>().value(row).to_be_bytes()),
+        DataType::Utf8View => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),
         DataType::Utf8 => out.extend_from_slice(array.as_string::<i32>().value(row).as_bytes()),
         DataType::Int32 => out.extend_from_slice(&array.as_primitive::<Int32Type>().value(row).to_be_bytes()),
         DataType::Int16 => out.extend_from_slice(&array.as_primitive::<Int16Type>().value(row).to_be_bytes()),
@@ -97,6 +98,7 @@ fn value(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Option<()> {
             out.extend_from_slice(&moment.to_be_bytes());
         }
         DataType::Binary => out.extend_from_slice(array.as_binary::<i32>().value(row)),
+        DataType::BinaryView => out.extend_from_slice(array.as_binary_view().value(row)),
         _ => return None,
     }
     Some(())

@@ -28,6 +28,7 @@ mod error;
 mod hash;
 mod job;
 mod read_back;
+pub mod rehearse;
 mod rows;
 mod sink;
 mod spec;

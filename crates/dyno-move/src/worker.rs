@@ -106,8 +106,7 @@ impl<'a> Worker<'a> {
                 begun = true;
             }
             if batch.as_ref().is_none_or(|batch| row >= batch.num_rows()) {
-                let next = batches.next().transpose();
-                batch = next.map_err(|e| MoveError::File { path: path.into(), error: e.to_string() })?;
+                batch = batches.next().transpose()?;
                 row = 0;
                 if let Some(batch) = &batch {
                     tally = tally.plus(hash_batch(batch)?);

@@ -4,12 +4,11 @@ names."""
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.bench.engine.account import Account, run_as
+from dbdyno.bench.engine.account import Account, refusal
 from dbdyno.errors import TargetError
 from dbdyno.processes import find_program
 
@@ -61,12 +60,7 @@ def programs_in(folder: Path, who: str) -> Programs:
 
 def check_within_reach(account: Account, programs: Programs) -> None:
     """That the user who is to run the server can run it. Raises `TargetError`."""
-    try:
-        done = run_as(account, [programs.server, "--no-defaults", "--version"], cwd=Path("/"))
-        said, fine = done.stdout.strip(), done.returncode == 0
-    except (OSError, subprocess.SubprocessError) as error:
-        said, fine = str(error), False
-    if not fine:
+    if said := refusal(account, [programs.server, "--no-defaults", "--version"]):
         raise TargetError(
             f"the user {account.name!r} cannot run {programs.server}: {said}",
             next_step="put the server's folder where that user can read it, or run dbdyno as an ordinary user",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.login import login_failed
 from dbdyno.bench.postgres.setting_values import SettingValue
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.bench.postgres.wire_options import load_connection, refusal
@@ -311,25 +312,8 @@ class Postgres:
                 where=self.safe_dsn,
                 next_step="look in the kernel's log for what ended it (memory, disk)",
             )
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        text = said[-1].strip()
-        for secret in (self._parameters.get("password"), self._parameters.get("sslpassword")):
-            text = text.replace(secret, "...") if secret else text
-        return TargetError(
-            f"cannot log in: {text}",
-            where=self.safe_dsn or "target",
-            next_step=_login_step(text),
-        )
-
-
-def _login_step(said: str) -> str:
-    """What to do after a login that failed: a server that is silent wants no password."""
-    if "timeout" in said or "no answer" in said:
-        return (
-            "see that the server is up and nothing is between, and that no session holds a lock on a system catalog"
-            " such as pg_class: logins wait for it"
-        )
-    return "try `psql` with the same connection string; give the password in PGPASSWORD or ~/.pgpass"
+        secrets = [self._parameters.get(name) for name in ("password", "sslpassword")]
+        return login_failed(error, self.safe_dsn or "target", [secret for secret in secrets if secret])
 
 
 @contextlib.contextmanager
