@@ -102,9 +102,7 @@ def test_turns_counted_in_transactions(lab):
     plan = lab.plan(TWO_ARMS)
     path = lab.folder / plan
     path.write_text(
-        path.read_text()
-        .replace('turn = "100ms"', "turn_transactions = 50")
-        .replace('settle = "50ms"', 'settle = "1ms"')
+        path.read_text().replace('turn = "60ms"', "turn_transactions = 50").replace('settle = "50ms"', 'settle = "1ms"')
     )
     lab("run", plan)
     sql = "select block, arm, count(*) as n from calls where block > 0 and slice in (1, 3) group by all"
@@ -138,6 +136,21 @@ def test_a_table_that_was_there_before_is_never_dropped(lab, dsn):
         assert "already exists" in done.stderr
         assert conn.execute("select i from precious").fetchone() == (42,)
         conn.execute("drop table precious")
+
+
+def test_a_table_that_a_later_statement_of_the_set_up_meets_is_never_dropped(lab, dsn):
+    """The first statement had registered the teardown, which then dropped the user's table."""
+    import psycopg
+
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create table precious as select 42 as i")
+        made = '"create table made (i int)", "create table precious (i int)"'
+        more = f'setup = [{made}]\nteardown = ["drop table made", "drop table precious"]'
+        done = lab("run", lab.plan(TWO_ARMS, more=more), code=2)
+        assert "already exists" in done.stderr
+        assert "the teardown was not run" in done.stderr
+        assert conn.execute("select i from precious").fetchone() == (42,)
+        conn.execute("drop table precious, made")
 
 
 @pytest.mark.parametrize("name", ["tpcb-like", "simple-update", "select-only"])

@@ -84,6 +84,17 @@ def test_a_plan_flip_by_analyze(planted: OnPostgres):
 
 
 @pytest.mark.soak
+def test_another_plan_without_analyze(planted: OnPostgres):
+    load = asks(planted.lab, BY_CUST)
+    off = [f"alter system set enable_{kind}scan = off" for kind in ("index", "bitmap", "indexonly")]
+    try:
+        found = planted.first_causes(load, planted.plant(*off, "select pg_reload_conf()"))
+    finally:
+        planted.lab.run("alter system reset all", "select pg_reload_conf()")
+    assert found == ["another plan for orders, with the same indexes"] * 2
+
+
+@pytest.mark.soak
 def test_a_release_with_one_more_query(planted: OnPostgres):
     load = asks(planted.lab, BY_CUST)
     more = "select count(*) from orders a join orders b using (cust) where a.amount % 7 = 3"
@@ -208,14 +219,14 @@ class SlowStorage(EmbeddedPostgres):
     def _launch(self, command: Sequence[str | Path], ready: Callable[[], bool]) -> None:
         library = self.folder / "slow_sync.so"
         source = Path(__file__).with_name("slow_sync.c")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
         library.chmod(0o644)
-        self.delay_us(0)
+        self.delay_us(1000)
         preload = ["/usr/bin/env", f"LD_PRELOAD={library}", f"SLOW_SYNC_US={self.folder / 'sync_us'}"]
         super()._launch([*preload, *command], ready)
 
     def delay_us(self, us: int) -> None:
-        """From now on each sync takes so much longer."""
+        """From now on each sync takes so long."""
         path = self.folder / "sync_us"
         path.write_text(str(us))
         path.chmod(0o644)

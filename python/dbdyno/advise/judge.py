@@ -17,12 +17,14 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.host.parts import Device, Kernel, Mount
 from dbdyno.advise.kinds import MACHINE, PLACES, Server
 from dbdyno.advise.proofs import REFUTED, Proof, latest
+from dbdyno.advise.recordings import RECORDED
 from dbdyno.advise.rule import LEVELS, Advice, Rule, Unjudged
 from dbdyno.advise.services import fix_there, void
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.traces import TRACES
 from dbdyno.errors import AdviceError
 
+_OWN = {"trace": TRACES, "recording": RECORDED}
 _RULES = Path(__file__).parent / "rules"
 
 
@@ -96,16 +98,17 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
 
 
 def concerned(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
-    """The rules that such evidence can concern: those on machines for a stack or a host, those on traces for traces,
-    the others for the rest."""
+    """The rules that such evidence can concern: those on machines for a stack or a host, those on traces or
+    cells for these, the others for the rest."""
     there = {*facts.rows, *facts.lacking}
-    if facts.kind == "trace":
-        return [one for one in asked if TRACES & set(one.reads)]
-    found = [(one, MACHINE & set(one.reads)) for one in asked if not TRACES & set(one.reads)]
+    if own_kinds := _OWN.get(facts.kind):
+        return [one for one in asked if own_kinds & set(one.reads)]
+    of_others = frozenset[type]().union(*_OWN.values())
+    found = [(one, MACHINE & set(one.reads)) for one in asked if not of_others & set(one.reads)]
     return [one for one, own in found if bool(own) == (facts.kind in ("stack", "host")) and own <= there]
 
 
-def _host(facts: Facts) -> Iterator[dict[str, Any]]:
+def _host(facts: Facts) -> Iterator[dict[str, object]]:
     """What a host's kernel and mounts are set to."""
     for kernel in facts.rows.get(Kernel, ()):
         for name, number in kernel.values.items():
@@ -152,9 +155,9 @@ def _refuted(proof: Proof | None) -> bool:
     return proof is not None and proof.counts and proof.verdict == REFUTED
 
 
-def _head(facts: Facts) -> dict[str, Any]:
+def _head(facts: Facts) -> dict[str, object]:
     server = facts.rows.get(Server)
-    about: dict[str, Any] = {"title": facts.title, "what": facts.kind, "window": facts.window}
+    about: dict[str, object] = {"title": facts.title, "what": facts.kind, "window": facts.window}
     if server:
         about |= {"engine": server[0].engine, "version": server[0].version, "service": server[0].service}
         about["identity"] = server[0].identity
@@ -175,7 +178,7 @@ def _identity(facts: Facts) -> str:
     return str(server[0].identity) if server else ""
 
 
-def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, Any] | None:
+def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
     """What an experiment would vary; None where no setting can test it."""
     if not (rule.setting and one.proposed):
         return None
@@ -189,7 +192,7 @@ def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, Any] | None:
     }
 
 
-def _proved(proof: Proof | None) -> dict[str, Any] | None:
+def _proved(proof: Proof | None) -> dict[str, object] | None:
     if proof is None:
         return None
     return {
@@ -201,7 +204,7 @@ def _proved(proof: Proof | None) -> dict[str, Any] | None:
     }
 
 
-def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: Facts) -> dict[str, Any]:
+def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: Facts) -> dict[str, object]:
     return {
         "number": number,
         "rule": rule.name,

@@ -118,9 +118,10 @@ def entry() -> NoReturn:
         listener.start()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (click.exceptions.Abort, KeyboardInterrupt) as stop:
         listener.ending()
-        click.echo("interrupted", err=True)
+        words = str(stop.__cause__ or "") if isinstance(stop, click.exceptions.Abort) else str(stop)
+        click.echo(f"interrupted: {words}" if words else "interrupted", err=True)
         code = INTERRUPTED
     except SystemExit as ending:  # how click ends where nobody reads on, which is no error
         code = 0 if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else ending.code

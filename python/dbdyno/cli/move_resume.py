@@ -40,5 +40,8 @@ def command(
         raise click.UsageError("--restart and --as-of-now exclude each other")
     ledger, target = Ledger.open(job), Postgres.open(source)
     how = shared.how(workers, memory, rate_limit)
-    with resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now) as snapshot:
+    with (
+        shared.goes_on(job),
+        resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now) as snapshot,
+    ):
         finish(target, ledger, snapshot, how, level)

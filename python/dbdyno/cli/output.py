@@ -6,7 +6,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -29,7 +29,8 @@ _PLAIN_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f]?%)?"
 _NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
 NAME_MOST = 48
-TEXT_LEAST = 24
+TEXT_LEAST, TEXT_NARROW = 24, 12
+"""Columns that a text has at least; on a narrow terminal."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 folder_option = click.option(
@@ -123,7 +124,7 @@ def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwi
     raise Error(found, next_step=f"write to one of {suffixes}; or name the format by --format")
 
 
-def show_rows(rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = "") -> None:
+def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Path | None, *, title: str = "") -> None:
     """Writes rows as a table, CSV, JSON, JSON lines or Arrow to stdout or a file."""
     kind = form_of(form, output, FORMATS)
     if kind == "arrow":
@@ -181,7 +182,7 @@ def _json_pieces(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterato
     yield "[]\n" if before == "[\n" else "\n]\n"
 
 
-def _json(row: dict[str, Any]) -> str:
+def _json(row: dict[str, object]) -> str:
     return json.dumps(row, ensure_ascii=False, default=str)
 
 
@@ -211,7 +212,7 @@ def write_text(path: Path, text: str) -> None:
         ) from error
 
 
-def _text(rows: list[dict[str, Any]], form: str, title: str, terminal: bool) -> str:
+def _text(rows: Sequence[Mapping[str, object]], form: str, title: str, terminal: bool) -> str:
     if form == "json":
         return json.dumps(rows, indent=1, ensure_ascii=False, default=str)
     if form == "jsonl":
@@ -233,7 +234,7 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: bool) -> str:
+def _table(rows: Sequence[Mapping[str, object]], names: list[str], title: str, terminal: bool) -> str:
     import shutil
 
     from rich.console import Console
@@ -243,10 +244,11 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
     columns = {name: [row[name] for row in rows] for name in names}
     whole = {name: _stays_whole(values) for name, values in columns.items()}
     width = shutil.get_terminal_size((200, 24)).columns if not terminal else shutil.get_terminal_size().columns
-    needed = sum(
-        max(len(name), *(len(_cell(value)) for value in values)) + 2 if whole[name] else TEXT_LEAST
-        for name, values in columns.items()
+    fixed = sum(
+        max(len(name), *(len(_cell(value)) for value in values)) + 2 for name, values in columns.items() if whole[name]
     )
+    texts = sum(not one for one in whole.values())
+    needed = fixed + texts * max(TEXT_NARROW, min(TEXT_LEAST, (width - fixed) // max(texts, 1)))
     console = Console(file=out, width=max(width, needed), force_terminal=terminal and None, highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold", title=None)
     for name, values in columns.items():

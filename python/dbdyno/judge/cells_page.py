@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dbdyno.cells.collect import Collection, pattern_of
+from dbdyno.cells.collect import pattern_of
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.configuration import Facts
 from dbdyno.cells.identity import known_as
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
@@ -33,9 +34,11 @@ from dbdyno.judge.cells_parts import (
     table,
 )
 from dbdyno.judge.cells_rates import THRESHOLD, Row, compare
+from dbdyno.judge.cells_why import PER, why_of_intervals
 
 SCHEMA = 1
 DRAWN = 24
+_UNLIKE = "cells, software or configuration differ"
 _ORDER = {"worse": 0, "better": 1, "more": 2, "less": 2}
 _LOST = {
     "reset": "the cell's service began anew, or a counter fell",
@@ -66,7 +69,7 @@ def recordings(
 ) -> tuple[Recording, Recording]:
     """Two runs of kind `cells` as sides; raises `CellsError` where one has no two rounds."""
     rounds = [_rounds(run, mask) for run in runs]
-    facts = [run.manifest.get("configuration") or {} for run in runs]
+    facts = [run.manifest.configuration or {} for run in runs]
     found = []
     for name, run, own, known in zip(names, runs, rounds, facts, strict=True):
         called = known_as(run.manifest)
@@ -119,6 +122,7 @@ def compare_page(
         "page": "compare",
         "facts": _facts(one, other),
         "verdict": _verdict(rows, allowed),
+        "why": [why_of_intervals(one.found, other.found, names, "" if allowed else _UNLIKE).as_dict() | PER],
         "sections": [
             _words(rows, (one, other), allowed, threshold),
             *([] if not unlike else [_configuration(unlike)]),
@@ -153,7 +157,7 @@ def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, li
     return kept[0], kept[1], [told]
 
 
-def _configuration(unlike: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _configuration(unlike: Sequence[dict[str, object]]) -> dict[str, object]:
     return section(
         "configuration",
         "Cells, software and configuration that differ",
@@ -161,7 +165,7 @@ def _configuration(unlike: Sequence[dict[str, Any]]) -> dict[str, Any]:
     )
 
 
-def _drawn(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _drawn(rows: Sequence[Row]) -> list[dict[str, object]]:
     """What the figure draws: rows over all cells that have an interval, those that differ before
     others; grid disks, which cell disks cover, are left to the tables."""
     known = [row for row in rows if not row.cell and not math.isnan(row.low) and not row.name.startswith("GD_")]
@@ -209,14 +213,16 @@ def _facts(one: Recording, other: Recording) -> dict[str, Any]:
 def _end(side: Recording) -> dict[str, Any]:
     at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
     cells = len(side.found.cells)
-    note = f"{side.found.count} × {side.found.mean_s:.3g} s, {cells} cell{'' if cells == 1 else 's'}"
+    count = side.found.count
+    spans = f"{count} × {side.found.mean_s:.3g} s" if count else "no interval that counts"
+    note = f"{spans}, {cells} cell{'' if cells == 1 else 's'}"
     return {"number": side.name, "at": at, "note": note}
 
 
 def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
     """What the rows over all cells say."""
     if not allowed:
-        return {"word": "not comparable", "why": "cells, software or configuration differ"}
+        return {"word": "not comparable", "why": _UNLIKE}
     whole = sorted((row for row in rows if not row.cell), key=_by_weight)
     for word in ("worse", "better"):
         named = [row.label for row in whole if row.decision == word]
@@ -267,7 +273,7 @@ _COLUMNS = (
 )
 
 
-def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, Any]]:
+def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, object]]:
     """Latencies and rates over all cells, then single cells and objects."""
     whole = [row for row in rows if not row.cell and row.measure != "share"]
     made = []
@@ -336,7 +342,7 @@ def _lost(one: Recording, other: Recording) -> list[dict[str, Any]]:
 
 
 def _warnings(
-    one: Recording, other: Recording, unlike: Sequence[dict[str, Any]], allowed: bool
+    one: Recording, other: Recording, unlike: Sequence[dict[str, object]], allowed: bool
 ) -> list[dict[str, str]]:
     from dbdyno.stats.ratios import ROUNDS_LEAST
 

@@ -38,6 +38,9 @@ select a.attname::text, format_type(a.atttypid, -1), a.attgenerated <> '', a.att
 from pg_catalog.pg_attribute a where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
 """
 
+_UNKNOWN = "the rows were published: all of them are there, or none is"
+_COUNT = "count the rows of the table before you run it again"
+
 
 @dataclass(frozen=True)
 class Into:
@@ -99,10 +102,12 @@ class Loaded:
 
 
 def bring(target: Postgres, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False) -> Loaded:
-    """Loads the files of a folder. Raises `MoveError`; nothing of the table is changed then."""
+    """Loads the files of a folder. Raises `MoveError`; nothing of the table is changed then, unless it says otherwise:
+    whoever is cut off while the server commits does not know."""
     files, records = files_of(folder)
     described = _described(files)
     job = new_id()
+    publishing = False
     try:
         with contextlib.closing(target.connect(application_name=application(job), statement_timeout_ms=0)) as conn:
             conn.execute("select set_config('lock_timeout', %s, false)", [str(LOCK_TIMEOUT_MS)])
@@ -120,9 +125,16 @@ def bring(target: Postgres, folder: Path, into: Into, how: How, say: Say, *, rea
                     _read_again(target, conn, stage, total, how)
                 staged = sum(one["rows"] for one in done)
                 given = [one for one in columns if not one.generated]
+                publishing = True
                 changes = _publish(conn, stage, name, given, into, staged, identity)
+                publishing = False
     except psycopg.Error as error:
+        if publishing and (error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))):
+            raise MoveError(f"the connection was lost while {_UNKNOWN}", where=into.table, next_step=_COUNT) from None
         raise failure(error, into.table) from None
+    except KeyboardInterrupt as stop:
+        words = f"{_UNKNOWN}: {_COUNT}" if publishing else f"nothing of {into.table} was changed"
+        raise KeyboardInterrupt(words) from stop
     in_files = sum(one[1] for one in described)
     return Loaded(len(files), in_files, staged, total, into.mode, changes, records is not None, read_again)
 

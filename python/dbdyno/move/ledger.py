@@ -93,7 +93,7 @@ class Ledger:
 
     def refuse_foreign(self) -> None:
         """Raises `MoveError` where somebody else may have made the plan: it names a server, SQL and files."""
-        if not is_own(self.manifest):
+        if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
                 "this plan was not made here by this user, and is not carried out",
                 where=str(self.folder),
@@ -126,7 +126,7 @@ class Ledger:
 
     def _is_record_of(self, record: Mapping[str, Any], chunk: Mapping[str, Any]) -> bool:
         instants = len(self.manifest["snapshots"])
-        return record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0
+        return bool(record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0)
 
     def forget(self, table: int | None = None) -> None:
         """Takes back what was finished: the records first, then the files."""

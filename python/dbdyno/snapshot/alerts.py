@@ -82,9 +82,14 @@ class Alert:
         rule = self.rule
         limit = {"above" if rule.is_above else "below": rule.limit}
         return {
-            "rule": rule.name, "target": self.target, "state": self.state, "metric": rule.metric,
-            "value": self.value, **limit, "at": self.at,
-        }  # fmt: skip
+            "rule": rule.name,
+            "target": self.target,
+            "state": self.state,
+            "metric": rule.metric,
+            "value": self.value,
+            **limit,
+            "at": self.at,
+        }
 
 
 def read_rules(path: Path) -> list[Rule]:

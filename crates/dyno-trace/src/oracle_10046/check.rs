@@ -194,7 +194,8 @@ fn warnings<S: Sink>(reader: &Reader<S>, path: &str, account: &Account) -> Vec<S
     }
     let missed: u64 = tally.missed.values().map(|missed| missed.count).sum();
     if missed > 0 {
-        told.push(format!("{path}: {missed} stretches could not be read; `trace check` names them"));
+        let noun = if missed == 1 { "stretch" } else { "stretches" };
+        told.push(format!("{path}: {missed} {noun} could not be read: `trace check` shows where"));
     }
     told
 }

@@ -14,6 +14,7 @@ from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.mariadb.binaries import Programs
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
 OLDEST = (10, 5)
@@ -91,7 +92,7 @@ class MariaDB:
         except (pymysql.Error, OSError, ValueError, RuntimeError) as error:
             raise self._no_answer(error) from error
 
-    def load_connection(self, name: str) -> dict[str, Any]:
+    def load_connection(self, name: str) -> dict[str, object]:
         """The same way in for the load; `name` is what the server shows of its sessions."""
         given = self._where.parameters
         if self.engine is not None and self.engine.tcp:
@@ -207,7 +208,7 @@ class MariaDB:
             found["database"] = text(connection.db)
         if connection.password:
             found["password"] = text(connection.password)
-        kept: dict[str, Any] = {name: given[name] for name in KEPT if name in given}
+        kept: dict[str, object] = {name: given[name] for name in KEPT if name in given}
         if kept.keys() & {"ssl_cert", "ssl_key"}:
             raise TargetError(
                 "the load does not log in with a certificate of its own (ssl_cert, ssl_key)",
@@ -243,6 +244,7 @@ def open_target(
     tcp: bool = False,
     workdir: Path | None = None,
     install: Sequence[str] = (),
+    programs: Programs | None = None,
     number: int = 1,
 ) -> Iterator[MariaDB]:
     """The server of `dsn`, or an embedded one (None) that is gone when the block ends. `tcp`: the load goes to that one
@@ -252,7 +254,9 @@ def open_target(
         return
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
-    own = EmbeddedMariaDB(settings, guardian=guardian, tcp=tcp, workdir=workdir, install=install, number=number)
+    own = EmbeddedMariaDB(
+        settings, guardian=guardian, tcp=tcp, workdir=workdir, install=install, programs=programs, number=number
+    )
     with own as engine:
         yield MariaDB.on(engine)
 
@@ -263,11 +267,11 @@ def shown_value(name: str, value: str | None) -> str:
     return "(hidden)" if text and any(word in name.lower() for word in _HIDDEN_NAMES) else text
 
 
-def _disk_facts(data: Path) -> dict[str, Any]:
+def _disk_facts(data: Path) -> dict[str, object]:
     found = file_system(data)
     if found is None:
         return {}
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "data_file_system": found.kind,
         "data_mount": found.mount,
         "data_in_memory": found.in_memory,

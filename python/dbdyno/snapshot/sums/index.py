@@ -94,7 +94,7 @@ class Light(Snapshot):
 class _Lazy(dict[str, Any]):
     """A manifest's few known keys, some of them as text; the others come from the file."""
 
-    def __init__(self, known: dict[str, Any], texts: dict[str, str], holder: Store) -> None:
+    def __init__(self, known: dict[str, object], texts: dict[str, str], holder: Store) -> None:
         super().__init__(known)
         self.texts = texts
         self.holder = holder
