@@ -26,6 +26,7 @@ CRATES = {
     "dyno-load": {"dyno-evidence", "dyno-script"},
     "dyno-move": {"dyno-load"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
+    "dyno-entry": {"dyno-trace"},
     "dyno-model": {"dyno-evidence", "dyno-stats"},
     "dyno-python": {
         "dyno-evidence",

@@ -39,7 +39,7 @@ Place = tuple[str, int]
 
 _COLUMNS: dict[int, tuple[Sequence[Any], tuple[Column, ...]]] = {}
 """Columns by the list that they were read into, which snapshots of one store share: asked for again and again."""
-_COLUMNS_MOST = 4096
+_COLUMNS_MOST = 256
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,8 @@ def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for warning in found:
         _, rest = _of_file(str(warning["text"]))
-        groups.setdefault((str(warning["code"]), _NUMBERS.sub("#", rest)), []).append(warning)
+        alike = _NUMBERS.sub("#", rest).replace("# stretches ", "# stretch ")
+        groups.setdefault((str(warning["code"]), alike), []).append(warning)
     return [same[0] if len(same) == 1 else _together(same) for same in groups.values()]
 
 

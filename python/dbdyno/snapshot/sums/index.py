@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from dbdyno.errors import Error, EvidenceError
 from dbdyno.evidence.memory import for_files
-from dbdyno.files import make_inner_folder, narrow
+from dbdyno.files import make_inner_folder, written_by_name
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.manifest import torn
 from dbdyno.snapshot.parquet import literal
@@ -219,10 +219,8 @@ def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
 
     values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]
     shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
-    aside = path.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(OSError, duckdb.Error), for_files() as connection:
         make_inner_folder(path.parent, exist_ok=True)
         connection.execute(f"create temp table put as select {VERSION} as version, {shown}", values)
-        connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")
-        narrow(aside)
-        aside.replace(path)
+        with written_by_name(path) as aside:
+            connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")
