@@ -106,7 +106,7 @@ def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [same[0] if len(same) == 1 else _together(same) for same in groups.values()]
 
 
-def _together(same: list[dict[str, Any]]) -> dict[str, Any]:
+def _together(same: list[dict[str, object]]) -> dict[str, object]:
     split = [_of_file(str(warning["text"])) for warning in same]
     names = list(dict.fromkeys(name for name, _ in split if name))
     alike = len({rest for _, rest in split}) == 1
