@@ -20,7 +20,7 @@ from test_cells_why import load
 
 from dbdyno.advise.judge import concerned, judge, rules
 from dbdyno.advise.recordings import read
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 
 MINUTES = 10
 Counters = Mapping[tuple[str, str], float]

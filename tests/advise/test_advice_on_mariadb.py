@@ -15,7 +15,7 @@ from advised import Found
 import mariadb_server
 from command_line import dbdyno
 from dbdyno.advise.judge import chosen, judge, rules
-from dbdyno.advise.kinds import Status
+from dbdyno.advise.mariadb.parts import Status
 from dbdyno.advise.mariadb.read import read
 from mariadb_server import MariaServer
 

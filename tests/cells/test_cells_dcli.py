@@ -177,7 +177,7 @@ def test_history_is_a_recording_of_what_nobody_watched(server: str, tmp_path: Pa
     from dbdyno.evidence.run import find_run
 
     run = find_run(str(out), tmp_path)
-    assert run.manifest["cells"] == names
+    assert run.manifest.cells == names
     rounds = all_rounds(run)
     assert len(rounds) >= 5
     assert {c.host.name for c in rounds[1].columns} == set(names)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from recordings import cache, disks, rounds_of, run_of
 
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cli.main import cli
 from dbdyno.judge.cells_page import compare_page, recordings
 from dbdyno.judge.cells_report import report_page

@@ -177,7 +177,7 @@ class TestTimeline:
 def test_a_stall_of_a_live_run_is_named_by_a_gate(lab, dsn, who):
     """The server's sessions, or the load generator, stand still for two seconds of a block of three."""
     plan = lab.folder / lab.plan(TWO_ARMS, blocks=2)
-    plan.write_text(plan.read_text().replace('turn = "100ms"', 'turn = "1500ms"'))
+    plan.write_text(plan.read_text().replace('turn = "60ms"', 'turn = "1500ms"'))
     running = lab.start("run", plan.name, "--out", who)
     assert until(lambda: list((lab.folder / who).glob("*/blocks/b000000.json")))
     time.sleep(1)  # the canaries of the next block are over

@@ -158,6 +158,26 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Width:
+    """The mean bytes of a table's row, by the planner's statistics; `known`: all its columns have some."""
+
+    table: str
+    bytes: float
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothetical:
+    """What HypoPG says: the cost of a look-up by a column, without and with an index; whether the planner takes it."""
+
+    table: str
+    column: str
+    before: float
+    after: float
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignKey:
     """A foreign key and whether an index of the child begins with its columns."""
 
@@ -343,6 +363,8 @@ PLACES: dict[type, str] = {
     Index: "pg_stat_user_indexes and pg_index",
     ForeignKey: "pg_constraint",
     Column: "pg_stats",
+    Width: "widths in pg_stats",
+    Hypothetical: "HypoPG",
     Key: "pg_sequences",
     Statement: "pg_stat_statements",
     Checkpoints: "checkpoint counters",

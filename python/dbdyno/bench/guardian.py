@@ -194,7 +194,7 @@ class Guardian:
     ) -> None:
         self.close()
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: dict[str, object]) -> None:
         """Send, and wait until it is acknowledged."""
         answer = self._ask(message, ACKNOWLEDGE_S)
         detail = "no answer" if answer is None else answer["problem"]
@@ -284,7 +284,7 @@ def _listen(parent: int, held: dict[int, Undo], claims: Claims) -> None:
             if message["op"] == "done":
                 held.clear()
                 return
-            answer: dict[str, Any] = {"sequence": message["sequence"], "problem": ""}
+            answer: dict[str, object] = {"sequence": message["sequence"], "problem": ""}
             try:
                 _remember(message, held, claims)
             except Exception as error:  # the parent hears why; the guardian lives on

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.cells.aggregate import own_names
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
+from dbdyno.evidence.manifest import Manifest
 
 if TYPE_CHECKING:
     from dbdyno.cells.ssh import Answer
@@ -97,10 +98,10 @@ def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
             answer.host = replace(answer.host, name=kept)
 
 
-def known_as(manifest: Mapping[str, Any]) -> dict[str, str]:
+def known_as(manifest: Manifest) -> dict[str, str]:
     """What the cells of a recording call themselves, by the name under which it holds them; '' for one that is
     there already under another. Recordings of earlier versions hold cells by their addresses."""
-    first = manifest.get("configuration", {}).get("first") or {}
+    first = (manifest.configuration or {}).get("first") or {}
     ids: dict[str, set[str]] = {}
     for own in first.values():
         ids.setdefault(own.get("cell.name", ""), set()).add(own.get("cell.id", ""))

@@ -86,7 +86,7 @@ def _due(pace: Pace, beat: int, passed_s: float) -> float | None:
 
 def new_recording(out: Path, hosts: Sequence[Host], pace: Pace) -> Run:
     """A run folder for a recording; raises `EvidenceError` where it cannot be made."""
-    manifest: dict[str, Any] = {
+    manifest: dict[str, object] = {
         "kind": KIND,
         "title": f"cells {', '.join(host.name for host in hosts)}"[:200],
         "cells": [host.name for host in hosts],
@@ -136,7 +136,7 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: A
     async def work() -> None:
         index = 0
         async for collection in rounds(hosts, access, pace, alerts=True, names=names):
-            if names.called(hosts) != run.manifest["cells"]:  # one said only now who it is
+            if names.called(hosts) != run.manifest.cells:  # one said only now who it is
                 _save(run, hosts, names, first=first)
             rows = keep(run, index, collection)
             if told:
@@ -226,16 +226,16 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
 def cells_of(run: Run) -> list[str]:
     """The cells that were asked, each once under its own name, whether or not they ever answered."""
     known = known_as(run.manifest)
-    called = {way: name for name, ways in run.manifest.get("addresses", {}).items() for way in ways}
+    called = {way: name for name, ways in (run.manifest.addresses or {}).items() for way in ways}
     told = (cell for block in run.blocks() for cell in block.report.get("cells", {}))
-    names = (called.get(cell, known.get(cell, cell)) for cell in (*run.manifest.get("cells", []), *told))
+    names = (called.get(cell, known.get(cell, cell)) for cell in (*run.manifest.cells, *told))
     return list(dict.fromkeys(name for name in names if name))
 
 
 def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[dict[str, Any]]:
     """What each round's record says of a cell, which may stand there by an address: it said its name only later."""
     known = known_as(run.manifest)
-    ways = [cell, *run.manifest.get("addresses", {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]
+    ways = [cell, *(run.manifest.addresses or {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]
     for block in blocks:
         said = block.report.get("cells", {})
         yield next((said[way] for way in ways if way in said), {})

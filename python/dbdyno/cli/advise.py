@@ -242,7 +242,7 @@ def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
     from dbdyno.evidence.query import is_trace
 
     run = find_run(on, folder)
-    if run.manifest.get("kind") == KIND:
+    if run.manifest.kind == KIND:
         from dbdyno.advise.recordings import read as read_recording
 
         return read_recording(run)

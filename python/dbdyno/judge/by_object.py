@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.judge.compared import compared_rows
 from dbdyno.snapshot.active_rates import ActiveRates, active_rates
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.metric import Metric
-from dbdyno.snapshot.model import Row, beginning, columns, section, table
+from dbdyno.snapshot.model import Part, Row, beginning, columns, section, table
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.rates import rates
 
@@ -152,7 +152,7 @@ _TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 """What identifies a statement's text."""
 
 
-def by_object(before: Interval, after: Interval, *, threshold: float, allowed: bool, hourly: bool) -> dict[str, Any]:
+def by_object(before: Interval, after: Interval, *, threshold: float, allowed: bool, hourly: bool) -> Part:
     """The section of what changed, by kind of object."""
     texts = _texts(before) | _texts(after)
     found: dict[str, list[Row]] = {}

@@ -100,7 +100,9 @@ def work_of(deltas: Mapping[Key, Sequence[float]], seconds: Mapping[Key, Sequenc
         counts.append(np.sum([np.array(deltas[one], dtype=float) for one in needed], axis=0))
         spans.append(np.array(seconds[name, cell, item], dtype=float))
     cache = [
-        np.nansum([np.array(own, dtype=float) for (name, *_), own in deltas.items() if name == one] or [[0.0]], axis=0)
+        np.nansum(
+            [np.array(own, dtype=float) for (name, *_), own in deltas.items() if name == one] or [np.zeros(1)], axis=0
+        )
         for one in (HITS, MISSES)
     ]
     none = np.zeros((0, 0))
@@ -174,7 +176,7 @@ def why_busier(one: Work, other: Work, names: tuple[str, str], withheld: str = "
         groups = [work.rows(part) for part in parts]
         return np.array([[time[rows].sum(), requests[rows].sum()] for rows in groups]).ravel()
 
-    sides = [_interval(work, lambda keep, work=work: figures(work, keep)) for work in (one, other)]  # type: ignore[misc]
+    sides = [_interval(work, lambda keep, work=work: figures(work, keep)) for work in (one, other)]
     ends = [side[0].reshape(len(parts), 2) for side in sides]
     before, after = (float(end[:, 0].sum()) for end in ends)
     errors = [(side[2] - side[1])[::2] / 2 for side in sides]

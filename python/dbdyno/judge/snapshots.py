@@ -23,7 +23,7 @@ from dbdyno.snapshot.causes import ENGINES, change_of, happened
 from dbdyno.snapshot.changes import changes
 from dbdyno.snapshot.happenings import drawable, happenings
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.model import Row, columns, section, table
+from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.periods import Period
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
 from dbdyno.snapshot.series import POINTS, Series, drawn, hourly, series, thinned
@@ -92,7 +92,7 @@ def compare(
     }
 
 
-def _changes(store: Store, one: Period, other: Period, differing: list[Row]) -> dict[str, Any]:
+def _changes(store: Store, one: Period, other: Period, differing: list[Row]) -> Part:
     """Objects, settings and versions that came, went or differ."""
     of_server = [row for row in differing if row["what"] in _OF_SERVER]
     rows = [{"kind": "server", "change": "differs", **row} for row in of_server]
@@ -112,7 +112,7 @@ def _changes(store: Store, one: Period, other: Period, differing: list[Row]) -> 
     )
 
 
-def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, Any]:
+def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, object]:
     """Both periods for the figure over the clock."""
     thin = [thinned(one, POINTS // 2) for one in given]
     spans = [
@@ -130,7 +130,7 @@ def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: l
 
 def _causes(
     store: Store, one: Period, other: Period, threshold: float, *, allowed: bool, by_hour: bool
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[Row]]:
+) -> tuple[list[Part], list[Part], list[Row]]:
     """What changed from the one to the other, and why; then by object; the events of both. Nothing for engines
     without rules, and across servers, whose objects have other numbers."""
     if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
@@ -153,8 +153,8 @@ def _times(part: Period) -> str:
 
 
 def _metrics(
-    one: Period, other: Period, rows: list[dict[str, Any]], counts: list[int], threshold: float, *, by_hour: bool
-) -> dict[str, Any]:
+    one: Period, other: Period, rows: list[dict[str, object]], counts: list[int], threshold: float, *, by_hour: bool
+) -> Part:
     shown = columns(
         "metric:text decision:text ratio:change:change low:change:from high:change:to"
         " a:number:first_median b:number:second_median q:p chance:ratio:second_larger"
@@ -208,7 +208,7 @@ def _verdict(rows: list[dict[str, Any]], allowed: bool) -> dict[str, Any]:
     return {"word": "ok", "why": "no metric with a good side differs for certain"}
 
 
-def _incomparable(differing: list[dict[str, Any]]) -> dict[str, str]:
+def _incomparable(differing: list[dict[str, object]]) -> dict[str, str]:
     names = ", ".join(str(row["what"]) for row in differing[:5])
     return {
         "code": "snapshot.not_comparable",

@@ -16,14 +16,23 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import MoveError
+from dbdyno.errors import EvidenceError, MoveError
+from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
 from dbdyno.files import make_folder, make_inner_folder, write_whole
 
+PLAN = {"id": str, "source": str}
+TABLE = {"schema": str, "name": str}
+CHUNK = {"number": int, "table": int, "relation": int, "bytes": int, "file": str}
+SNAPSHOT = {"id": str, "at": str}
+RECORD = {"number": int, "rows": int, "file_bytes": int, "hash": str, "file": str, "snapshot": int}
+"""What is read of each before anything is believed of it."""
+_HASH = re.compile(r"[0-9a-f]{1,32}")
 VERSION = 1
 INNER = "_dbdyno"
 
@@ -60,22 +69,17 @@ class Ledger:
     def open(cls, folder: Path) -> Ledger:
         """The job of a folder. Raises `MoveError` where there is none that can be read."""
         place = folder / INNER / "manifest.json"
-        try:
-            manifest = json.loads(place.read_bytes())
-        except FileNotFoundError:
+        if not place.exists():
             raise MoveError(
                 "no job is there", where=str(folder), next_step="name the folder that `dbdyno move ... --to` wrote"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise _cannot(place, error) from None
+            )
+        manifest = _read(place)
         if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
             raise MoveError(
                 "the job was written by another version of dbdyno", where=str(place), next_step="use that version"
             )
         if not _is_whole(manifest):
-            raise MoveError(
-                "is damaged: it is no plan of a job", where=str(place), next_step="move the table again, elsewhere"
-            )
+            raise _damaged(place, "plan of a job")
         for chunk in manifest["plan"]["chunks"]:
             if Path(chunk["file"]).is_absolute() or ".." in Path(chunk["file"]).parts:
                 raise MoveError(f"names a file outside of its folder: {chunk['file']!r}", where=str(place))
@@ -89,7 +93,7 @@ class Ledger:
 
     def refuse_foreign(self) -> None:
         """Raises `MoveError` where somebody else may have made the plan: it names a server, SQL and files."""
-        if not is_own(self.manifest):
+        if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
                 "this plan was not made here by this user, and is not carried out",
                 where=str(self.folder),
@@ -110,14 +114,19 @@ class Ledger:
         known = {chunk["number"]: chunk for chunk in self.plan["chunks"]}
         found = {}
         for place in sorted((self.folder / INNER / "chunks").glob("*.json")):
-            try:
-                record = json.loads(place.read_bytes())
-            except (OSError, ValueError) as error:
-                raise _cannot(place, error) from None
-            chunk = known.get(record.get("number"))
+            record = _read(place)
+            if not isinstance(record, dict) or not _fits(record, RECORD):
+                raise _damaged(place, "record of a chunk")
+            chunk = known.get(record["number"])
+            if chunk is not None and not self._is_record_of(record, chunk):
+                raise _damaged(place, "record of this job")
             if chunk is not None and (self.folder / chunk["file"]).is_file():
                 found[chunk["number"]] = record
         return found
+
+    def _is_record_of(self, record: Mapping[str, Any], chunk: Mapping[str, Any]) -> bool:
+        instants = len(self.manifest["snapshots"])
+        return bool(record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0)
 
     def forget(self, table: int | None = None) -> None:
         """Takes back what was finished: the records first, then the files."""
@@ -184,13 +193,33 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     if not isinstance(plan, dict) or not isinstance(snapshots, list) or not isinstance(manifest.get("status"), str):
         return False
     tables, chunks = plan.get("tables"), plan.get("chunks")
-    if not isinstance(tables, list) or not isinstance(chunks, list):
+    if not isinstance(tables, list) or not isinstance(chunks, list) or not tables or not snapshots:
         return False
-    kinds = {"number": int, "table": int, "relation": int, "bytes": int, "file": str}
-    return all(
-        isinstance(chunk, dict) and all(type(chunk.get(name)) is kind for name, kind in kinds.items())
-        for chunk in chunks
-    ) and all(isinstance(one, dict) for one in (*tables, *snapshots))
+    return (
+        _fits(plan, PLAN)
+        and all(_fits(chunk, CHUNK) and 0 <= chunk["table"] < len(tables) for chunk in chunks)
+        and all(_fits(table, TABLE) for table in tables)
+        and all(_fits(one, SNAPSHOT) for one in snapshots)
+    )
+
+
+def _fits(value: Any, kinds: Mapping[str, type]) -> bool:
+    """Whether a value is an object that has these, each of its kind."""
+    if not isinstance(value, dict) or not all(type(value.get(name)) is kind for name, kind in kinds.items()):
+        return False
+    return "hash" not in kinds or _HASH.fullmatch(value["hash"]) is not None
+
+
+def _read(place: Path) -> Any:
+    """The JSON of a file, which may come from anybody. Raises `MoveError`."""
+    try:
+        return read_json(place)
+    except EvidenceError as error:
+        raise MoveError(error.message, where=error.where, next_step="move the table again, elsewhere") from None
+
+
+def _damaged(place: Path, what: str) -> MoveError:
+    return MoveError(f"is damaged: it is no {what}", where=str(place), next_step="move the table again, elsewhere")
 
 
 def _cannot(place: Path, error: Exception) -> MoveError:

@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.evidence.run import DAMAGED, Manifest
+from dbdyno.evidence.manifest import DAMAGED, Section
 from dbdyno.files import make_inner_folder
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.index import between
@@ -51,7 +51,7 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
     return Period(name, between(store, start, end))
 
 
-def keep_baseline(store: Store, name: str, part: Period) -> dict[str, Any]:
+def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
     """Gives a period a name in the store; one of that name is replaced."""
     if not re.fullmatch(r"[A-Za-z][\w-]{0,60}", name):
         raise SnapshotError(
@@ -79,7 +79,7 @@ def baselines(store: Store) -> list[dict[str, Any]]:
 
 
 def _baseline(path: Path) -> dict[str, Any]:
-    found = read_json(path, Manifest)
+    found = read_json(path, Section)
     if not isinstance(found, dict) or found.get("name") != path.stem:
         raise EvidenceError("is no baseline of that name", where=str(path), next_step=DAMAGED)
     return found

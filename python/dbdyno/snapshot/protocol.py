@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from dbdyno.snapshot.engines import engine
+from dbdyno.snapshot.model import Part
 from dbdyno.snapshot.view import Options, Verdict, View
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Engine(Protocol):
         """The metrics of a sub-interval."""
         ...
 
-    def sections(self, interval: Interval, top: int) -> Sequence[dict[str, Any]]:
+    def sections(self, interval: Interval, top: int) -> Sequence[Part]:
         """The sections of the report, in order."""
         ...
 

@@ -29,14 +29,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.errors import StatsError
 from dbdyno.stats import chance, power
-from dbdyno.stats.comparison import BlockComparison, Decision
+from dbdyno.stats.comparison import BlockComparison, ComparisonRow, Decision
 from dbdyno.stats.metrics import Metric
 from dbdyno.stats.samples import autocorrelation
 from dbdyno.stats.words import describe, is_within
@@ -240,35 +240,13 @@ def decide_one(c: BlockComparison, q: float) -> BlockComparison:
     return replace(decided, words=describe(decided))
 
 
-ROW = (
-    "metric",
-    "label",
-    "unit",
-    "higher_is_better",
-    "base_value",
-    "value",
-    "ratio",
-    "low",
-    "high",
-    "boot_low",
-    "boot_high",
-    "level",
-    "p",
-    "q",
-    "blocks",
-    "decision",
-    "words",
-    "smallest_visible",
-    "blocks_needed",
-    "tell_low",
-    "tell_high",
-)
+ROW = tuple(ComparisonRow.__annotations__)
 """What an analysis keeps of a comparison."""
 
 
-def row_of(c: BlockComparison) -> dict[str, Any]:
+def row_of(c: BlockComparison) -> ComparisonRow:
     """A comparison as an analysis holds it."""
-    return {name: getattr(c, name) for name in ROW}
+    return cast("ComparisonRow", {name: getattr(c, name) for name in ROW})
 
 
 def _geometric(values: Floats) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict
 
 Decision = Literal["faster", "slower", "same", "unclear", "provisional", "no verdict", "failed"]
 
@@ -59,3 +59,29 @@ class BlockComparison:
     tell_high: int | None
     decision: Decision
     words: str
+
+
+class ComparisonRow(TypedDict, total=False):
+    """What an analysis keeps of a comparison."""
+
+    metric: str
+    label: str
+    unit: str
+    higher_is_better: bool
+    base_value: float
+    value: float
+    ratio: float
+    low: float
+    high: float
+    boot_low: float
+    boot_high: float
+    level: float
+    p: float
+    q: float
+    blocks: int
+    decision: str
+    words: str
+    smallest_visible: float
+    blocks_needed: int | None
+    tell_low: int | None
+    tell_high: int | None

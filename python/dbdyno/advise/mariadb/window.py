@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Digest, FileIo, Status
+from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.rule import Unjudged
 
 ALIKE = 0.5

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Column, Digest, Index, Status
+from dbdyno.advise.kinds import Column, Index
+from dbdyno.advise.mariadb.parts import Digest, Status
 from dbdyno.advise.mariadb.window import statement_ms
 from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
 from dbdyno.advise.words import beginning, count, share

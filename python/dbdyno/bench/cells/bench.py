@@ -96,7 +96,7 @@ class CellsBench(QuietBench):
         return Ready(self.plan, seed, how, blocks(self.plan, how, seed), _REASON)
 
     def _as_before(self, run: Run) -> None:
-        was = run.manifest["targets"]
+        was = run.manifest.targets
         for name, facts in _targets(self.found).items():
             if facts != was.get(name):
                 differs = [key for key in facts if facts[key] != was.get(name, {}).get(key)]
@@ -144,7 +144,7 @@ class CellsBench(QuietBench):
     def begin(self, run: Run, resumed: int) -> None:
         """Notes what is found and registers the way back, before the first plan is changed."""
         if resumed:
-            run.save(restored=False, iorm={**run.manifest["iorm"], "undo": to_wire(self.undo)})
+            run.save(restored=False, iorm={**run.manifest.iorm, "undo": to_wire(self.undo)})
         self.held.callback(self._note_restored, run)
         self.held.enter_context(self.around.guardian.undo(self.undo))
         self.held.callback(

@@ -25,6 +25,7 @@ from typing import Any
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.errors import Error, TargetError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.manifest import Process
 from dbdyno.evidence.run import is_alive, this_process
 from dbdyno.files import state_folder
 
@@ -52,8 +53,8 @@ class Owed:
     settings: dict[str, Kept]
     run: str = ""
     since: str = ""
-    guardian: dict[str, Any] = field(default_factory=dict)
-    runner: dict[str, Any] = field(default_factory=dict)
+    guardian: Process = field(default_factory=Process)
+    runner: Process = field(default_factory=Process)
     tries: int = 0
     problem: str = ""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.bench.engine.turns import BROKE_OFF, OtherValueError
 from dbdyno.bench.postgres.prepare import Prepared
@@ -52,11 +52,10 @@ def refuse_left_settings(ready: Prepared, folder: Path) -> None:
         refuse_leftovers(target, folder)
 
 
-def settings_owed(ready: Prepared, run: Run) -> dict[str, Any]:
+def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
     """What the manifest says of the settings that the run alters: enough to put them back."""
     from dbdyno.bench.engine import owed
     from dbdyno.bench.postgres.alter import read_entries
-    from dbdyno.bench.postgres.leftovers import MANIFEST_KEY, PUT_BACK_KEY
     from dbdyno.bench.postgres.settings import read_facts
 
     records = []
@@ -71,14 +70,13 @@ def settings_owed(ready: Prepared, run: Run) -> dict[str, Any]:
                     values.setdefault(change.name, []).append(change.value)
         kept = {n: owed.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
         records.append(owed.to_json(owed.begun(name, server, kept, str(run.path.resolve()))))
-    return {MANIFEST_KEY: records, PUT_BACK_KEY: False} if records else {}
+    return {"server_settings": records, "settings_put_back": False} if records else {}
 
 
 @contextlib.contextmanager
 def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
     """The manifest says what the settings were before the first is changed; at the end, however it
     comes, whether they are back. The lock bears the run's name meanwhile."""
-    from dbdyno.bench.postgres.leftovers import MANIFEST_KEY, PUT_BACK_KEY
     from dbdyno.errors import Error
 
     claim_servers(ready, guardian, run.id)
@@ -86,10 +84,10 @@ def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
     try:
         yield
     finally:
-        if run.manifest.get(MANIFEST_KEY):
+        if run.manifest.server_settings:
             owing = any(getattr(undo, "record", "") for undo in guardian.pending)
             with contextlib.suppress(Error):
-                run.save(**{PUT_BACK_KEY: not owing})
+                run.save(settings_put_back=not owing)
 
 
 def read_back(ready: Prepared, number: int) -> None:

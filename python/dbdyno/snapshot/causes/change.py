@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot
@@ -20,6 +21,8 @@ Key = int | str
 """A statement's identifier: a number on PostgreSQL, a digest on MariaDB."""
 Rates = dict[str, float]
 
+HEAVIER, LEAST_WORK = 1.25, 10.0
+"""From so many times the work of a call on, and so much more of it, a statement does more."""
 LEAST_RATIO = 1.5
 """A statement that takes less than so much longer is not called slower."""
 
@@ -59,6 +62,11 @@ class Pair:
             side.get(what, 0.0) / side["calls"] if side.get("calls") else 0.0 for side in (self.before, self.after)
         ]
         return found[0], found[1]
+
+    def heavier(self) -> bool:
+        """Whether a call does more work than it did: that says so where times are lost in those of a busy machine."""
+        old, new = self.per_call("work")
+        return old > 0 and new >= HEAVIER * old and new - old >= LEAST_WORK
 
     def slower(self) -> bool:
         """Whether a call takes much longer than it did."""
@@ -127,11 +135,13 @@ class Change(ABC):
         return proofs(self.before, self.after)
 
     @cached_property
-    def states(self) -> tuple[dict[Hashable, dict[str, Any]], ...]:
-        """PostgreSQL's rows of tables at the beginning of the first stretch, at its end, and at the end of the
-        second."""
+    def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
+        """PostgreSQL's rows of tables at the beginning of the first stretch, one sub-interval before its end, for a cut
+        may lie one too late, and at the end of the second."""
         view = "pg_stat_user_tables"
-        sources = (*self.before.ends(view), self.after.ends(view)[1])
+        ends = self.before.ends(view)
+        middle = relation(self.before.chain[-2], view) if len(self.before.chain) > 2 else ends[1]
+        sources = (ends[0], middle, self.after.ends(view)[1])
         return tuple(
             {(row["datid"], row["relid"]): row for row in self.before.query(f"select * from {one}")} for one in sources
         )
@@ -153,6 +163,11 @@ class Change(ABC):
         return frozenset(
             number for number, one in self.statements.items() if word.search(one.text) and (one.slower() or not slower)
         )
+
+    def heavier_of(self, name: str) -> frozenset[Key]:
+        """The statements that name a table and do more work a call than they did, or take longer."""
+        named = self.of_table(name, slower=False)
+        return frozenset(n for n in named if self.statements[n].heavier() or self.statements[n].slower())
 
     def totals(self, view: str, *names: str, where: str = "true") -> tuple[dict[str, float], dict[str, float]]:
         """Rates per second of counters, summed over a view's rows (of the condition); those that both have."""
@@ -194,7 +209,7 @@ class Change(ABC):
             found.append(str(rows[0]["value"]) if rows else None)
         return found[0], found[1]
 
-    def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, Any]]:
+    def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
         """Settings that are not what they were: name, old, new."""
         view, column = self.settings_view
         if not self.both(view):

@@ -6,12 +6,11 @@ import itertools
 import math
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
 
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.model import Row, columns, section, table
+from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.wording import three
 from dbdyno.why import MOST as CAUSES_MOST
 from dbdyno.why import Cause as Reason
@@ -87,7 +86,7 @@ def _score(change: Change, cause: Cause) -> float:
     return cause.weight * (0.3 if share is None else share) - (0 if cause.direct else 0.001)
 
 
-def happened(change: Change, about: str = "") -> dict[str, Any]:
+def happened(change: Change, about: str = "") -> Part:
     """The section of the first causes, with what they leave unexplained."""
     ranked = causes(change)
     rows: list[Row] = [
@@ -105,7 +104,8 @@ def happened(change: Change, about: str = "") -> dict[str, Any]:
     if known is not None:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
-    return made | {"why": explained(change, ranked, about).as_dict()}
+    made["why"] = explained(change, ranked, about).as_dict()
+    return made
 
 
 def explained(change: Change, ranked: list[Cause], about: str) -> Why:
@@ -154,7 +154,7 @@ def budget(change: Change, ranked: list[Cause]) -> str:
     return words
 
 
-def within(interval: Interval) -> dict[str, Any] | None:
+def within(interval: Interval) -> Part | None:
     """What happened inside of one interval: its two parts around the point of `_where`. None where there are too few
     sub-intervals, or no rules for the engine."""
     series = _series(interval)

@@ -83,7 +83,7 @@ def _used(measures: Measures) -> Iterator[Point]:
     """What the sessions of each arm, or its programs, used for a transaction, by block: where the bench saw it."""
     for at, arm in enumerate(measures.arms):
         for block in arm.blocks:
-            own = next((row for row in block.report.get("arms", []) if row["arm"] == arm.number), {})
+            own: dict[str, float] = next((row for row in block.report.get("arms", []) if row["arm"] == arm.number), {})
             count = own.get("transactions", 0)
             if not count or "user_ns" not in own:
                 continue
@@ -99,9 +99,11 @@ def _touched(connection: Any, run: Run, measures: Measures) -> Iterator[Point]:
     counted = counted_by_block(connection, run, measures)
     for at, arm in enumerate(measures.arms):
         for block in arm.blocks:
-            own = next((row for row in block.report.get("arms", []) if row["arm"] == arm.number), {})
+            own: dict[str, float] = next((row for row in block.report.get("arms", []) if row["arm"] == arm.number), {})
             found, count = counted.get((arm.name, block.index)), own.get("transactions", 0)
-            for measure, name in _TOUCHED if found and count else ():
+            if not found or not count:
+                continue
+            for measure, name in _TOUCHED:
                 yield measure, "count", at, block, sum(found[metric] for metric in BLOCKS[name]) / count
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.rows import Model
 
 COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
 """Names in a block's report, per arm, of what its transactions used."""
@@ -70,8 +71,8 @@ def _exact(row: dict[str, Any]) -> dict[str, Any]:
 def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str, float]]:
     """By arm the blocks that its statements touched, per transaction."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
-    for (arm, _), found in counted_by_block(connection, run, measures).items():
-        counted[arm].update(found)
+    for (name, _), found in counted_by_block(connection, run, measures).items():
+        counted[name].update(found)
     per = {}
     for arm in measures.arms:
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
@@ -93,7 +94,7 @@ def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tupl
     from dbdyno.study.analysis.correlation import is_own, texts_of
     from dbdyno.study.analysis.pictures import has_table
 
-    if not run.manifest["plan"]["watch"].get("statements") or not has_table(connection, "metrics"):
+    if not run.manifest.plan["watch"].get("statements") or not has_table(connection, "metrics"):
         return {}
     texts = texts_of(run)
     counted: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
@@ -107,7 +108,7 @@ def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tupl
     return counted
 
 
-def sentences(model: dict[str, Any], measures: Measures) -> list[str]:
+def sentences(model: Model, measures: Measures) -> list[str]:
     """What arms took of the CPU, each against its base, of many arms the least and the most; and where their data came
     from. Empty where fewer than two are known."""
     rows = {row["arm"]: row for row in model["resources"] if _cpu(row)}

@@ -16,6 +16,7 @@ from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates_lost import SHARE_MOST
 from dbdyno.study.analysis.contract import SCHEMA
+from dbdyno.study.analysis.rows import VerdictRow
 
 CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
 """By how much (log) the median of a run's canary may lie off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
@@ -29,10 +30,10 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict
     if not runs:
         raise EvidenceError("has no run yet", where=title, next_step="dbdyno run it, or name another folder: --runs")
     headline = metric or headline_of(runs[-1])
-    about, level = metric_named(headline), float(runs[-1].manifest["plan"]["judge"]["level"])
+    about, level = metric_named(headline), float(runs[-1].manifest.plan["judge"]["level"])
     rows = [_row(run, headline) for run in runs]
     _compare_machines(rows)
-    names = [arm["name"] for arm in runs[-1].manifest["arms"]]
+    names = [arm["name"] for arm in runs[-1].manifest.arms]
     arms, warnings = [], []
     for name in names:
         counting = [at for at, row in enumerate(rows) if _counts(row, name)]
@@ -78,7 +79,7 @@ def _row(run: Run, headline: str) -> dict[str, Any]:
 
     row: dict[str, Any] = {
         "run": run.id,
-        "started_at": str(run.manifest.get("started_at", "")),
+        "started_at": str(run.manifest.started_at),
         "values": {},
         "lows": {},
         "highs": {},
@@ -88,7 +89,7 @@ def _row(run: Run, headline: str) -> dict[str, Any]:
         measures = measure(run)
     except EvidenceError as error:
         return row | {"blocks": 0, "canaries": {}, "unread": error.message}
-    level = float(run.manifest["plan"]["judge"]["level"])
+    level = float(run.manifest.plan["judge"]["level"])
     for arm in measures.arms:
         logs = [math.log(value) for value in arm.values[headline] if value > 0 and math.isfinite(value)]
         mean, low, high = mean_interval(logs, level)
@@ -148,7 +149,7 @@ def _changes(values: list[float], places: list[int], level: float) -> list[dict[
     ]
 
 
-def _found_from(values: list[float], changes: list[dict[str, Any]], level: float) -> float | None:
+def _found_from(values: list[float], changes: list[dict[str, object]], level: float) -> float | None:
     """From which ratio on a change would have been found, where there is none; None where none of any size would."""
     from dbdyno.stats.changes import LEAST, step_found
 
@@ -156,7 +157,7 @@ def _found_from(values: list[float], changes: list[dict[str, Any]], level: float
     return least if math.isfinite(least) else None
 
 
-def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> dict[str, Any]:
+def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> VerdictRow:
     from dbdyno.stats.words import change_of
 
     told = sorted(
@@ -179,8 +180,8 @@ def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: boo
         least = [arm["found_from"] for arm in arms if arm["found_from"]]
         if not least:
             return {"decision": "unclear", "headline": _too_few(counted), "sentences": []}
-        percent = f"{(max(least) - 1) * 100:.2g}"
-        would = f"A lasting change of about {percent} % in the middle of them would be found four times out of five."
+        change = f"{(max(least) - 1) * 100:.2g}"
+        would = f"A lasting change of about {change} % in the middle of them would be found four times out of five."
         return {"decision": "not found", "headline": f"No change found in {counted} runs.", "sentences": [would]}
     last = told[0][2]
     worse = (last["ratio"] < 1) == higher

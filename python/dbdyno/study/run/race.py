@@ -83,7 +83,7 @@ class RaceRunner(Runner):
 def _rows(run: Run, index: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """The summary of each arm in a block."""
     block = next(block for block in run.blocks() if block.index == index)
-    names = [arm["name"] for arm in run.manifest["arms"]]
+    names = [arm["name"] for arm in run.manifest.arms]
     for row in summaries([[part_of(run, block)]], list(QUANTILES.values()), operation_of(run), expected_of(run)):
         if row["arm"] in names:
             yield names.index(row["arm"]), row
@@ -113,7 +113,7 @@ def numbers(rows: Mapping[int, dict[str, Any]], headline: str) -> dict[int, floa
     return found
 
 
-def _json(apart: Apart) -> dict[str, Any]:
+def _json(apart: Apart) -> dict[str, object]:
     """As JSON has it: no infinity, nothing that is not known."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.oracle.reading import SEGMENTS, OracleChange
 from dbdyno.snapshot.causes.statements import named
+from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.wording import three, times
@@ -49,17 +50,16 @@ def plan_flips(change: OracleChange) -> Iterator[Cause]:
 
 def _first_seen(change: OracleChange, number: Key, plan: int) -> str:
     """Between which snapshots the plan came, where they are of the second stretch."""
-    one = change.after
-    if len(one.chain) <= 2:
-        return ""
-    source, _ = one.sums.relation(change.view, folded=False)
-    rows = source and one.query(
-        f"select min(part) as part from {source} where sql_id = {literal(str(number))}"
-        f" and plan_hash_value = {int(plan)} and executions > 0"
-    )
-    part = rows[0]["part"] if rows else None
-    at = next((one["at_us"] for one in change.after.sums.parts() if one["number"] == part), None)
-    return "" if at is None else f"before {moment_us(at)}"
+    which = f"sql_id = {literal(str(number))} and plan_hash_value = {int(plan)} and executions > 0"
+    return _before(change.after, change.view, which)
+
+
+def _before(one: Interval, view: str, which: str) -> str:
+    """Before which instant the first of these rows was met in a stretch of several sub-intervals; '' where in none."""
+    source, _ = one.sums.relation(view, folded=False) if len(one.chain) > 2 else ("", ())
+    rows = one.query(f"select min(part) as part from {source} where {which}") if source else []
+    met = next((part["at_us"] for part in one.sums.parts() if rows and part["number"] == rows[0]["part"]), None)
+    return "" if met is None else f"before {moment_us(met)}"
 
 
 def lost_indexes(change: OracleChange) -> Iterator[Cause]:
@@ -85,8 +85,14 @@ def lost_indexes(change: OracleChange) -> Iterator[Cause]:
             f"index {row['owner']}.{row['object_name']} is gone: dropped, or made unusable",
             f"it had {three(read)} logical reads a second; {plans}",
             frozenset(flipped),
+            _gone_at(change, row["owner"], row["object_name"]),
             weight=3,
         )
+
+
+def _gone_at(change: OracleChange, owner: str, name: str) -> str:
+    which = f"life = 'gone' and owner = {literal(owner)} and object_name = {literal(name)}"
+    return _before(change.after, SEGMENTS, which) or _before(change.before, SEGMENTS, which)
 
 
 RULES = (lost_indexes, plan_flips)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from dbdyno.snapshot.causes.change import Cause, Change, Pair
-from dbdyno.snapshot.causes.statements import slower_at_same_work
+from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
+from dbdyno.snapshot.causes.statements import no_more_work, slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
@@ -20,6 +20,8 @@ LEAST_WAITING = 0.02
 OUTSIDE = 4.0
 """The weight of waits that are twice the statement time that was added: no statement's share tells them."""
 _SYNCS = "event in ('WALSync', 'WalSync')"
+ALIKE, CALLS_LEAST = 1.25, 10.0
+"""So much longer take all statements, each called so often, for a processor to be the cause."""
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
 
@@ -94,6 +96,7 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     """Calls that take longer at the same work, from the same cache, and wait for nothing that the server knows of:
     what is left is a processor that others use, or that became slower."""
     slow = frozenset(n for n in slower_at_same_work(change) if not _waits_more(change.statements[n]))
+    slow = slow or _all_alike(change)
     (old, _), (new, _) = (_sampled(one, "coalesce(event_type, '') = ''") for one in (change.before, change.after))
     (waited_old, _), (waited, _) = (_sampled(one, "event_type <> ''") for one in (change.before, change.after))
     looked = old or new or waited_old or waited
@@ -105,6 +108,21 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     yield Cause(
         "calls take longer at the same work: processors are slower, or others use them", evidence, slow, weight=2.3
     )
+
+
+def _all_alike(change: Change) -> frozenset[Key]:
+    """All statements that were called in both stretches, where each does the same work and takes longer: by less than
+    one alone would have to, for only the processor is common to all."""
+    both = {n: one for n, one in change.statements.items() if min(_calls(one)) * change.after.seconds >= CALLS_LEAST}
+    alike = all(
+        no_more_work(one) and not _waits_more(one) and one.per_call("ms")[1] >= ALIKE * one.per_call("ms")[0]
+        for one in both.values()
+    )
+    return frozenset(both) if alike else frozenset()
+
+
+def _calls(one: Pair) -> tuple[float, float]:
+    return one.before.get("calls", 0.0), one.after.get("calls", 0.0)
 
 
 def _waits_more(one: Pair) -> bool:

@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import TraceError
+from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.analyse import cleaned
 from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.pictures import distribution, tail
+from dbdyno.study.analysis.rows import Model
 from dbdyno.study.analysis.traces import page as traces_page
 from dbdyno.study.analysis.traces import verdict as traces_verdict
 from dbdyno.study.analysis.traces.account import account
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 Sets = tuple[Traces, Traces]
 
 
-def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> dict[str, Any]:
+def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> Model:
     """The analysis of `other` against `base`. Raises `TraceError` when a set holds nothing to
     compare."""
     from dbdyno.stats.blocks import row_of
@@ -67,7 +69,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     whole = [v.astype("uint64") for v in values]
     changed = rows_of(explained.changes, _judged(sets, explained, asked), explained.response_ns)
     _add_steps(sets, changed)
-    model: dict[str, Any] = {
+    model: Model = {
         "schema": SCHEMA,
         "kind": "traces",
         "run": traces_page.run(sets, used, asked),
@@ -154,7 +156,7 @@ def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
 
 
 def _judge(
-    numbers: tuple[dict[str, Any], dict[str, Any]],
+    numbers: tuple[dict[str, object], dict[str, object]],
     blocks: tuple[Blocks, Blocks],
     name: str,
     label: str,
@@ -229,7 +231,7 @@ def _once(sets: Sets, explained: Explained) -> float:
     return abs(sides[1] - sides[0]) / difference if difference else 0.0
 
 
-def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, Any]:
+def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, ComparisonRow]:
     """By statement: its time per execution of the one set against the other."""
     from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg

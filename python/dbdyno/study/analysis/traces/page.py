@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.study.analysis.pictures import QUANTILE_GRID
+from dbdyno.study.analysis.rows import ArmRow, RunRow, TestRow
 from dbdyno.study.analysis.traces.blocks import QUANTILES, Blocks
 from dbdyno.study.analysis.traces.verdict import UNITS
 from dbdyno.trace.page import facts
@@ -40,7 +41,7 @@ def account(explained: Explained) -> dict[str, Any]:
     }
 
 
-def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: Question) -> dict[str, Any]:
+def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: Question) -> ArmRow:
     """One set as an arm."""
     import numpy as np
 
@@ -88,7 +89,7 @@ def _errors(traces: Traces) -> int:
     return int(row[0]) if row else 0
 
 
-def classical(values: tuple[Any, Any]) -> list[dict[str, Any]]:
+def classical(values: tuple[Any, Any]) -> list[TestRow]:
     """The tests over all values, which assume independence."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
@@ -143,7 +144,7 @@ def classes(sets: tuple[Traces, Traces]) -> list[dict[str, Any]]:
     return found
 
 
-def run(sets: tuple[Traces, Traces], used: Used, asked: Question) -> dict[str, Any]:
+def run(sets: tuple[Traces, Traces], used: Used, asked: Question) -> RunRow:
     """What the head of the page says."""
     a, b = asked.names
     subject = f"the waits for {asked.event}" if asked.event else "the client's executions"
@@ -154,7 +155,7 @@ def run(sets: tuple[Traces, Traces], used: Used, asked: Question) -> dict[str, A
         "status": "complete",
         "started_at": None,
         "duration_s": None,
-        "tool_version": sets[1].manifest.get("tool_version"),
+        "tool_version": sets[1].manifest.tool_version,
         "seed": None,
         "blocks_planned": None,
         "blocks_whole": None if used.unit == "batch" and not asked.event else min(used.counts),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.decisions import PROVISIONAL
 from dbdyno.stats import chance
 from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
+from dbdyno.study.analysis.rows import Caution, VerdictRow
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
 from dbdyno.trace.page import merged, warnings
 from dbdyno.trace.source import Traces
@@ -54,7 +55,7 @@ def verdict(
     explained: Explained,
     why: list[dict[str, Any]],
     once: float,
-) -> dict[str, Any]:
+) -> VerdictRow:
     """The decision, the two numbers, the reasons in words, and what the interval means."""
     lead = found.arms[0].headline
     decision = lead.decision
@@ -219,12 +220,13 @@ def warnings_of(
     asked: Question,
     explained: Explained,
     pairs: Pairs | None,
-) -> list[dict[str, Any]]:
+) -> list[Caution]:
     """What the readers said, and what to keep in mind of these two sets."""
     sides = [merged(warnings(traces)) for traces in sets]
     both = [warning["text"] for warning in sides[0] if warning in sides[1]]
-    found: list[dict[str, Any]] = [
-        {**warning, "text": f"{' and '.join(asked.names) if warning['text'] in both else name}: {warning['text']}"}
+    whose = " and ".join(asked.names)
+    found: list[Caution] = [
+        cast("Caution", {**warning, "text": f"{whose if warning['text'] in both else name}: {warning['text']}"})
         for name, side in zip(asked.names, sides, strict=True)
         for warning in side
         if warning["text"] not in both or name == asked.names[0]

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dbdyno.stats.words import duration, size
+from dbdyno.stats.words import size
 from dbdyno.study.analysis.why.counted import Counted, Object
 from dbdyno.study.analysis.why.parts import CPU, READY, Event
+from dbdyno.study.analysis.why.words import duration
 
 MORE = 1.3
 """From so many times the blocks or rows on, a transaction does other work."""
@@ -316,7 +317,7 @@ def _slow_reads(pair: Pair) -> Reason | None:
     return Reason(
         "device",
         "reads",
-        f"a read takes {each[0] / 1e3:.3g} us with {pair.slow} instead of {each[1] / 1e3:.3g} us",
+        f"a read takes {duration(each[0])} with {pair.slow} instead of {duration(each[1])}",
         ("metrics: pg_stat_database, blk_read_time and blks_read",),
     )
 
