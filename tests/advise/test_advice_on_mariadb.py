@@ -7,6 +7,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from command_line import dbdyno
 from dbdyno.advise.judge import chosen, judge, rules
 from dbdyno.advise.mariadb.parts import Status
 from dbdyno.advise.mariadb.read import read
+from dbdyno.advise.placement import FastDevice, Segment
 from mariadb_server import MariaServer
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}
@@ -191,7 +193,7 @@ def test_on_a_server_of_pgbench_hardly_a_rule_fires(clean: Found) -> None:
 
 def test_rules_for_mariadb_are_judged_there(clean: Found) -> None:
     told = {one["rule"]: one["why"] for one in clean.model["not_judged"]}
-    own = {one.name for one in rules() if "mariadb" in one.engines} - {"known_faults"}
+    own = {one.name for one in rules() if "mariadb" in one.engines} - {"known_faults", "placement"}
     assert not own & told.keys(), {name: told[name] for name in own & told.keys()}
 
 
@@ -254,6 +256,19 @@ def test_sessions_that_others_wait_for(spoilt: Found) -> None:
 
 def test_connections_near_the_limit(spoilt: Found) -> None:
     assert spoilt.figure("connections_near_limit", "client sessions") >= SESSIONS
+
+
+def test_tables_for_a_fast_device_by_what_was_read_of_their_files(spoilt: Found) -> None:
+    """One table was read again and again; where a read came from memory nothing is to be gained, and that is said."""
+    most = max(spoilt.facts.all(Segment), key=lambda one: one.reads)
+    assert most.name == "test.items" and most.bytes >= 8 * 1024**2 and most.reads >= 3000
+    rows = {**spoilt.facts.rows, FastDevice: [FastDevice(1024**3)]}
+    model = judge(replace(spoilt.facts, rows=rows), chosen(["placement"]))
+    if model["not_judged"]:
+        assert "the page cache answers" in model["not_judged"][0]["why"]
+    else:
+        (one,) = model["findings"]
+        assert any("test.items" in line for line in one["fix"]) and "set tablespace" not in str(one["fix"])
 
 
 def test_commits_that_are_not_on_disk(spoilt: Found) -> None:
