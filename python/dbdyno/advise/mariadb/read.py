@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any
 
 from dbdyno.advise.facts import Facts, Lack
-from dbdyno.advise.kinds import PLACES, Column, Database, FileIo, Index, Key, Server, Session, Setting, Table
+from dbdyno.advise.kinds import PLACES, Column, Database, Index, Key, Server, Session, Setting, Table
 from dbdyno.advise.live import APPLICATION_NAME, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, made
-from dbdyno.advise.mariadb.parts import Digest, Status
+from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.mariadb.queries import (
     BEHIND_KEYS,
     DATA_FILES,
