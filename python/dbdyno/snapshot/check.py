@@ -109,7 +109,7 @@ def _files(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
             yield Fault(file, what, tuple(sorted({one.number for one, _ in users})), "set aside")
 
 
-def _wrong(store: Store, file: str, record: dict[str, Any]) -> str | None:
+def _wrong(store: Store, file: str, record: dict[str, object]) -> str | None:
     path = store.folder / file
     what = manifest.torn(path)
     if what is not None:

@@ -47,7 +47,7 @@ def write(store: Path, manifest: dict[str, Any]) -> None:
     write_whole(path_of(store, manifest["number"]), _text(kept) + "\n")
 
 
-def read(store: Path, number: int, shapes: dict[str, Any]) -> dict[str, Any]:
+def read(store: Path, number: int, shapes: dict[str, object]) -> dict[str, Any]:
     """The manifest of a number, with its columns. `shapes`: those read before. Raises `EvidenceError`."""
     path = path_of(store, number)
     found = read_json(path, Section)

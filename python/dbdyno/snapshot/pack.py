@@ -182,7 +182,7 @@ def _point(
     manifest.write(store.folder, {**one.manifest, "views": views, "cost": cost, "pack": name, **more})
 
 
-def merged_cost(cost: Mapping[str, Any], dropped: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merged_cost(cost: Mapping[str, Any], dropped: Sequence[Mapping[str, Any]]) -> dict[str, object]:
     """What a snapshot's collecting cost with that of the dropped ones before it: looks and transactions of our own."""
     found = dict(cost)
     looks = [one["looks"] for one in [*dropped, cost] if one.get("looks") is not None]

@@ -49,7 +49,7 @@ def worst(interval: Interval) -> Verdict:
     return Verdict(WHOLE, found.why, found.at_us) if found.word == "ok" else found
 
 
-def facts_of(interval: Interval) -> dict[str, Any]:
+def facts_of(interval: Interval) -> dict[str, object]:
     """What a page about an interval says of it: target, engine, the two ends."""
     last = interval.after.facts
     return {
@@ -65,7 +65,7 @@ def facts_of(interval: Interval) -> dict[str, Any]:
     }
 
 
-def facts_of_end(one: Snapshot) -> dict[str, Any]:
+def facts_of_end(one: Snapshot) -> dict[str, object]:
     """What a report says of one of its snapshots."""
     return {"number": one.number, "at": one.at.isoformat(), "note": one.note}
 

@@ -39,7 +39,7 @@ Place = tuple[str, int]
 
 _COLUMNS: dict[int, tuple[Sequence[Any], tuple[Column, ...]]] = {}
 """Columns by the list that they were read into, which snapshots of one store share: asked for again and again."""
-_COLUMNS_MOST = 4096
+_COLUMNS_MOST = 256
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,9 @@ class Store:
         engine: str,
         target: str,
         at_ns: int,
-        facts: dict[str, Any],
+        facts: dict[str, object],
         note: str = "",
-        cost: dict[str, Any] | None = None,
+        cost: dict[str, object] | None = None,
         before: Snapshot | None = None,
     ) -> Snapshot:
         """Writes a snapshot whole, or leaves nothing. `before` is the target's last one, whose unchanged

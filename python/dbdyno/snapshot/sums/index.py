@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 
 from dbdyno.errors import Error, EvidenceError
 from dbdyno.evidence.memory import for_files
-from dbdyno.files import make_inner_folder, narrow
+from dbdyno.files import make_inner_folder, written_by_name
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.manifest import torn
 from dbdyno.snapshot.parquet import literal
@@ -94,7 +94,7 @@ class Light(Snapshot):
 class _Lazy(dict[str, Any]):
     """A manifest's few known keys, some of them as text; the others come from the file."""
 
-    def __init__(self, known: dict[str, Any], texts: dict[str, str], holder: Store) -> None:
+    def __init__(self, known: dict[str, object], texts: dict[str, str], holder: Store) -> None:
         super().__init__(known)
         self.texts = texts
         self.holder = holder
@@ -219,10 +219,8 @@ def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
 
     values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]
     shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
-    aside = path.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(OSError, duckdb.Error), for_files() as connection:
         make_inner_folder(path.parent, exist_ok=True)
         connection.execute(f"create temp table put as select {VERSION} as version, {shown}", values)
-        connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")
-        narrow(aside)
-        aside.replace(path)
+        with written_by_name(path) as aside:
+            connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")

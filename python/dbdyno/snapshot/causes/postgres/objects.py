@@ -72,15 +72,19 @@ def other_plans(change: Change) -> Iterator[Cause]:
 
 def other_ways(change: Change) -> Iterator[Cause]:
     """A table whose rows are scanned where they were looked up, with the indexes that it had and nobody having
-    analyzed it: a setting of the planner, a changed function, a plan kept for other values."""
+    analyzed it: a setting of the planner, a changed function, a plan kept for other values. More scans alone may be
+    scans that were counted late: a session's counts of tables come after those of its statements."""
     for table in change.tables.values():
         slow = frozenset(n for n in change.of_table(table.name) if not no_more_work(change.statements[n]))
         slow -= change.proved.keys()
         if analyzed(table) or not slow or _fewer_indexes(change, table.name):
             continue
         calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
-        more = table.after.get("seq_scan", 0.0) / calls[1] - table.before.get("seq_scan", 0.0) / calls[0]
-        if more > 0.3 and (moved := _moved(table, calls)):
+        more, lookups = (
+            table.after.get(name, 0.0) / calls[1] - table.before.get(name, 0.0) / calls[0]
+            for name in ("seq_scan", "idx_scan")
+        )
+        if more > 0.3 and lookups < -0.3 and (moved := _moved(table, calls)):
             yield Cause(f"another plan for {table.name}, with the same indexes", ", ".join(moved), slow, weight=2.5)
 
 
