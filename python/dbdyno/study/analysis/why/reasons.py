@@ -28,8 +28,8 @@ WRITTEN_BEFORE = 0.5
 """From so many writes for each read more, what is read may have been written by the session itself."""
 PLAUSIBLE = 0.1
 GROWN = 1.05
-"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came is enough, a scan says how
-many."""
+"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came is enough, a scan says
+how many."""
 ROWS_LEAST = 50.0
 """Rows that a transaction reads more, to speak of other work."""
 STORM = 3.0
