@@ -13,13 +13,15 @@ import json
 import os
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_whole
 from dbdyno.evidence.manifest import DAMAGED, Section
 from dbdyno.files import make_inner_folder
+from dbdyno.snapshot.records import Taken
 
 SCHEMA = 2
 READABLE = (1, 2)
@@ -39,17 +41,17 @@ def path_of(store: Path, number: int) -> Path:
     return store / f"{number:06d}" / NAME
 
 
-def write(store: Path, manifest: dict[str, Any]) -> None:
+def write(store: Path, manifest: Taken) -> None:
     """Writes a manifest of the present schema whole, its columns first. Raises `EvidenceError`."""
     views = manifest["views"]
-    shape = {view: {key: record[key] for key in SHARED} for view, record in views.items()}
+    shape = {view: _shared(record) for view, record in views.items()}
     records = {view: {k: v for k, v in record.items() if k not in SHARED} for view, record in views.items()}
     kept = {**manifest, "schema": SCHEMA, "shape": _put_shape(store, shape), "views": records}
     kept["sum"] = checksum(kept)
     write_whole(path_of(store, manifest["number"]), _text(kept) + "\n")
 
 
-def read(store: Path, number: int, shapes: dict[str, object]) -> dict[str, Any]:
+def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
     """The manifest of a number, with its columns. `shapes`: those read before. Raises `EvidenceError`."""
     path = path_of(store, number)
     found = read_json(path, Section)
@@ -70,7 +72,11 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> dict[str, Any]:
         _with_shape(store, found, path, shapes)
     for view, record in found["views"].items():
         _check_view(view, record, path)
-    return found
+    return cast("Taken", found)
+
+
+def _shared(record: Mapping[str, object]) -> dict[str, object]:
+    return {key: record[key] for key in SHARED}
 
 
 def intact(store: Path, number: int) -> str | None:
