@@ -15,7 +15,7 @@ from dbdyno.advise.words import beginning, count, share
 LEAST_CALLS, LEAST_EXAMINED, MOST_SENT, LEAST_SHARE, MOST = 10, 5000, 0.01, 0.01, 10
 FEW = 0.01
 """The share of a table's rows that a value of a column has, for an index to be worth it under an aggregate."""
-_EQUAL = re.compile(r"`?(\w+)`?\s*=\s*\?")
+_EQUAL = re.compile(r"(?<!\w)(\w++)`?\s*+=\s*+\?")
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|group_concat|group\s+by|distinct)\b", re.I)
 
 
