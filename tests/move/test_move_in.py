@@ -70,7 +70,7 @@ def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
     lab.out = lab.folder / "doubled"
     assert lab.move("--table", "t").returncode == 0
     doubled = into(lab, "--table", "u", "--mode", "merge", "--key", "id")
-    assert (doubled.returncode, "1 keys are in the files more than once" in doubled.stderr) == (2, True)
+    assert (doubled.returncode, "1 key is in the files more than once" in doubled.stderr) == (2, True)
     assert nothing_left(lab)
 
 

@@ -78,7 +78,7 @@ impl Cutter {
                 return Err(MoveError::Stream(format!("a row of {count} columns instead of {}", self.columns)));
             }
             let Some(end) = self.find(bytes, at + 2)? else { return Ok(at) };
-            row(&Row { bytes, slots: &self.slots })?;
+            row(&Row { bytes, slots: &self.slots, raw: &bytes[at..end] })?;
             at = end;
         }
     }
@@ -106,9 +106,15 @@ impl Cutter {
 pub struct Row<'a> {
     bytes: &'a [u8],
     slots: &'a [Slot],
+    raw: &'a [u8],
 }
 
 impl<'a> Row<'a> {
+    /// The row as it came: its count of columns, then lengths and values.
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
     /// The value of a column; `None` is NULL.
     #[inline]
     pub fn value(&self, column: usize) -> Option<&'a [u8]> {

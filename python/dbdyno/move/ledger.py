@@ -5,6 +5,8 @@
     FOLDER/_dbdyno/chunks/00000.json   a record per finished chunk: rows, bytes, hash, file
     FOLDER/_dbdyno/lock                held by whoever works on the job
 
+A job from server to server has no files: its rows stand in staging tables of the target, one for each chunk.
+
 A chunk's file is on the disk under its name before its record is written, and the record is what counts: a kill at
 any instant leaves a job whose finished chunks are known. Everything is written aside, synced and renamed. Readers of
 Parquet pass over names that begin with an underscore.
@@ -115,7 +117,7 @@ class Ledger:
             except (OSError, ValueError) as error:
                 raise _cannot(place, error) from None
             chunk = known.get(record.get("number"))
-            if chunk is not None and (self.folder / chunk["file"]).is_file():
+            if chunk is not None and (not chunk["file"] or (self.folder / chunk["file"]).is_file()):
                 found[chunk["number"]] = record
         return found
 
@@ -125,22 +127,26 @@ class Ledger:
         for chunk in chunks:
             self._place(chunk["number"]).unlink(missing_ok=True)
         for chunk in chunks:
-            (self.folder / chunk["file"]).unlink(missing_ok=True)
+            if chunk["file"]:
+                (self.folder / chunk["file"]).unlink(missing_ok=True)
 
     def sweep(self) -> None:
         """Removes what killed workers left aside."""
-        for folder in {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"]}:
+        for folder in self._folders():
             for left in folder.glob(".part-*.parquet.*.tmp"):
                 left.unlink(missing_ok=True)
 
     def make_folders(self) -> None:
         """The folders of the tables."""
         try:
-            for folder in {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"]}:
+            for folder in self._folders():
                 if not folder.exists():
                     make_inner_folder(folder)
         except OSError as error:
             raise _cannot(self.folder, error) from None
+
+    def _folders(self) -> set[Path]:
+        return {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"] if chunk["file"]}
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -185,6 +191,11 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
         return False
     tables, chunks = plan.get("tables"), plan.get("chunks")
     if not isinstance(tables, list) or not isinstance(chunks, list):
+        return False
+    cost = manifest.get("cost", [])
+    if not isinstance(cost, list) or not all(
+        isinstance(one, dict) and type(one.get("looks")) is int and isinstance(one.get("waits"), dict) for one in cost
+    ):
         return False
     kinds = {"number": int, "table": int, "relation": int, "bytes": int, "file": str}
     return all(

@@ -308,10 +308,15 @@ def _typed(conn: psycopg.Connection[Any], described: Sequence[Described], texts:
 
 
 def copy_sql(
-    conn: psycopg.Connection[Any] | None, table: Table, relation: Relation, start: int | None, before: int | None
+    conn: psycopg.Connection[Any] | None,
+    table: Table,
+    relation: Relation,
+    start: int | None,
+    before: int | None,
+    form: str = "binary",
 ) -> str:
     """The statement that reads a piece of a table."""
-    return f"copy ({select_sql(conn, table, relation, start, before)}) to stdout (format binary)"
+    return f"copy ({select_sql(conn, table, relation, start, before)}) to stdout (format {form})"
 
 
 def select_sql(
