@@ -27,7 +27,7 @@ from dbdyno.move.inward import Goal, maker, matched, reached
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.proof import MODULUS, total
 from dbdyno.move.publish import publish
-from dbdyno.move.resume import resume
+from dbdyno.move.resume import refuse_ended, resume
 from dbdyno.move.run import How, Make, Plan, Say, begin, new_id, work
 from dbdyno.move.source import Snapshot, Wish, application, copy_sql, failure, session_settings, session_sql
 from dbdyno.move.splits import Chunk
@@ -86,6 +86,7 @@ def go_on(
 ) -> Loaded | None:
     """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
     ledger.refuse_foreign()
+    refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
     into = _asked(plan)
     with _to(target, into) as conn:
@@ -163,7 +164,7 @@ def _names(plan: Plan, goal: Goal) -> tuple[sql.Identifier, list[sql.Identifier]
 def _stage(conn: psycopg.Connection[Any], plan: Plan, goal: Goal) -> None:
     """Makes the staging tables, whatever was there of them."""
     parent, children = _names(plan, goal)
-    parts = [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in goal.columns]  # type: ignore[arg-type]
+    parts = [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in goal.columns]
     with conn.transaction():
         conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
         conn.execute(sql.SQL("create unlogged table {} ({})").format(parent, sql.SQL(", ").join(parts)))

@@ -43,7 +43,7 @@ WHY = (
 class Deferred:
     """What was dropped, as the statements that make it again, and what was not, with the reason."""
 
-    again: list[tuple[str, sql.Composable]]
+    again: list[tuple[str, sql.Composed]]
     kept: list[str]
 
     def make_again(self, conn: psycopg.Connection[Any]) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def drop(conn: psycopg.Connection[Any], oid: int, table: sql.Composable, kind: s
         _drop(conn, found, name, gone, sql.SQL("; ").join(again), [not valid, *rest])
     for schema, name, definition, valid, *rest, comment in conn.execute(INDEXES_SQL, [oid]).fetchall():
         one = sql.Identifier(schema, name)
-        again = [sql.SQL(definition)]
+        again = [sql.Composed([sql.SQL(definition)])]
         if comment is not None:
             again.append(sql.SQL("comment on index {} is {}").format(one, comment))
         _drop(conn, found, name, sql.SQL("drop index {}").format(one), sql.SQL("; ").join(again), [not valid, *rest])
@@ -84,8 +84,8 @@ def _drop(
     conn: psycopg.Connection[Any],
     found: Deferred,
     name: str,
-    gone: sql.Composable,
-    again: sql.Composable,
+    gone: sql.Composed,
+    again: sql.Composed,
     reasons: list[bool | None],
 ) -> None:
     why = next((why for why, holds in zip(WHY, reasons, strict=True) if holds), None)

@@ -53,7 +53,7 @@ class Column:
     def value(self, table: str) -> sql.Composable:
         """The value on its way from the staging table: assigned, or read from its text."""
         name = sql.SQL("{}.{}").format(sql.Identifier(table), sql.Identifier(self.name))
-        return sql.SQL("{}::{}").format(name, sql.SQL(self.becomes)) if self.is_parsed else name  # type: ignore[arg-type]
+        return sql.SQL("{}::{}").format(name, sql.SQL(self.becomes)) if self.is_parsed else name
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from psycopg import sql
 from dbdyno.errors import MoveError
 from dbdyno.move.plural import counted
 
-Run = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composable]], int]
+Run = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]
 """Runs a statement over the rows of a table, all at once or by halves; the statement is made for a condition on its
 rows `s`."""
 
@@ -91,7 +91,7 @@ def merge(
 
 def _update(
     table: sql.Composable, others: Sequence[sql.Identifier], on: sql.Composable
-) -> Callable[[sql.Composable], sql.Composable]:
+) -> Callable[[sql.Composable], sql.Composed]:
     sets = sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name) for name in others)
     text = sql.SQL("update {} t set {} from dbdyno_changes s where {} and not s.dbdyno_new and {}")
     return lambda rows: text.format(table, sets, on, rows)
@@ -104,8 +104,9 @@ def _refuse_doubles(
     text = sql.SQL("select count(*) from (select 1 from {} s where {} group by {} having count(*) > 1) d")
     row = conn.execute(text.format(typed, no_nulls, listed)).fetchone()
     if row and row[0]:
+        are = "is" if row[0] == 1 else "are"
         raise MoveError(
-            f"{counted(row[0], 'key')} {'is' if row[0] == 1 else 'are'} in the files more than once: which row counts cannot be told",
+            f"{counted(row[0], 'key')} {are} in the files more than once: which row counts cannot be told",
             where="--key",
             next_step="nothing was changed; name a key that is unique",
         )

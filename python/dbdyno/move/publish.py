@@ -149,8 +149,8 @@ def _write(
 def _typed(conn: psycopg.Connection[Any], staged: Staged, columns: Sequence[Column], run: Run) -> sql.Composable:
     """The staged rows with the types of the table; those that cannot be read so are rejected."""
     typed = sql.Identifier("dbdyno_typed")
-    parts = [sql.SQL("dbdyno_file integer, dbdyno_row bigint")]
-    parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(_typed_as(one))) for one in columns]  # type: ignore[arg-type]
+    parts: list[sql.Composable] = [sql.SQL("dbdyno_file integer, dbdyno_row bigint")]
+    parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(_typed_as(one))) for one in columns]
     conn.execute(sql.SQL("create temp table {} ({}) on commit drop").format(typed, sql.SQL(", ").join(parts)))
     values = sql.SQL(", ").join(one.value("s") for one in columns)
     text = sql.SQL("insert into {} select s.dbdyno_file, s.dbdyno_row, {} from {} s where {}")

@@ -26,7 +26,7 @@ OF_A_ROW = ("22", "23", "44")
 """Classes of SQLSTATE that one row alone may be the cause of: data, integrity, WITH CHECK OPTION; and P0001, which
 triggers raise."""
 
-Make = Callable[[sql.Composable], sql.Composable]
+Make = Callable[[sql.Composable], sql.Composed]
 
 
 @dataclass
@@ -102,7 +102,7 @@ class Halves:
         middle = len(rows) // 2
         return self._rows(table, make, rows[:middle]) + self._rows(table, make, rows[middle:])
 
-    def _try(self, statement: sql.Composable) -> int:
+    def _try(self, statement: sql.Composed) -> int:
         with self.conn.transaction():
             return self.conn.execute(statement).rowcount
 

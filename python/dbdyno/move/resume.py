@@ -34,12 +34,7 @@ def resume(
     plan is made anew) are for rows that go to another server. Raises `MoveError`."""
     ledger.refuse_foreign()
     plan = Plan.from_json(ledger.plan)
-    if ledger.manifest["status"] != "running":
-        raise MoveError(
-            f"the job is {ledger.manifest['status']}",
-            where=str(ledger.folder),
-            next_step=f"`dbdyno move status {ledger.folder}`",
-        )
+    refuse_ended(ledger)
     done = len(ledger.records())
     snapshot = _held(target, ledger, plan) if done and not restart and not as_of_now else None
     if snapshot is not None:
@@ -59,6 +54,16 @@ def resume(
     anew = restart or not done
     _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=anew, as_of_now=as_of_now)
     return snapshot
+
+
+def refuse_ended(ledger: Ledger) -> None:
+    """Raises `MoveError` for a job that has nothing left to do."""
+    if ledger.manifest["status"] != "running":
+        raise MoveError(
+            f"the job is {ledger.manifest['status']}",
+            where=str(ledger.folder),
+            next_step=f"`dbdyno move status {ledger.folder}`",
+        )
 
 
 def _held(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | None:

@@ -40,7 +40,7 @@ def rounded(
             continue
         came = column.value("s")
         back = column.becomes if column.staged == "text" else column.staged
-        stands = sql.SQL("({}::{})::{}").format(came, sql.SQL(column.declared), sql.SQL(back))  # type: ignore[arg-type]
+        stands = sql.SQL("({}::{})::{}").format(came, sql.SQL(column.declared), sql.SQL(back))
         text = sql.SQL(
             "select count(*) over (), left(({0})::text, 60), left(({1})::text, 60) from {2} s"
             " where {0} is distinct from {1} limit 1"
@@ -118,4 +118,4 @@ def _cast_back(column: Column) -> sql.Composable:
     name = sql.SQL("t.{}").format(sql.Identifier(column.name))
     if column.staged == "text":
         return name
-    return sql.SQL("{}::{}").format(name, sql.SQL(column.staged))  # type: ignore[arg-type]
+    return sql.SQL("{}::{}").format(name, sql.SQL(column.staged))

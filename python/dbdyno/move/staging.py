@@ -17,8 +17,8 @@ from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move.into import Column
-from dbdyno.move.run import NEXT, How, application, new_id
-from dbdyno.move.source import session_settings
+from dbdyno.move.run import NEXT, How, new_id
+from dbdyno.move.source import application, session_settings
 
 PREFIX = "dbdyno_move_"
 FILE, ROW = "dbdyno_file", "dbdyno_row"
@@ -36,7 +36,7 @@ def staging(
     if placed:
         row = "generated always as identity" if csv else ""
         parts += [sql.SQL("dbdyno_file integer default 0"), sql.SQL("dbdyno_row bigint {}").format(sql.SQL(row))]
-    parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in columns]  # type: ignore[arg-type]
+    parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in columns]
     conn.execute(sql.SQL("create unlogged table {} ({})").format(stage, sql.SQL(", ").join(parts)))
     try:
         yield stage
