@@ -262,6 +262,7 @@ class MoveChunk(TypedDict):
     load: NotRequired[bool]
     place: NotRequired[int | None]
     into: NotRequired[str | None]
+    partition: NotRequired[str | None]
     raw: NotRequired[bool]
 
 
@@ -295,6 +296,16 @@ class MoveDone(TypedDict):
     process: int
     cost: str | None
     refused: list[MoveRefused]
+    parts: list[MovePart]
+
+
+class MovePart(TypedDict):
+    """One of the files of a chunk: its folder and name, and what is in it."""
+
+    file: str
+    rows: int
+    hash: str
+    file_bytes: int
 
 
 class MoveRefused(TypedDict):

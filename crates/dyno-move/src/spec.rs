@@ -169,6 +169,9 @@ pub struct ChunkSpec {
     /// `COPY … FROM STDIN (FORMAT binary)` of the target that takes the rows as they come.
     #[serde(default)]
     pub into: Option<String>,
+    /// The column by whose values its rows go into folders; `sql` gives its text after all others.
+    #[serde(default)]
+    pub partition: Option<String>,
     /// Rows are counted and hashed as they come, not decoded.
     #[serde(default)]
     pub raw: bool,
@@ -197,6 +200,21 @@ pub struct ChunkDone {
     pub cost: Option<String>,
     /// Rows of the file that the server could not take.
     pub refused: Vec<Refused>,
+    /// Its files, where they are several.
+    pub parts: Vec<PartDone>,
+}
+
+/// One of the files of a chunk.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartDone {
+    /// Its folder and name.
+    pub file: String,
+    /// Rows in it.
+    pub rows: u64,
+    /// The sum of their hashes.
+    pub hash: String,
+    /// Bytes of it.
+    pub file_bytes: u64,
 }
 
 /// A row of a file that the server could not take.

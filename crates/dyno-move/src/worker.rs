@@ -17,7 +17,7 @@ use crate::relay::give_up;
 use crate::rows::Cutter;
 use crate::single::Single;
 use crate::sink::Sink;
-use crate::spec::{ChunkDone, ChunkSpec, Form, JobSpec, Refused};
+use crate::spec::{ChunkDone, ChunkSpec, Form, JobSpec, PartDone, Refused};
 
 /// Longest pause of a worker that is ahead of its rate, before it looks again.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -44,7 +44,7 @@ pub struct Shared {
 
 impl Shared {
     /// Of the memory for all, what one worker may use for batches, and for a row group.
-    fn shares(&self) -> (usize, usize) {
+    pub(crate) fn shares(&self) -> (usize, usize) {
         let each = (self.spec.memory_bytes / self.spec.workers.max(1) as u64) as usize;
         ((each / 16).clamp(64 << 10, 8 << 20), (each / 3).max(256 << 10))
     }
@@ -84,12 +84,13 @@ pub(crate) struct Moved {
     pub file_bytes: u64,
     pub tally: Tally,
     pub refused: Vec<Refused>,
+    pub parts: Vec<PartDone>,
 }
 
 impl Moved {
     /// Nothing yet.
     pub fn of(started: Instant) -> Self {
-        Self { started, bytes: 0, file_bytes: 0, tally: Tally::default(), refused: Vec::new() }
+        Self { started, bytes: 0, file_bytes: 0, tally: Tally::default(), refused: Vec::new(), parts: Vec::new() }
     }
 }
 
@@ -130,6 +131,9 @@ impl<'a> Worker<'a> {
     /// Moves a chunk, whichever way it goes.
     pub fn work(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
         let text = self.shared.spec.single.as_ref().is_some_and(|single| single.form == Form::Csv);
+        if let (Some(path), Some(column)) = (&chunk.path, &chunk.partition) {
+            return self.read_parts(chunk, column, path);
+        }
         match &chunk.path {
             Some(path) if chunk.load && chunk.raw => self.load_text(chunk, path),
             Some(path) if chunk.load => self.load(chunk, path),
@@ -194,6 +198,7 @@ impl<'a> Worker<'a> {
             process: self.session.process(),
             cost: self.cost()?,
             refused: moved.refused,
+            parts: moved.parts,
         })
     }
 
@@ -221,7 +226,7 @@ impl<'a> Worker<'a> {
             .map(|path| Sink::create(path, Arc::clone(columns.schema()), shared.spec.zstd_level, group_bytes));
         let single = shared.single.as_ref();
         let mut chunk_sink = ChunkSink { sink: sink.transpose()?, single, tally: Tally::default() };
-        let mut cutter = Cutter::new(table.columns.len());
+        let mut cutter = Cutter::new(table.columns.len() + usize::from(chunk.partition.is_some()));
         let mut bytes = 0_u64;
         let copied = self.session.copy_out(&chunk.sql, |message| {
             bytes += message.len() as u64;

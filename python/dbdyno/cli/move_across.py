@@ -15,7 +15,7 @@ from dbdyno.cli.move_wish import refuse_wish
 if TYPE_CHECKING:
     from dbdyno.move.run import How
 
-NOT_HERE = ("rejects", "max_rejects", "as_text", "dry_run", "patterns")
+NOT_HERE = ("rejects", "max_rejects", "as_text", "dry_run", "patterns", "partition_by")
 
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:

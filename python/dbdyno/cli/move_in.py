@@ -17,7 +17,19 @@ if TYPE_CHECKING:
     from dbdyno.move.run import How
 
 IN_ONLY = ("mode", "key", "create", "defer_indexes", "rejects", "max_rejects")
-OUT_ONLY = ("patterns", "query", "where", "columns", "as_text", "piece", "dry_run", "hold", "into", "job")
+OUT_ONLY = (
+    "patterns",
+    "query",
+    "where",
+    "columns",
+    "as_text",
+    "piece",
+    "dry_run",
+    "hold",
+    "into",
+    "job",
+    "partition_by",
+)
 OPTIONS = {"patterns": "tables", "as_text": "text"}
 
 

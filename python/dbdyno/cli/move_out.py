@@ -48,6 +48,7 @@ _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
 )
 @click.option("--into", help="From server to server: the table that takes the rows, if it has another name.")
 @click.option("--job", type=click.Path(path_type=Path), help="From server to server: a new folder for the ledger.")
+@click.option("--partition-by", help="A column: a folder for each of its values, column=value.")
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
 @shared.in_options
 @shared.verify_option
@@ -83,7 +84,7 @@ def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> 
     from dbdyno.move.single import write
     from dbdyno.move.source import Wish
 
-    refuse(rest, ("hold", "dry_run"), "is for jobs with a folder, which can be resumed")
+    refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
         raise click.UsageError("--verify source is for jobs with a folder; --verify files reads the file again")
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
@@ -101,7 +102,7 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any])
     from dbdyno.move.source import Wish
 
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
-    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text)
+    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
     refuse_wish(wish)
     target = Postgres.open(source)
     if rest["dry_run"]:

@@ -13,6 +13,7 @@ from typing import IO, Any
 from dbdyno import _core
 from dbdyno.errors import MoveError
 from dbdyno.move.ledger import INNER, Ledger
+from dbdyno.move.ledger import files_of as parts_of
 from dbdyno.move.staging import CSV
 
 
@@ -32,9 +33,14 @@ def files_of(folder: Path) -> tuple[list[Path], dict[str, dict[str, Any]] | None
                 where=str(place),
                 next_step=f"dbdyno move resume {place} --source DSN",
             )
-        own = {str(place / record["file"]): record for record in ledger.records().values()}
-        records = {path: record for path, record in own.items() if Path(path).parent == folder}
-        lost = [chunk["file"] for chunk in ledger.plan["chunks"] if str(place / chunk["file"]) not in own]
+        found, chunks = ledger.records(), {chunk["number"]: chunk for chunk in ledger.plan["chunks"]}
+        own = {
+            str(place / one["file"]): one
+            for number, record in found.items()
+            for one in parts_of(chunks[number], record)
+        }
+        records = {path: record for path, record in own.items() if folder in Path(path).parents}
+        lost = [chunk["file"] for number, chunk in chunks.items() if number not in found]
         if lost:
             raise MoveError("is missing", where=lost[0], next_step="restore the file, or move the table again")
         files = [Path(path) for path in sorted(records)]

@@ -116,8 +116,9 @@ class Ledger:
                 record = json.loads(place.read_bytes())
             except (OSError, ValueError) as error:
                 raise _cannot(place, error) from None
-            chunk = known.get(record.get("number"))
-            if chunk is not None and (not chunk["file"] or (self.folder / chunk["file"]).is_file()):
+            _refuse_other(place, record)
+            chunk = known.get(record["number"])
+            if chunk is not None and all((self.folder / one["file"]).is_file() for one in files_of(chunk, record)):
                 found[chunk["number"]] = record
         return found
 
@@ -129,12 +130,25 @@ class Ledger:
         for chunk in chunks:
             if chunk["file"]:
                 (self.folder / chunk["file"]).unlink(missing_ok=True)
+                for part in self._parts(chunk, Path(chunk["file"]).name):
+                    part.unlink(missing_ok=True)
 
     def sweep(self) -> None:
         """Removes what killed workers left aside."""
         for folder in self._folders():
-            for left in folder.glob(".part-*.parquet.*.tmp"):
+            for left in (*folder.glob(".part-*.parquet.*.tmp"), *folder.glob("*=*/.part-*.parquet.*.tmp")):
                 left.unlink(missing_ok=True)
+        # What a killed worker finished without a record would be read beside what is written anew.
+        done = self.records()
+        for chunk in self.plan["chunks"]:
+            if chunk["number"] not in done and chunk["file"]:
+                for part in self._parts(chunk, Path(chunk["file"]).name):
+                    part.unlink(missing_ok=True)
+
+    def _parts(self, chunk: Mapping[str, Any], name: str) -> Iterator[Path]:
+        """The files of a chunk in the folders of values, where its table has such."""
+        if self.plan["tables"][chunk["table"]].get("partition") is not None:
+            yield from (self.folder / chunk["file"]).parent.glob(f"*=*/{name}")
 
     def make_folders(self) -> None:
         """The folders of the tables."""
@@ -182,6 +196,31 @@ class Ledger:
             write_whole(place, json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n", durable=True)
         except OSError as error:
             raise _cannot(place, error) from None
+
+
+def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The files of a finished chunk, each with its rows and their hash; none from server to server."""
+    parts = record.get("parts") or []
+    if parts:
+        above = Path(chunk["file"]).parent
+        return [{**one, "file": str(above / one["file"])} for one in parts]
+    partitioned = record["rows"] == 0 and record.get("file_bytes") == 0
+    return [] if not chunk["file"] or partitioned else [{**record, "file": chunk["file"]}]
+
+
+def _refuse_other(place: Path, record: Any) -> None:
+    """Raises `MoveError` for what is no record of a chunk, or names files elsewhere."""
+    parts = (record.get("parts") or []) if isinstance(record, dict) else None
+    kinds = {"number": int, "rows": int, "hash": str, "file_bytes": int}
+    if (
+        not isinstance(parts, list)
+        or not all(type(record.get(name)) is kind for name, kind in kinds.items())
+        or not all(isinstance(one, dict) and type(one.get("file")) is str for one in parts)
+    ):
+        raise _cannot(place, ValueError("it is no record of a chunk"))
+    for one in parts:
+        if Path(one["file"]).is_absolute() or ".." in Path(one["file"]).parts:
+            raise MoveError(f"names a file outside of its folder: {one['file']!r}", where=str(place))
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:

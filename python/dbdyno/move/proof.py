@@ -16,7 +16,7 @@ from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move.cost import sentence
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger import Ledger, files_of
 from dbdyno.move.plural import counted
 from dbdyno.move.run import How, Plan, events, job_of
 from dbdyno.move.source import Snapshot
@@ -84,10 +84,10 @@ def check_files(ledger: Ledger, proved: Proved) -> Proved:
         )
     differs = []
     for number, record in sorted(ledger.records().items()):
-        place = ledger.folder / ledger.plan["chunks"][number]["file"]
-        words = _file_differs(place, record)
-        if words is not None:
-            differs.append(words)
+        for one in files_of(ledger.plan["chunks"][number], record):
+            words = _file_differs(ledger.folder / one["file"], one)
+            if words is not None:
+                differs.append(words)
     missing = proved.chunks_in_all - proved.chunks
     if missing:
         differs.append(

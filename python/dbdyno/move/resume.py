@@ -126,6 +126,7 @@ def wish_of(plan: Plan, names: list[str]) -> Wish:
         columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),
         query=first.query,
         as_text=plan.as_text,
+        partition=first.partition,
     )
 
 

@@ -286,6 +286,7 @@ def job_of(
                 form,
             ),
             "path": None if folder is None else str(folder / chunk.file),
+            "partition": plan.tables[chunk.table].partition,
         }
         for chunk in chunks
     ]
