@@ -12,7 +12,13 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 PYTHON_FILES := python packages tests benches
 CORE := python/dbdyno/_core.abi3.so
 
-.PHONY: help setup setup-clients setup-test programs build wheel man demo test test-rust test-python matrix soak bench reference lint lint-rust lint-python audit format clean
+# What maturin told pyo3 of the interpreter: without it cargo would compile the binding for another one, and maturin for
+# its own once more.
+AS_BUILT = $(addprefix PYO3_CONFIG_FILE=,$(firstword $(wildcard $(abspath target/maturin)/pyo3-config-*-abi3.txt)))
+# Clippy's driver is a compiler, too; these variables are how cargo-clippy starts it.
+LINTED = $(AS_BUILT) RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+
+.PHONY: help setup setup-clients setup-test programs build wheel man demo test test-rust test-python check-rust matrix soak bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -20,13 +26,18 @@ help:  ## what can be made
 setup: $(VENV)/ready build  ## virtual environment, pinned dependencies, release build
 
 # The set-up holds what runs and what builds; what tests and what only Spark needs come with the targets that use it.
-$(VENV)/ready: requirements.txt packages/dbdyno-rig/pyproject.toml
+# What builds comes first: with -j2 the core is compiled while the rest is downloaded.
+$(VENV)/maturin: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11"; exit 2; }
 	@$(PYTHON) -c 'import venv, ensurepip' || \
 	  { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -r requirements.txt "$$(grep '^maturin==' requirements-dev.txt)"
+	$(PIP) "$$(grep '^maturin==' requirements-dev.txt)"
+	@touch $@
+
+$(VENV)/ready: requirements.txt packages/dbdyno-rig/pyproject.toml | $(VENV)/maturin
+	$(PIP) -r requirements.txt
 	$(PIP) --no-deps -e packages/dbdyno-rig
 	@touch $@
 
@@ -45,11 +56,15 @@ $(VENV)/clients: requirements-clients.txt | $(VENV)/ready
 setup-clients: setup $(VENV)/clients  ## drivers of the external clients, into .venv and target/clients (needs Java, Maven, npm)
 	tools/setup-clients
 
-build: $(CORE)  ## release build of the Rust core
+build: $(CORE) $(VENV)/dbdyno  ## release build of the Rust core
 
-$(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/ready
-	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+$(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/maturin
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --skip-install
 	@touch $@
+
+$(VENV)/dbdyno: pyproject.toml | $(CORE) $(VENV)/ready
+	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	@touch $(CORE) $@
 
 setup-test: setup $(VENV)/dev programs  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
 
@@ -79,7 +94,7 @@ test-rust:
 test-python:
 	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR tests
 
-matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, binaries through Maven
+matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, those of MariaDB on 10.11 and 11.4; binaries through Maven
 	tools/matrix
 
 soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million operations, 350 faults, fuzzing of traces, thousands of models
@@ -92,11 +107,19 @@ soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million ope
 bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
 	$(BIN)/python benches/all.py
 
+# Lint and tests of Rust in one. By itself cargo-clippy looks at all dependencies a second time, and at our crates beside
+# the tests that are compiled; here what no test needs, the binding and the examples, is compiled to be looked at.
+check-rust: setup
+	$(CARGO) fmt --check
+	$(LINTED) $(CARGO) rustc --profile bench --quiet -p dyno-python --crate-type rlib
+	$(LINTED) $(CARGO) test --profile bench --quiet --workspace --tests --examples
+	$(LINTED) $(CARGO) test --profile bench --quiet --workspace --doc
+
 lint: lint-rust lint-python  ## formatting, lints and types; warnings are errors (-j2: both at once)
 
 lint-rust:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --release --quiet --workspace --all-targets -- -D warnings
+	$(AS_BUILT) $(CARGO) clippy --release --quiet --workspace --all-targets -- -D warnings
 
 lint-python: $(VENV)/dev
 	$(BIN)/ruff format --check $(PYTHON_FILES)

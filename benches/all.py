@@ -15,6 +15,7 @@ BENCHES = (
     "model.py",
     "probe.py",
     "snapshot.py",
+    "fleet.py",
     "cells.py",
     "pgbench_parity.py",
     "mysql_parity.py",

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import os
 from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["data_folders", "drawings"]
-
-# Processes that tests start keep what they compile: else each of them compiles the whole package, half a second of CPU.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+pytest_plugins = ["chromium", "data_folders", "drawings", "shared_rewriting"]
 
 _states = itertools.count()
 

@@ -6,7 +6,7 @@
 It runs as the unprivileged account that embedded engines run as, on 127.0.0.1 at a port picked at
 run time, its data in a private temporary folder, its accounting (performance_schema) switched on.
 It dies with the thread that started it (`setpriv --pdeathsig`), however that ends. Without Debian's
-package mariadb-server-core, `missing()` says so.
+package mariadb-server-core, `missing()` says so; DBDYNO_MARIADB_BIN names another server's programs.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from typing import Any, Self
 
 from dbdyno.bench.engine.account import bare_environment, engine_account, run_as
 from dbdyno.bench.engine.places import base_folder, free_port
+from dbdyno.bench.mariadb.binaries import find_programs
+from dbdyno.errors import TargetError
 
-PROGRAMS = ("mariadbd", "mariadb-install-db", "setpriv")
-PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin"))
 OPTIONS = (
-    "--no-defaults",
     "--bind-address=127.0.0.1",
     "--performance-schema=ON",
     "--innodb-buffer-pool-size=64M",
@@ -34,14 +33,19 @@ OPTIONS = (
 )
 """Where the server differs from its defaults; the caller's options come after these."""
 
-START_S = 60.0
+START_S = 240.0  # a machine under load; 11.4 makes a key for TLS at each start
 USER = "root"
 
 
 def missing() -> str | None:
     """Why no server can be started here; None where it can."""
-    absent = [name for name in PROGRAMS if shutil.which(name, path=PATH) is None]
-    return f"{', '.join(absent)} not found; make setup-test" if absent else None
+    if shutil.which("setpriv") is None:
+        return "setpriv not found; make setup-test"
+    try:
+        find_programs()
+    except TargetError as error:
+        return f"{error}; make setup-test"
+    return None
 
 
 class MariaServer:
@@ -50,6 +54,7 @@ class MariaServer:
     def __init__(self, options: Sequence[str] = ()) -> None:
         self.options = tuple(options)
         self.account = engine_account()
+        self.programs = find_programs()
         base = base_folder(self.account, None)
         self.folder = base / f"dbdyno-maria-{secrets.token_hex(6)}"
         self.data = self.folder / "data"
@@ -89,9 +94,8 @@ class MariaServer:
         self.folder.mkdir(mode=0o700)
         if self.account.other:
             os.chown(self.folder, self.account.uid, self.account.gid)
-        program = str(shutil.which("mariadb-install-db", path=PATH))
-        options = [f"--datadir={self.data}", "--auth-root-authentication-method=normal"]
-        done = run_as(self.account, [program, "--no-defaults", *options], cwd=self.folder)
+        options = [*self.programs.options, f"--datadir={self.data}", "--auth-root-authentication-method=normal"]
+        done = run_as(self.account, [self.programs.install, "--no-defaults", *options], cwd=self.folder)
         assert done.returncode == 0, done.stdout
 
     def start(self) -> None:
@@ -100,7 +104,7 @@ class MariaServer:
         command = [str(shutil.which("setpriv")), "--pdeathsig", "KILL"]
         if account.other:
             command += [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
-        command += ["--", str(shutil.which("mariadbd", path=PATH)), *OPTIONS, *self.options]
+        command += ["--", str(self.programs.server), "--no-defaults", *self.programs.options, *OPTIONS, *self.options]
         command += [f"--datadir={self.data}", f"--port={self.port}"]
         command += [f"--socket={self.folder}/s", f"--pid-file={self.folder}/pid"]
         with (self.folder / "server.log").open("ab") as log:

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 _HOME = {
     "Arm": "study.plan.plan",
     "Block": "evidence.run",
-    "BlockComparison": "stats.blocks",
+    "BlockComparison": "stats.comparison",
     "CurveFit": "stats.curve",
     "Error": "errors",
     "EvidenceError": "errors",
@@ -74,7 +74,8 @@ if TYPE_CHECKING:
     from dbdyno.evidence.run import Block, Run, find_run, list_runs
     from dbdyno.report.figures import write_figures
     from dbdyno.report.html import write_html
-    from dbdyno.stats.blocks import BlockComparison, compare_blocks
+    from dbdyno.stats.blocks import compare_blocks
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.curve import CurveFit, fit_curve
     from dbdyno.stats.noise import noise_floor
     from dbdyno.stats.power import blocks_needed

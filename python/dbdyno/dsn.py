@@ -19,7 +19,7 @@ UNREADABLE = "(a connection string that could not be read was left out)"
 PRIVATE_OPTIONS = ("passfile", "sslkey")
 MARIADB_URLS = ("mariadb://", "mysql://")
 MARIADB_PRIVATE = ("read_default_file", "ssl_key")
-MARIADB_OPTIONS = (*MARIADB_PRIVATE, "unix_socket", "ssl_ca", "ssl_cert")
+MARIADB_OPTIONS = (*MARIADB_PRIVATE, "unix_socket", "ssl_ca", "ssl_cert", "ssl_verify_identity", "server_public_key")
 """Not secret themselves, but where secrets are."""
 _SECRET_WORD = re.compile(r"(?i)\b(?:(?:ssl)?(?:password|passwd|pwd|passfile|sslkey)|(identified\s{1,9}by))\b")
 _SECRET_NAME = re.compile(r"(?i)(?:password|passwd|pwd|passfile|sslkey)\Z")

@@ -2,7 +2,8 @@
 
 `python -m` puts the current folder first on its path: a `subprocess.py` in a shared folder, or beside a plan from a
 stranger, would run with the user's rights. So helpers are started with `-P`, and see the places of our own packages
-alone. A relative entry of PATH (`.`, or an empty one) is the current folder too; it is passed over.
+alone. A relative entry of PATH (`.`, or an empty one) is the current folder too; it is passed over, and no process of
+ours inherits it: what we start may be a script that starts others by their names.
 """
 
 from __future__ import annotations
@@ -32,7 +33,15 @@ def python_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
     """
     env = os.environ if env is None else env
     kept = {name: value for name, value in env.items() if not name.startswith("PYTHON") or name == "PYTHONHOME"}
-    return {**kept, "PYTHONPATH": os.pathsep.join(_places())}
+    return {**child_environment(kept), "PYTHONPATH": os.pathsep.join(_places())}
+
+
+def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Our environment for a process of ours, its PATH without what depends on the current folder."""
+    env = os.environ if env is None else env
+    if "PATH" not in env:
+        return dict(env)
+    return {**env, "PATH": os.pathsep.join(map(str, search_folders(env["PATH"]))) or os.defpath}
 
 
 def find_program(name: str, path: str | None = None) -> Path | None:

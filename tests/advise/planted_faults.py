@@ -46,6 +46,13 @@ def run(engine: EmbeddedPostgres, *statements: str) -> None:
             session.execute(statement)  # type: ignore[arg-type]
 
 
+def asked(engine: EmbeddedPostgres, query: str) -> Any:
+    """The one value of a query."""
+    with contextlib.closing(connect(engine)) as session:
+        row = session.execute(query).fetchone()  # type: ignore[arg-type]
+    return None if row is None else row[0]
+
+
 def has_pgbench() -> bool:
     """Whether pgbench is beside the server's programs."""
     return (find_binaries().bindir / "pgbench").is_file()
@@ -90,6 +97,11 @@ _OBJECTS = (
     "insert into dying select generate_series(1, 20000)",
     "select count(*) from dying",
     "create table burn (a int)",
+    "create table hollow (id int, note text) with (autovacuum_enabled = off)",
+    "insert into hollow select i, repeat('h', 200) from generate_series(1, 90000) i",
+    "delete from hollow where id % 9 > 0",
+    "vacuum analyze hollow",
+    *("select count(note) from hollow" for _ in range(10)),
     "select pg_create_physical_replication_slot('left', true)",
 )
 _PREPARED = ("begin", "insert into burn values (0)", "prepare transaction 'nobody''s'")
@@ -111,6 +123,8 @@ _WORK = (
 
 def spoil(engine: EmbeddedPostgres) -> None:
     """Plants what stays in the server by itself."""
+    with contextlib.suppress(psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
+        run(engine, "create extension hypopg")
     run(engine, *(f"alter system set {name} = '{value}'" for name, value in BAD.items()))
     engine.restart()
     run(

@@ -13,7 +13,7 @@ from psycopg.conninfo import make_conninfo
 from command_line import dbdyno
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import chosen, judge, rules
-from dbdyno.advise.kinds import Index, Session, Statement
+from dbdyno.advise.kinds import Hypothetical, Index, Session, Statement
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}
@@ -151,6 +151,23 @@ def test_an_index_that_an_aggregate_misses_is_named_with_its_column(spoilt: Foun
     assert found["fix"] == ["create index concurrently on child (v)"]
     figures = {one["what"]: one["value"] for one in found["evidence"]}
     assert figures["calls"] == 14 and figures["rows of one value of v"] == pytest.approx(1, rel=0.1)
+
+
+def test_a_table_of_spare_pages_is_told_as_an_estimate(spoilt: Found) -> None:
+    """Of 90,000 rows of 232 bytes, 35 on a page, one in nine is left, and all pages are."""
+    assert spoilt.only("bloat")["subject"] == "hollow" and "estimate" in spoilt.only("bloat")["expected"]
+    assert spoilt.figure("bloat", "pages") == pytest.approx(90_000 / 35, rel=0.05)
+    assert spoilt.figure("bloat", "pages needed, estimated") == pytest.approx(10_000 / 35, rel=0.1)
+
+
+def test_where_hypopg_is_installed_the_planner_is_asked_for_the_index(advised: EmbeddedPostgres, spoilt: Found) -> None:
+    known = "select count(*) from pg_available_extensions where name = 'hypopg'"
+    if not spoilt.facts.all(Hypothetical) and planted.asked(advised, known) == 0:
+        pytest.skip("hypopg is not installed; make setup-test")
+    found = next(one for one in spoilt.of("missing_index") if "v)" in one["fix"][0])
+    figures = {one["what"]: one["value"] for one in found["evidence"]}
+    assert figures["with it"] < 0.05 * figures["estimated cost without the index"]
+    assert planted.asked(advised, "select count(*) from pg_indexes where indexname like '<%'") == 0
 
 
 def test_statistics_that_nobody_made(spoilt: Found) -> None:

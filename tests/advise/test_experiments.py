@@ -18,6 +18,7 @@ from dbdyno.advise.kinds import Database, Io, Server, Setting, Statement, Wal
 from dbdyno.advise.proofs import Proof, keep, kept, proof_of
 from dbdyno.cli.advise_prove import load_of, plan_of, write_plans
 from dbdyno.errors import AdviceError
+from dbdyno.evidence.manifest import Manifest
 from dbdyno.study.plan.file import parse_plan, read_plan
 
 SERVER = Server("postgres", "17.2", 170002, identity="7301")
@@ -215,7 +216,7 @@ def test_a_result_is_kept_with_the_gates_that_failed(state: Path) -> None:
     experiment, _ = experiments.read(plan_text(judged(), of("wal_buffers", judged()), None), "p")
     gates = [{"name": "work", "ok": False}, {"name": "drift", "ok": True}, {"name": "work", "ok": False}]
     analysis = {"verdict": {"decision": "no verdict", "headline": "h"}, "gates": gates}
-    keep(proof_of(experiment, analysis, {"targets": {"db1": {"system_identifier": "7301"}}}, "r1"))
+    keep(proof_of(experiment, analysis, Manifest.of({"targets": {"db1": {"system_identifier": "7301"}}}), "r1"))
     (state / "advice" / "torn.json").write_text("{")
     (found,) = kept()
     assert found.counts and "cannot tell on 20" in found.words and "gates failed: work" in found.details
@@ -225,7 +226,7 @@ def test_a_result_of_an_embedded_server_says_so() -> None:
     experiment, _ = experiments.read(plan_text(judged(), of("wal_buffers", judged()), None), "p")
     analysis = {"verdict": {"decision": "faster", "headline": "h"}, "gates": []}
     embedded = {"system_identifier": "9", "owned": True, "server_version": "15.18"}
-    found = proof_of(experiment, analysis, {"targets": {"host=/tmp/x": embedded}}, "r1")
+    found = proof_of(experiment, analysis, Manifest.of({"targets": {"host=/tmp/x": embedded}}), "r1")
     assert not found.counts and found.words.startswith("proved on another server (embedded 15.18) on 20")
 
 

@@ -52,18 +52,48 @@ WIDE = (
 )
 
 
+COLUMNS = 12
+_SUM = " + ".join(f"(a{n} * {n + 2} - a{(n + 1) % COLUMNS}) % {n + 97}" for n in range(COLUMNS))
+_ALL = " and ".join(f"a{n} > {-n}" for n in range(COLUMNS))
+COMPILED = f"select sum({_SUM}) from figures where {_ALL}"
+FIGURES = (
+    "create table figures as select " + ", ".join(f"i % {100 + n} as a{n}" for n in range(COLUMNS))
+    + " from generate_series(1, 400000) i",
+    "vacuum analyze figures",
+)  # fmt: skip
+JIT = {
+    "jit_above_cost": "1000",
+    "jit_optimize_above_cost": "1000",
+    "jit_inline_above_cost": "-1",
+    "max_parallel_workers_per_gather": "0",
+}
+
+
 @pytest.mark.soak
-def test_one_advice_is_proved_and_one_refuted_on_real_servers(tmp_path: Path) -> None:
-    """work_mem against spills is proved; an effective_cache_size that no plan of the load feels is refuted."""
+def test_one_advice_is_proved_and_two_refuted_on_real_servers(tmp_path: Path) -> None:
+    """work_mem against spills is proved. An effective_cache_size that no plan of the load feels is refuted by no
+    difference; jit off by a loss: compiling takes a quarter of the statement, and compiled code saves more."""
     (tmp_path / "own.sql").write_text(f"{SPILLS};\n")
     (tmp_path / "catalog.sql").write_text("select count(*) from pg_class;\n")
+    (tmp_path / "compiled.sql").write_text(COMPILED + ";\n")
     few = 'blocks = 16\nwarmup_blocks = 1\nturn = "1500ms"\n\n[watch]\noverhead_blocks = 0'
-    settings = {**BAD, "shared_preload_libraries": "pg_stat_statements", "work_mem": "64kB", "track_io_timing": "on"}
+    settings = {
+        **BAD,
+        "shared_preload_libraries": "pg_stat_statements",
+        "work_mem": "64kB",
+        "track_io_timing": "on",
+        **JIT,
+    }
     with EmbeddedPostgres(settings=settings) as engine:
-        planted.run(engine, *WIDE, *([SPILLS] * 6))
+        work = [*([SPILLS] * 6), *([COMPILED] * 6)]
+        planted.run(engine, *WIDE, *FIGURES, "set track_io_timing = on", *work)
         dsn = make_conninfo("", **engine.conninfo())
         said = {}
-        for rule, script in (("temp_files", "own.sql"), ("effective_cache_size", "catalog.sql")):
+        for rule, script in (
+            ("temp_files", "own.sql"),
+            ("effective_cache_size", "catalog.sql"),
+            ("jit", "compiled.sql"),
+        ):
             asked = ("advise", dsn, "--only", rule)
             made = dbdyno(*asked, "--plan", rule, "--workload", script, cwd=tmp_path)
             path = next((tmp_path / rule).iterdir(), None)
@@ -75,9 +105,11 @@ def test_one_advice_is_proved_and_one_refuted_on_real_servers(tmp_path: Path) ->
             path.write_text(text)
             proved = dbdyno("advise", "--prove", path, "--target", dsn, "--yes", cwd=tmp_path)
             assert proved.returncode in (0, 1), proved.stderr
-            planted.run(engine, "select pg_stat_statements_reset()", *([SPILLS] * 6))
+            planted.run(engine, "select pg_stat_statements_reset()", *work)
             model = json.loads(dbdyno(*asked, "--format", "json", cwd=tmp_path).stdout)
             said[rule] = next(one for one in model["findings"] if one["rule"] == rule)
             print(rule, said[rule]["proof"])
+    assert said["jit"]["proof"]["verdict"] == "refuted" and "slower" in said["jit"]["proof"]["headline"]
+    assert said["jit"]["refuted"]
     assert said["temp_files"]["proof"]["verdict"] == "proved" and not said["temp_files"]["refuted"]
     assert said["effective_cache_size"]["proof"]["verdict"] == "refuted" and said["effective_cache_size"]["refuted"]

@@ -26,6 +26,7 @@ from dbdyno.advise.kinds import (
 )
 from dbdyno.advise.run import facts_of
 from dbdyno.errors import AdviceError
+from dbdyno.evidence.manifest import Manifest
 
 SERVER = Server("postgres", "17.2", 170002, at_us=10**15, started_us=10**15 - 10**12)
 
@@ -252,7 +253,7 @@ def test_on_a_managed_service_void_rules_are_told_and_settings_go_its_own_way() 
     assert fix == ["-- DB cluster parameter group of Amazon Aurora: fsync = on"]
 
 
-def manifest(**plan: Any) -> dict[str, Any]:
+def manifest(**plan: Any) -> Manifest:
     settings = {"shared_buffers": "256MB", "checkpoint_timeout": "5min", "fsync": "off"}
     given = {
         "server_version": "15.20",
@@ -260,7 +261,7 @@ def manifest(**plan: Any) -> dict[str, Any]:
         "database_bytes": 8 * 1024**2,
         "settings": [{"name": name, "value": value, "source": "x"} for name, value in settings.items()],
     }
-    return {"targets": {"t": given}, "plan": {"judge": {"headline": "p99"}, **plan}, "wall_s": 60.0}
+    return Manifest.of({"targets": {"t": given}, "plan": {"judge": {"headline": "p99"}, **plan}, "wall_s": 60.0})
 
 
 def test_a_short_run_on_little_data_in_a_closed_loop() -> None:
@@ -279,7 +280,7 @@ def test_a_run_at_a_rate_on_much_data_that_only_reads() -> None:
 
 def test_a_run_on_something_else_is_refused() -> None:
     with pytest.raises(AdviceError, match="PostgreSQL"):
-        facts_of({"plan": {}, "targets": {}}, "r")
+        facts_of(Manifest.of({"plan": {}, "targets": {}}), "r")
 
 
 LARGE = {"name": "orders", "pages": 4000, "rows": 300_000, "seq_scans": 200, "seq_rows": 60_000_000}

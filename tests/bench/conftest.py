@@ -23,6 +23,23 @@ from mariadb_server import MariaServer
 MARIA_SECRET = "gehei mß@/#1"
 
 
+ONCE = ("test_guardian", "test_server_settings", "test_watcher", "test_pooler")
+"""Modules whose subject no version of the server changes: on one server here, on the other kind in the soak, too."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before the soak's tests are left out."""
+    try:
+        binaries_of(KINDS[0])
+    except pytest.skip.Exception:
+        return
+    for item in items:
+        call = getattr(item, "callspec", None)
+        if item.path.stem in ONCE and call is not None and call.params.get("engine") == KINDS[1]:
+            item.add_marker("soak")
+
+
 @pytest.fixture(params=KINDS, scope="session")
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     """A running server of each kind."""

@@ -16,7 +16,8 @@ from target_help import eventually
 
 import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.server import Postgres, open_target, shown_value
+from dbdyno.bench.postgres.server import Postgres, open_target
+from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.errors import TargetError
 
 SPEC_KEYS = {

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from dbdyno.cells.collect import Collection, Column
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing, Reading
 from dbdyno.cells.record import Pace, keep, new_recording

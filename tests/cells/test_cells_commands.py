@@ -83,6 +83,17 @@ def test_a_recording_keeps_a_block_a_round(tmp_path: Path):
     assert (run.status, [block.rows for block in run.blocks()]) == ("complete", [1, 1, 1])
 
 
+def test_a_cell_that_fails_in_each_round_is_told_of_once_and_not_counted(tmp_path: Path):
+    """Each round said "values of 2 cells" and the same two lines."""
+    with servers(tmp_path, [counting]) as rig:
+        way = reach(rig)
+        way[1] += ",x@127.0.0.1:1"
+        found = CliRunner().invoke(record, [*way, "--every", "1s", "--for", "2s", "--out", str(tmp_path / "rec")])
+    assert found.exit_code == 2, found.output
+    assert found.stderr.count(": cannot be reached: connection refused") == 1, found.stderr
+    assert found.stderr.count("1 values of 1 cells; 1 of 2 gave nothing") == 3, found.stderr
+
+
 def test_watching_shows_rates_over_the_cells_own_times(tmp_path: Path):
     with servers(tmp_path, [counting]) as rig:
         found = CliRunner().invoke(watch, [*reach(rig), "--every", "1s", "--for", "1s"])

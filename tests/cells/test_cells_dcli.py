@@ -110,6 +110,8 @@ def test_a_copy_is_whole_with_its_mode_and_leaves_nothing_aside(sshd: Sshd, tmp_
     (made,) = (sshd.home / "there").iterdir()
     assert made.read_bytes() == file.read_bytes()
     assert (made.name, stat.S_IMODE(made.stat().st_mode)) == (file.name, 0o750)
+    own = asked("run", "hostname", *by_config(sshd), "--shell", "--yes", "--apart").stdout.split()[-1].split(".")[0]
+    assert found.stdout == f"{own}: {file.name} is there\n", "the cell's own name, not the address"
 
 
 def test_a_copy_into_no_folder_fails_and_says_so(sshd: Sshd, tmp_path: Path):
@@ -175,7 +177,7 @@ def test_history_is_a_recording_of_what_nobody_watched(server: str, tmp_path: Pa
     from dbdyno.evidence.run import find_run
 
     run = find_run(str(out), tmp_path)
-    assert run.manifest["cells"] == names
+    assert run.manifest.cells == names
     rounds = all_rounds(run)
     assert len(rounds) >= 5
     assert {c.host.name for c in rounds[1].columns} == set(names)

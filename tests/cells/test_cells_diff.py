@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.cells.collect import Collection, Column
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.diff import diff_page, from_file, share_interval, side
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host

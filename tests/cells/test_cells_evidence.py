@@ -16,7 +16,7 @@ from rig_help import any_rack, rack
 
 from dbdyno.cells.archive import import_files
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.listing import Reading
 from dbdyno.cells.numbers import digits

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from recordings import CELLS, MINUTE, cache, column, disks, redo, rounds_of, run_of
 
 from dbdyno.cells.alerts import Watch, moment_ns
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import share_interval
 from dbdyno.cells.rates import OK, changes, latencies
 from dbdyno.cells.record import Pace, new_recording

@@ -105,7 +105,7 @@ def test_alert_lists_and_configuration_become_evidence(tmp_path: Path):
     assert found.exit_code == 0, found.stderr
     assert "2 alert(s), what 1 cell(s) are" in found.stderr
     run = find_run(str(tmp_path / "run"), tmp_path)
-    assert run.manifest["configuration"]["first"]["exa1cel01"]["cell.flashCacheMode"] == "WriteBack"
+    assert run.manifest.configuration["first"]["exa1cel01"]["cell.flashCacheMode"] == "WriteBack"
     assert [(cell, alert["severity"]) for cell, alert in recorded_alerts(run)] == [
         ("exa1cel01", "critical"),
         ("exa1cel01", "warning"),

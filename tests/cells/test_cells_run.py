@@ -119,9 +119,32 @@ def named(name: str):
 
 def test_equal_answers_of_cells_reached_by_address_stand_together(tmp_path: Path):
     with servers(tmp_path, [named("exa1cel01"), named("exa1cel02")]) as rig:
-        hosts = [f"127.0.0.1:{port}" for port in rig.ports]
         found = CliRunner().invoke(command, ["list flashcache", *reach(rig)])
-    assert found.stdout == f"{', '.join(hosts)} (2 of 2)\n<cell>_FLASHCACHE normal\n"
+    assert found.stdout == "exa1cel01, exa1cel02 (2 of 2)\n<cell>_FLASHCACHE normal\n"
+
+
+def test_cells_are_called_by_their_own_names_in_every_form(tmp_path: Path):
+    """They were called by the addresses by which they were reached."""
+    with servers(tmp_path, [named("exa1cel01"), named("exa1cel02"), answers("", code=1)]) as rig:
+        apart = CliRunner().invoke(command, ["list flashcache", *reach(rig), "--apart"])
+        rows = json.loads(CliRunner().invoke(command, ["list flashcache", *reach(rig), "--format", "json"]).stdout)
+        less = CliRunner().invoke(command, ["list flashcache", *reach(rig), "-r", "exa1cel02"])
+    silent = f"127.0.0.1:{rig.ports[2]}"
+    assert apart.stdout.splitlines()[:2] == [
+        "exa1cel01: exa1cel01_FLASHCACHE normal",
+        "exa1cel02: exa1cel02_FLASHCACHE normal",
+    ]
+    assert f"dbdyno: {silent}: exit 1" in apart.stderr, "a cell that does not say its name keeps its address"
+    assert [row["cell"] for row in rows] == ["exa1cel01", "exa1cel02", silent]
+    assert [row["address"] for row in rows] == [f"127.0.0.1:{port}" for port in rig.ports]
+    assert "exa1cel02: 1 line(s) of exa1cel02 (1 of 3) left out" in less.stderr
+
+
+def test_two_addresses_that_say_one_name_are_told_apart(tmp_path: Path):
+    with servers(tmp_path, [named("exa1cel01"), named("exa1cel01")]) as rig:
+        found = CliRunner().invoke(command, ["list flashcache", *reach(rig)])
+    one, two = (f"exa1cel01 (127.0.0.1:{port})" for port in rig.ports)
+    assert found.stdout == f"{one}, {two} (2 of 2)\n<cell>_FLASHCACHE normal\n"
 
 
 def test_without_a_terminal_nobody_can_answer_and_nothing_is_sent(tmp_path: Path):

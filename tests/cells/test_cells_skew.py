@@ -8,7 +8,7 @@ from pathlib import Path
 from click.testing import CliRunner
 from recordings import CELLS, disks, rounds_of, run_of
 
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.kinds import kind_of
 from dbdyno.cells.series import measured
 from dbdyno.cli.cells_skew import command

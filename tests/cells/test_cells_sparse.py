@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recordings import column, rounds_of, run_of
 
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import diff_page
 from dbdyno.cells.intervals import intervals_of
 from dbdyno.judge.cells_page import Recording, compare_page
@@ -105,3 +105,5 @@ def test_a_recording_of_one_collection_compares_as_too_short():
     later = Collection([column("cel01", {ITEMS[0]: 1.0}, 1), column("cel02", {ITEMS[0]: 1.0}, 1)])
     page = compare_page(side("before", [only, later]), side("after", [only, later]))
     assert page["verdict"]["word"] == "cannot tell"
+    page = compare_page(side("before", [only, only]), side("after", [only, only]))
+    assert page["facts"]["last"]["note"].startswith("no interval that counts, "), "it was '0 × nan s'"

@@ -10,7 +10,7 @@ from recordings import CELLS, MINUTE, column, redo, rounds_of, run_of
 from ssh_server import answers, servers
 
 from dbdyno.cells.clocks import about, clock_of
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import diff_page
 from dbdyno.cells.identity import Names
 from dbdyno.cells.record import recorded

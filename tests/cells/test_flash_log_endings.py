@@ -17,7 +17,8 @@ from rig_help import access
 from dbdyno.bench.cells import bench as execute_cells
 from dbdyno.bench.undo import from_wire, to_wire
 from dbdyno.cells import iorm_switch
-from dbdyno.cells.collect import Collection, collect
+from dbdyno.cells.collect import collect
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import IormPlan, with_flash_log
 from dbdyno.cells.iorm_switch import PlanUndo, plan_undo

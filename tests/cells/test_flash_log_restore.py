@@ -94,7 +94,7 @@ def test_the_plans_are_restored_from_the_folder_of_a_run_whose_machine_stopped(r
     assert again.returncode == 0
     assert again.stdout.count("as it was found") == 2
     assert "nothing to restore" in again.stdout
-    assert Run.open(run.path).manifest["restored"] is True
+    assert Run.open(run.path).manifest.restored is True
 
 
 def test_a_new_run_on_cells_whose_run_was_cut_is_told_how_to_restore_them(rig: Rig):
@@ -132,7 +132,7 @@ def test_a_run_whose_machine_stopped_goes_on_once_it_is_restored(rig: Rig):
     assert shown(rig) == before
     run = Run.open(run.path)
     assert run.status == "complete"
-    assert run.manifest["resumed"] == [len(records)]
+    assert run.manifest.resumed == [len(records)]
     assert [block.index for block in run.blocks()] == [0, 1, 2, 3]
     assert {file: file.read_bytes() for file in records} == records
     assert analyse(run)["run"]["blocks_whole"] == 4
@@ -162,7 +162,7 @@ def test_a_cell_that_cannot_be_reached_is_told_of_and_the_others_are_put_back(ri
         assert "gone: its IORM plan cannot be read: cannot be reached" in done.stderr
     assert shown(rig)[1] == before[1]
     assert "nothing to restore on the cells that answered" in done.stdout
-    assert Run.open(run.path).manifest["restored"] is False
+    assert Run.open(run.path).manifest.restored is False
 
 
 def test_a_plan_that_somebody_else_made_since_is_left_alone(rig: Rig):
@@ -242,7 +242,7 @@ def test_what_restoring_needs_is_on_disk_before_the_first_plan_is_changed(
     undo = undo_of(Run(run.path, manifest))
     assert undo.found == {host: plan.directives for host, plan in found.items()}
     assert manifest["restored"] is False
-    assert run.manifest["restored"] is True
+    assert run.manifest.restored is True
 
 
 def test_a_run_that_could_not_put_a_plan_back_says_so(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -259,7 +259,7 @@ def test_a_run_that_could_not_put_a_plan_back_says_so(rig: Rig, tmp_path: Path, 
     with pytest.raises((TargetError, CellsError)):
         rig.run(rig.plan(), tmp_path)
     (folder,) = tmp_path.glob("*flash-log*")
-    assert Run.open(folder).manifest["restored"] is False
+    assert Run.open(folder).manifest.restored is False
 
 
 def test_a_file_of_ssh_configuration_is_handed_to_the_guardian(rig: Rig, tmp_path: Path):

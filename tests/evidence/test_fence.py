@@ -65,6 +65,14 @@ ATTACKS = [
     "vacuum",
     "checkpoint",
     "begin",
+    "with t as (copy (select 1) to '{run}/report.html') select * from t",
+    "with t as (copy (select 1) to '{run}/blocks/b000000.json'), u as (select 1) select * from u",
+    "with t as (insert into slices values (1, 'x', 1, true) returning *) select * from t",
+    "with t as (update slices set counts = false returning *) select * from t",
+    "with t as (delete from slices returning *) select * from t",
+    "from query('with t as (copy (select 1) to ''{run}/x.csv'') select * from t')",
+    "from (with t as (copy (select 1) to '{run}/x.csv') select * from t)",
+    "describe with t as (copy (select 1) to '{run}/x.csv') select * from t",
     "",
     "-- nothing",
     "select",
@@ -99,7 +107,14 @@ def test_nothing_but_the_run_is_read(run: Run, attack: str) -> None:
     assert contents(run.path) == before
 
 
-@pytest.mark.parametrize("attack", ["copy (select 1) to '{run}/report.html'", "select * from read_text('/etc/passwd')"])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "copy (select 1) to '{run}/report.html'",
+        "with t as (copy (select 1) to '{run}/report.html') select * from t",
+        "select * from read_text('/etc/passwd')",
+    ],
+)
 def test_the_library_has_the_same_fence(run: Run, attack: str) -> None:
     import dbdyno
 
@@ -109,7 +124,18 @@ def test_the_library_has_the_same_fence(run: Run, attack: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "read", ["describe calls", "summarize calls", "show tables", "from calls limit 1", "values (1)"]
+    "read",
+    [
+        "describe calls",
+        "summarize calls",
+        "show tables",
+        "from calls limit 1",
+        "values (1)",
+        "with recursive t(n) as (select 1 union all select n + 1 from t where n < 3) select * from t",
+        "with a as materialized (select 1 as x) select * from a union all from a",
+        "select (select max(elapsed_ns) from calls), x from (values (1), (2)) v(x) order by 2",
+        "select * from query_table('calls') limit 1",
+    ],
 )
 def test_what_only_reads_is_let_through(run: Run, read: str) -> None:
     assert query(run, read)[1]

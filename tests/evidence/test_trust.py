@@ -22,6 +22,7 @@ from dbdyno.cells.ssh import Access
 from dbdyno.cli.main import cli
 from dbdyno.errors import CellsError, Error, EvidenceError, PlanError, TargetError
 from dbdyno.evidence import Block, Run, list_runs, new_run
+from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SliceRecord
 from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
@@ -98,7 +99,7 @@ def test_a_manifest_that_is_a_link_is_not_obeyed(run: Run) -> None:
     ids=str,
 )
 def test_a_run_folder_does_not_say_how_to_connect(run: Run, reach: dict[str, Any]) -> None:
-    run.manifest["iorm"]["undo"]["reach"] = {**REACH, **reach}
+    run.manifest.iorm["undo"]["reach"] = {**REACH, **reach}
     undo = undo_of(run)
     with pytest.raises(CellsError, match="in a way of its own") as caught:
         way_of(run, undo, Access())
@@ -137,13 +138,13 @@ def test_a_run_that_had_no_way_of_its_own_is_reached_as_the_command_line_says(ru
 def test_what_a_manifest_says_of_cells_goes_through_the_same_check_as_the_command_line(
     run: Run, name: str, value: object
 ) -> None:
-    run.manifest["iorm"]["undo"]["cells"] = [{**CELL, name: value}]
+    run.manifest.iorm["undo"]["cells"] = [{**CELL, name: value}]
     with pytest.raises(CellsError):
         undo_of(run)
 
 
 def test_an_undo_of_another_kind_is_not_taken_for_one_of_plans(run: Run) -> None:
-    run.manifest["iorm"]["undo"] = {"type": "ServerUndo", "label": "", "data_dir": "/", "folders": ["/"], "keep": False}
+    run.manifest.iorm["undo"] = {"type": "ServerUndo", "label": "", "data_dir": "/", "folders": ["/"], "keep": False}
     with pytest.raises(CellsError, match="nothing to restore"):
         undo_of(run)
 
@@ -157,7 +158,7 @@ def test_addresses_that_a_user_may_type_are_let_through(address: str) -> None:
 def test_what_a_manifest_lacks_is_named(run: Run) -> None:
     (run.path / "manifest.json").write_text(json.dumps({"schema": 1, "iorm": {}, "plan": {}}))
     with pytest.raises(EvidenceError, match="'workload'"):
-        CellsPlan.of(plan_from_dict(Run.open(run.path).manifest["plan"]))
+        CellsPlan.of(plan_from_dict(Run.open(run.path).manifest.plan))
 
 
 def test_json_without_end_is_no_crash(run: Run) -> None:
@@ -197,8 +198,8 @@ def read_all(path: Path) -> None:
             run.blocks,
             lambda run=run: run.status,
             lambda run=run: undo_of(run),
-            lambda run=run: CellsPlan.of(plan_from_dict(run.manifest["plan"])),
-            lambda run=run: plan_from_dict(run.manifest["plan"]),
+            lambda run=run: CellsPlan.of(plan_from_dict(run.manifest.plan)),
+            lambda run=run: plan_from_dict(run.manifest.plan),
         ):
             try:
                 read()
@@ -324,8 +325,9 @@ def elsewhere(run: Run, dsn: str) -> None:
     plan = json.loads(json.dumps(PLAN))
     plan["dsn"] = dsn
     plan["arms"][0]["before_sql"] = ["copy t from program 'id'"]
-    run.save(plan=plan, bench="postgres", iorm=None)
-    run.manifest.pop("iorm")
+    said = run.manifest.to_json() | {"plan": plan, "bench": "postgres"}
+    del said["iorm"]
+    run.manifest = Manifest.of(said)
     run.save()
 
 
@@ -357,8 +359,12 @@ def test_a_server_on_the_command_line_does_not_agree_to_foreign_sql(run: Run) ->
     assert "copy t from program" in done.stderr
 
 
+def is_ours(run: Run) -> bool:
+    return is_own(run.manifest.plan, run.manifest.seal)
+
+
 def test_a_run_of_ones_own_is_gone_on_with_without_a_question(run: Run) -> None:
-    assert is_own(run.manifest) and is_own(Run.open(run.path).manifest)
+    assert is_ours(run) and is_ours(Run.open(run.path))
     assert orders(run) == []
 
 
@@ -366,11 +372,11 @@ def test_another_user_another_key_or_no_key_are_asked(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DBDYNO_STATE", str(tmp_path / "another"))
-    assert not is_own(run.manifest) and orders(run)
+    assert not is_ours(run) and orders(run)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("DBDYNO_STATE", str(tmp_path / "file"))
-    assert not is_own(run.manifest)
-    assert new_run(tmp_path, "y", manifest()).manifest["seal"] is None
+    assert not is_ours(run)
+    assert new_run(tmp_path, "y", manifest()).manifest.seal is None
 
 
 def test_the_key_is_for_its_owner_alone_and_made_once(run: Run) -> None:

@@ -96,7 +96,7 @@ sessions = 2
 [schedule]
 blocks = {blocks}
 warmup_blocks = 1
-turn = "100ms"
+turn = "60ms"
 slice = "20ms"
 settle = "50ms"
 [watch]

@@ -231,7 +231,7 @@ def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, 
     model = analyse(run)
     assert model["run"]["blocks_whole"] == 2 and sum(block.rows for block in run.blocks()) > 10
     assert not any(arm["error_codes"] for arm in model["arms"])
-    assert run.manifest["plan"]["factors"] == factors
+    assert run.manifest.plan["factors"] == factors
     assert any(warning["code"] == "client CPU" for warning in model["warnings"])
 
 

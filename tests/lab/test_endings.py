@@ -133,7 +133,7 @@ def test_killed_at_any_instant_the_evidence_is_readable(lab):
     dice = random.Random(seed)
     plan = lab.plan(TWO_ARMS, blocks=100)
     path = lab.folder / plan
-    path.write_text(path.read_text().replace('"100ms"', '"20ms"').replace('"20ms"', '"5ms"', 1))
+    path.write_text(path.read_text().replace('"60ms"', '"20ms"').replace('"20ms"', '"5ms"', 1))
     whole = 0
     for trial in range(KILLS):
         out = lab.folder / f"out{trial}"

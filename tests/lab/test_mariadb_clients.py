@@ -30,7 +30,7 @@ sessions = 2
 [schedule]
 blocks = 2
 warmup_blocks = 1
-turn = "100ms"
+turn = "60ms"
 slice = "25ms"
 [watch]
 overhead_blocks = 0

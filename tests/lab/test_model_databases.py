@@ -39,7 +39,7 @@ def test_shares_give_the_database_that_is_studied_its_part_of_the_disks(desk: De
 
 
 def test_a_machine_with_one_database_has_nothing_to_lay_side_by_side(desk: Desk) -> None:
-    desk("run", "flash-log", "--quick", "--seed", "3", "--set", "commits=200")
+    desk("run", "flash-log", "--quick", "--blocks", "2", "--seed", "3", "--set", "commits=100")
     model = json.loads((desk.run() / "analysis.json").read_text())
     assert model["databases"] == []
     assert "Databases side by side" not in (desk.run() / "report.html").read_text()

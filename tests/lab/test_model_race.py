@@ -8,7 +8,7 @@ from model_desk import Desk
 
 
 def test_who_won_the_race_is_what_the_cells_counted(desk: Desk) -> None:
-    done = desk("run", "flash-log", "--quick", "--seed", "3", "--set", "commits=2000")
+    done = desk("run", "flash-log", "--quick", "--blocks", "3", "--seed", "3", "--set", "commits=1000")
     assert "Disk or flash first" in done.stdout
     (race,) = json.loads((desk.run() / "analysis.json").read_text())["race"]
     assert race["arm"] == 1
@@ -23,7 +23,7 @@ def test_who_won_the_race_is_what_the_cells_counted(desk: Desk) -> None:
 
 
 def test_the_longest_of_both_arms_are_told_apart(desk: Desk) -> None:
-    desk("run", "flash-log-tail", "--quick", "--seed", "3", "--set", "longest=400")
+    desk("run", "flash-log-tail", "--quick", "--blocks", "3", "--seed", "3", "--set", "longest=400")
     tails = json.loads((desk.run() / "analysis.json").read_text())["tails"]
     assert sum(tails["longest"]["counts"]) == tails["longest"]["most"] >= 20
     assert [row["name"] for row in tails["quantiles"]][-1] == "longest"
@@ -34,6 +34,8 @@ def test_a_sweep_has_a_curve_per_setting_and_states_both_limits(desk: Desk) -> N
         "run",
         "queue-depth",
         "--quick",
+        "--blocks",
+        "2",
         "--seed",
         "3",
         "--set",

@@ -102,9 +102,7 @@ def test_turns_counted_in_transactions(lab):
     plan = lab.plan(TWO_ARMS)
     path = lab.folder / plan
     path.write_text(
-        path.read_text()
-        .replace('turn = "100ms"', "turn_transactions = 50")
-        .replace('settle = "50ms"', 'settle = "1ms"')
+        path.read_text().replace('turn = "60ms"', "turn_transactions = 50").replace('settle = "50ms"', 'settle = "1ms"')
     )
     lab("run", plan)
     sql = "select block, arm, count(*) as n from calls where block > 0 and slice in (1, 3) group by all"

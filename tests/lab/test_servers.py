@@ -25,7 +25,7 @@ teardown = "drop table t"
 [schedule]
 blocks = 3
 warmup_blocks = 1
-turn = "100ms"
+turn = "60ms"
 slice = "20ms"
 [watch]
 overhead_blocks = 0

@@ -97,7 +97,7 @@ def test_a_turn_under_another_value_does_not_count(lab, dsn, mended):
     """Somebody sets the value anew while the arm runs: it is read back, the block is run again."""
     plan = reloading(lab, blocks=2)
     path = lab.folder / plan
-    path.write_text(path.read_text().replace('turn = "100ms"', 'turn = "2s"'))
+    path.write_text(path.read_text().replace('turn = "60ms"', 'turn = "2s"'))
     running = lab.start("run", plan)
     at_work = "select 1 from pg_stat_activity where application_name = 'dbdyno/slow writer' and query ~ 'select 1'"
     assert until(lambda: _rows(dsn, at_work)), "its setting has been looked at by then"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import why_cases
 import why_held_out
-from why_planted import SETTINGS, Case, asked, hit, run_sql, told, why_of_plan
+from why_planted import RESET, SETTINGS, Case, asked, hit, run_sql, told, why_of_plan
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
@@ -27,13 +27,7 @@ def engine() -> Iterator[EmbeddedPostgres]:
 
 
 def cleaned(engine: EmbeddedPostgres) -> None:
-    run_sql(
-        engine,
-        "alter database postgres reset all",
-        "drop schema public cascade",
-        "create schema public",
-        "create extension pg_stat_statements",
-    )
+    run_sql(engine, *RESET)
 
 
 def score(cases: tuple[Case, ...], engine: EmbeddedPostgres, folder: Path) -> int:

@@ -29,6 +29,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "snapshot"))
 
 Engine = EmbeddedPostgres
 Planting = Callable[[Engine], contextlib.AbstractContextManager[None]]
+MORE = 4
+"""So many times the blocks, where the tool says that it takes more of them."""
+RESET = (
+    "alter database postgres reset all",
+    "drop schema public cascade",
+    "create schema public",
+    "create extension pg_stat_statements",
+)
+"""What is there before a case."""
 SETTINGS: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements",
     "autovacuum": "off",
@@ -195,6 +204,15 @@ def why_of_runs(case: Case, engine: Engine, folder: Path, *, blocks: int = 6, tu
     text = _PLAN.format(
         dsn=dsn, script=case.script, sessions=case.sessions, blocks=blocks, turn=turn, more='[[arm]]\nname = "s"'
     )
+    found = _why_of_runs(case, engine, text, folder)
+    if found["next"] != "more blocks":
+        return found
+    # What the tool says, a user does: the same on the same server, as it is now, with more blocks.
+    run_sql(engine, *RESET, *case.setup)
+    return _why_of_runs(case, engine, text.replace(f"blocks = {blocks}", f"blocks = {MORE * blocks}"), folder)
+
+
+def _why_of_runs(case: Case, engine: Engine, text: str, folder: Path) -> dict[str, Any]:
     plan = parse_plan(text, folder / "plan.toml")
     first = start(plan, folder, seed=1)
     with case.plant(engine) if case.plant else contextlib.nullcontext():

@@ -15,7 +15,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},
-    "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model"},
+    "advise": {"evidence", "stats", "bench", "trace", "snapshot", "cells", "model", "judge"},
     "study": {"evidence", "stats", "bench", "trace", "model", "cells"},
     "pages": set(),
     "report": {"pages"},

@@ -17,6 +17,8 @@ PACKAGES = (
     "dbdyno_plugin",
 )
 PROGRAMS = ("postgres", "initdb", "pg_ctl", "pg_config", "ssh", "sh", "git", "lsblk", "chromium")
+IN_SCRIPTS = ("ls", "tail", "sed", "uname", "dirname", "basename", "locale", "grep", "expr", "cat")
+"""What programs that are scripts start by name: Debian's pg_config, R."""
 
 
 class HostileFolder:
@@ -27,7 +29,7 @@ class HostileFolder:
         self.mark = folder.parent / "taken"
         for name in (*sys.stdlib_module_names, *PACKAGES):
             (folder / f"{name}.py").write_text(f"open({str(self.mark)!r}, 'a').write('module {name}\\n')\n")
-        for name in (*PROGRAMS, Path(sys.executable).name, "python", "python3"):
+        for name in (*PROGRAMS, *IN_SCRIPTS, Path(sys.executable).name, "python", "python3"):
             program = folder / name
             program.write_text(f"#!/bin/sh\necho 'program {name}' >> '{self.mark}'\nexit 1\n")
             program.chmod(0o755)

@@ -70,3 +70,12 @@ def test_the_n_of_prob_r_may_have_an_exponent(text: str, n: int):
 @pytest.mark.parametrize("text", ["1.5", "nan", "inf", "many"])
 def test_the_n_of_prob_r_is_a_whole_number(text: str):
     assert CliRunner().invoke(cli, ["stats", "prob-r", "0.1", text]).exit_code == 2
+
+
+def test_a_table_without_numbers_names_its_columns_and_what_they_hold(tmp_path: Path):
+    """It was "which column? name one with -y: there is none"."""
+    file = tmp_path / "t.csv"
+    file.write_text("who,what\nann,tea\nbob,rum\n")
+    with pytest.raises(StatsError, match="no column holds numbers") as told:
+        CliRunner().invoke(cli, ["stats", "summary", str(file)], catch_exceptions=False)
+    assert "columns: who (varchar), what (varchar)" in str(told.value)

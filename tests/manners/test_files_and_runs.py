@@ -64,7 +64,9 @@ def test_the_list_of_runs_fits_the_columns_asked_for(tmp_path: Path):
     found.save(title=long, verdict={"headline": long})
     wide = max(map(len, run("runs", "--runs", tmp_path, COLUMNS="400").stdout.splitlines()))
     narrow = max(map(len, run("runs", "--runs", tmp_path, COLUMNS="120").stdout.splitlines()))
+    slim = max(map(len, run("runs", "--runs", tmp_path, COLUMNS="80").stdout.splitlines()))
     assert wide > 200
+    assert slim <= 106, "the run's name, and three texts of twelve: it was 141 on every narrow terminal"
     assert narrow <= 160, "names and numbers stay whole, sentences are broken"
     assert narrow < wide
 

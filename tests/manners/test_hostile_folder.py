@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hostile_folder import HostileFolder
 
-from dbdyno.processes import find_program, python_command, python_environment, search_folders
+from dbdyno.processes import child_environment, find_program, python_command, python_environment, search_folders
 from mariadb_server import missing
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
@@ -163,6 +163,23 @@ def test_a_relative_entry_of_path_names_no_program(hostile: HostileFolder, monke
     assert find_program("pg_config", ".::shared") is None
     assert find_program("ssh", f".:{hostile.folder}") == hostile.folder / "ssh"
     assert search_folders(":.:bin:/usr/bin:") == [Path("/usr/bin")]
+
+
+def test_what_we_start_starts_nothing_of_the_folder_either(hostile: HostileFolder, tmp_path: Path) -> None:
+    """A program on PATH that is a script: it finds others by the PATH that it was given."""
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\nls >/dev/null; uname >/dev/null\n")
+    script.chmod(0o755)
+    plan = (
+        f'title = "c"\n[workload]\ncommand = "{script}"\n[schedule]\nblocks = 2\nturn = "40ms"\n[[arm]]\nname = "a"\n'
+    )
+    (hostile.folder / "plan.toml").write_text(plan)
+    done = dbdyno(hostile, "run", "plan.toml")
+    assert done.returncode in (0, 1), done.stderr
+    assert hostile.taken == []
+    for env in (python_environment({"PATH": ".:/bin:"}), child_environment({"PATH": ":/bin:shared"})):
+        assert env["PATH"] == "/bin"
+    assert "PATH" not in child_environment({}) and child_environment({"PATH": "."})["PATH"] == os.defpath
 
 
 def test_only_known_files_start_processes() -> None:

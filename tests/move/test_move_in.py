@@ -8,13 +8,21 @@ import shutil
 import subprocess
 import sys
 import time
+from typing import Any
 
 import duckdb
+import psycopg
 import pytest
 from move_lab import Lab
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.errors import MoveError
+from dbdyno.move import inward
+from dbdyno.move.into import Into, Loaded
+from dbdyno.move.merging import Merged
+from dbdyno.move.run import How
 
 
 def into(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -56,6 +64,7 @@ def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
     assert "100 rows added" in into(lab, "--table", "u").stdout
     twice = into(lab, "--table", "u")
     assert (twice.returncode, "duplicate key" in twice.stderr) == (2, True)
+    assert "--mode merge, or update, with --key changes them" in twice.stderr, "it was told to try the SQL in psql"
     assert "emptied and 100 rows added" in into(lab, "--table", "u", "--mode", "replace").stdout
     lab.run("update u set x = 0, own = 'mine' where id <= 10", "delete from u where id > 95")
     lab.out = lab.folder / "all"
@@ -169,3 +178,35 @@ def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
         assert lab.rows("select count(*), count(distinct x) from u") in ([(0, 0)], [(20000, 20000)])
     assert into(lab, "--table", "u", "--mode", "replace").returncode == 0
     assert content(lab, "u") == content(lab, "t")
+
+
+def loaded(lab: Lab) -> Loaded:
+    """The files of `out` into the table u, in this process."""
+    return inward.bring(Postgres.open(lab.dsn), lab.out, Into("u"), How(workers=1), lambda _: None)
+
+
+def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was an error like any other, "correct it; try the SQL in psql", and an interruption said nothing at all."""
+    lab.run("create table t as select g as id from generate_series(1, 9) g", "create table u (like t)")
+    assert lab.move("--table", "t").returncode == 0
+
+    def ended(conn: psycopg.Connection[Any], *_: object, **__: object) -> Merged:
+        conn.execute("select pg_terminate_backend(pg_backend_pid())")
+        raise AssertionError
+
+    def interrupted(*_: object, **__: object) -> Merged:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(inward, "publish", ended)
+    with pytest.raises(MoveError, match="all of them are there, or none is") as told:
+        loaded(lab)
+    assert "count the rows of the table" in str(told.value)
+    monkeypatch.setattr(inward, "publish", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="all of them are there, or none is: count the rows"):
+        loaded(lab)
+    monkeypatch.setattr(inward, "fill", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="nothing of u was changed"):
+        loaded(lab)
+    assert lab.rows("select count(*) from u") == [(0,)]

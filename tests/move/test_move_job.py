@@ -219,7 +219,9 @@ def test_a_plan_that_somebody_else_made_is_not_carried_out(table: Lab) -> None:
 
 def test_one_job_per_folder_and_one_process_per_job(table: Lab) -> None:
     command = [sys.executable, "-m", "dbdyno", "move", table.dsn, "--table", "t", "--piece", "32KiB"]
-    process = subprocess.Popen([*command, "--rate-limit", "100KB/s", "--to", str(table.out)])
+    process = subprocess.Popen(
+        [*command, "--rate-limit", "100KB/s", "--to", str(table.out)], stderr=subprocess.PIPE, text=True
+    )
     while not list(table.out.glob("part*")):
         assert process.poll() is None
         time.sleep(0.002)
@@ -228,7 +230,9 @@ def test_one_job_per_folder_and_one_process_per_job(table: Lab) -> None:
     taken = table.move("--table", "t")
     assert (taken.returncode, "a job is there already" in taken.stderr) == (2, True)
     process.send_signal(signal.SIGINT)
-    assert process.wait() == 130
+    _, said = process.communicate()
+    assert process.returncode == 130
+    assert f"interrupted: finished chunks are kept; next: `dbdyno move resume {table.out} --source" in said
     with contextlib.suppress(OSError):
         assert not list(table.out.glob(".part*")), "an interrupted job leaves nothing aside"
 

@@ -173,7 +173,9 @@ def make_over_time(arms: int) -> list[Model]:
     at_s = [2.0 * at for at in range(BLOCKS)]
     host = (("CPU busy", "share", 0.81), ("disk writes", "bytes/s", 4.1e7), ("transactions", "1/s", 812.0))
     whole = {"at_s": at_s, "seconds": [1.9] * BLOCKS}
-    shares = [{"measure": "failed transactions", "unit": "share", "arm": at, "level": 0.01 * at} for at in range(arms)]
+    own = (("failed transactions", "share", 0.01), ("CPU of a transaction", "ns", 61_000.0))
+    own += (("storage reads of a transaction", "bytes", 8192.0), ("blocks of a transaction", "count", 41.0))
+    shares = [{"measure": m, "unit": u, "arm": at, "level": v * at} for m, u, v in own for at in range(arms)]
     return [
         {k: v for k, v in row.items() if k != "level"}
         | whole

@@ -6,10 +6,10 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import chromium
 import pytest
 import rendered
 
+import chromium
 from dbdyno.pages import page_of, reading
 from dbdyno.report import figures, flat, terminal
 from dbdyno.report.figures import cells_rounds, cells_series, shades, theme
@@ -328,13 +328,7 @@ def test_names_lose_what_they_have_in_common():
     assert shades.short_names(["10.0.0.1"]) == ["10.0.0.1"]
 
 
-@pytest.mark.skipif(chromium.find() is None, reason="no browser found")
-def test_every_page_opens_quietly_and_fits(tmp_path: Path):
-    with chromium.Browser() as browser:
-        for name, make in MODELS.items():
-            path = rendered.written(make(), tmp_path / f"{name}.html")
-            for width, scheme in ((1200, "light"), (360, "dark")):
-                page = browser.open(path, width=width, scheme=scheme)
-                assert (page.problems, page.requests) == ([], [path.as_uri()])
-                root = "document.documentElement"
-                assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), (name, width)
+@chromium.needed
+@pytest.mark.parametrize("name", MODELS)
+def test_every_page_opens_quietly_and_fits(browser, tmp_path: Path, name: str):
+    chromium.opened_quietly(browser, rendered.written(MODELS[name](), tmp_path / "page.html"))

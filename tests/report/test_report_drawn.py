@@ -3,24 +3,21 @@ and a table that is wider than the window shows that it scrolls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import chromium
-import drawn
 import pytest
 import rendered
 import report_model_runs
 import report_models
 from test_report_cells import MODELS as CELLS
 
+import chromium
+import drawn
 from command_line import dbdyno
 from dbdyno.model.describe import describe
 from dbdyno.report.typography import unbroken
-
-needs_a_browser = pytest.mark.skipif(chromium.find() is None, reason=f"no browser found: {', '.join(chromium.NAMES)}")
-
 
 PAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "experiment": report_models.experiment,
@@ -49,19 +46,13 @@ COMMANDS: dict[str, tuple[list[str], ...]] = {
 """Kinds of page that no run of ours makes a model of: made by the commands themselves."""
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[chromium.Browser]:
-    with chromium.Browser() as running:
-        yield running
-
-
-@needs_a_browser
+@chromium.needed
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_collides_is_clipped_or_torn(browser, tmp_path: Path, name: str):
     assert drawn.faults(browser, rendered.written(PAGES[name](), tmp_path / "page.html")) == []
 
 
-@needs_a_browser
+@chromium.needed
 @pytest.mark.parametrize("name", COMMANDS)
 def test_nothing_is_torn_on_a_page_that_a_command_writes(browser, tmp_path: Path, name: str):
     """The paths of a host's settings were torn in the middle of a name on a telephone."""
@@ -71,7 +62,7 @@ def test_nothing_is_torn_on_a_page_that_a_command_writes(browser, tmp_path: Path
     assert drawn.faults(browser, tmp_path / "page.html") == []
 
 
-@needs_a_browser
+@chromium.needed
 def test_the_slow_quantiles_of_a_short_tail_do_not_lie_over_one_another(browser, tmp_path: Path):
     model = report_models.experiment()
     for arm in model["arms"]:
@@ -84,13 +75,14 @@ def test_the_slow_quantiles_of_a_short_tail_do_not_lie_over_one_another(browser,
     assert "p99, p99.9, max" in browser.open(path).evaluate(labels)
 
 
-@needs_a_browser
+@chromium.needed
 def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
     bad = tmp_path / "bad.html"
     bad.write_text(
         "<main><svg width=200 height=40><text x=10 y=20>over</text><text x=14 y=20>lapping</text>"
         "<text x=180 y=20>clipped</text></svg>"
         "<p style='width: 1.7em'>7.6 % of it</p>"
+        "<table><tr><td style='width: 4em; max-width: 4em'>2026-11-23</table>"
         "<div class=scroll style='width: 90px; overflow-x: auto'><table><tr><td style='white-space: nowrap'>"
         "a table that is wider than its place</table></div>"
         "<div style='width: 4000px'>wide</div></main>"
@@ -101,6 +93,7 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
         "labels collide",
         "label clipped",
         "number torn",
+        "date torn",
         "table scrolls without a sign",
         "off the screen",
     }
@@ -112,7 +105,9 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
         ("<p>7.6 % of -3 ms</p>", "<p>7.6\u00a0% of \u22123\u00a0ms</p>"),
         ("<p>44 671 operations in 30 s</p>", "<p>44\u00a0671 operations in 30\u00a0s</p>"),
         ("<code>where a = -1 and b < 5 %</code>", "<code>where a = -1 and b < 5 %</code>"),
-        ("<p>15.18-0+deb12 is 2026-11-22</p>", "<p>15.18-0+deb12 is 2026-11-22</p>"),
+        ("<p>15.18-0+deb12 is whole</p>", "<p>15.18-0+deb12 is whole</p>"),
+        ("<td>by 2026-11-22 10:15</td>", '<td>by <span class="whole">2026-11-22</span> 10:15</td>'),
+        ("<td>runs/2026-11-22T10-15-11Z-a-7f3a</td>", "<td>runs/2026-11-22T10-15-11Z-a-7f3a</td>"),
         ("<p>4 sessions</p>", "<p>4 sessions</p>"),
         ("<td>/proc/vmstat:numa_miss</td>", "<td>/proc/<wbr>vmstat:<wbr>numa_miss</td>"),
         ("<td>a/b, 1/s and https://x/y</td>", "<td>a/b, 1/s and https://x/y</td>"),

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from oracle_recorded import DSN, Driver, Snap
 from snapshot_help import SETTINGS, Lab
 
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.view import Options
 
 
 @pytest.fixture(scope="session")
@@ -38,3 +44,31 @@ def own_lab(tmp_path: Path) -> Iterator[Lab]:
 def major() -> int:
     """The major version of the server under test."""
     return find_binaries().major
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
+    """Oracle's driver that plays what was recorded; hours between snapshots pass in a moment, so that this machine's
+    clock is not asked."""
+    found = Driver()
+    monkeypatch.setattr("dbdyno.snapshot.oracle.collector.stamp", dict)
+    monkeypatch.setitem(sys.modules, "oracledb", found)
+    return found
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return Store(tmp_path / "snaps")
+
+
+@pytest.fixture
+def snap(driver: Driver, store: Store) -> Snap:
+    """Takes a snapshot of recorded rows of Oracle."""
+
+    def taken(recorded: dict[str, list[tuple]], dsn: str = DSN, **options: Any) -> Snapshot:
+        driver.recorded = recorded
+        with open_collector(dsn, Options(**options)) as collector:
+            return take(collector, store, engine_name="oracle")
+
+    return taken

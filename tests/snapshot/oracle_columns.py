@@ -1,7 +1,7 @@
 """The columns of Oracle's views that the collector may name, written down by hand from what the public reference says.
 
 A column is given with the first release that has it: 11.2 stands for "11.2 or earlier". The table was not made from an
-instance, and not from a download of the reference.
+instance, and not from a download of the reference: which columns 11.2 has is from memory.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from oracle_columns import COLUMNS
+from oracle_columns import C12, COLUMNS, OLD
 
 from dbdyno.snapshot.oracle.check import empty
 from dbdyno.snapshot.oracle.scripts import names, script
@@ -33,6 +33,21 @@ def test_a_query_reads_known_columns_of_known_views_and_nothing_else(name: str):
 def test_a_query_gives_the_columns_that_its_head_says_in_their_order(name: str):
     tree = parsed(script(name).sql.replace(":ids", ":i0"))
     assert [one.alias_or_name.lower() for one in tree.selects] == [column.name for column in script(name).columns]
+
+
+def test_what_release_11_2_has_not_is_what_the_docs_say() -> None:
+    """Columns and contexts of containers, and the histogram in microseconds: the collector asks for 12.1 or later."""
+    late: dict[str, set[str]] = {}
+    for name in names():
+        tree = parsed(script(name).sql.replace(":ids", ":i0"))
+        views = [COLUMNS[table.name.lower()] for table in tree.find_all(sqlglot.exp.Table)]
+        used = {column.name.lower() for column in tree.find_all(sqlglot.exp.Column)}
+        contexts = {one.name for one in tree.find_all(sqlglot.exp.Literal) if one.name.startswith("con_")}
+        found = contexts | {c for c in used if any(view.get(c) == C12 for view in views)}
+        if found - {c for view in views for c, release in view.items() if release == OLD}:
+            late[name] = found
+    assert late.keys() == {"event_histogram_micro", "instance", "segment_statistics", "session"}
+    assert late["segment_statistics"] == late["instance"] == {"con_id"} and late["session"] == {"con_name"}
 
 
 @pytest.mark.parametrize("name", names())

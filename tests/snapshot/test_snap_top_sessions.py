@@ -65,6 +65,7 @@ def test_keys_choose_the_part_the_order_and_the_filter() -> None:
 def test_keys_that_arrive_together_count_one_by_one() -> None:
     assert split("e47\r") == ["e", "4", "7", "\r"]
     assert split("\x1b[A") == ["\x1b[A"]
+    assert split("\x1b[Bj\x1bOAq") == ["\x1b[B", "j", "\x1bOA", "q"]
 
 
 def test_a_pause_and_a_refresh() -> None:
@@ -80,6 +81,23 @@ def test_a_plan_is_asked_for_by_pid_and_words_are_none() -> None:
     for key in ("e", "x", "\r"):
         desk.press(key)
     assert "is no pid" in desk.foot()
+
+
+def test_arrows_choose_a_session_that_questions_begin_with() -> None:
+    desk = Desk(view="sessions", listed=[11, 12, 13])
+    for key, pid in (("\x1b[B", 11), ("j", 12), ("\x1b[B", 13), ("\x1b[B", 13), ("k", 12)):
+        assert (desk.press(key), desk.chosen) == ("draw", pid)
+    assert (desk.press("v"), desk.foot()) == ("draw", "statement of which pid? 12_")
+    assert (desk.press("\r"), desk.pid) == ("statement", 12)
+    desk.listed = [11]
+    assert (desk.press("e"), desk.foot()) == ("draw", "plan of which pid? _"), "a session that has gone is not offered"
+
+
+def test_the_pace_and_the_help() -> None:
+    desk = Desk(every_s=1.0)
+    assert [(desk.press(key), desk.every_s)[1] for key in "+--- "[:4]] == [2.0, 1.0, 0.5, 0.5]
+    assert desk.press("h") == "draw" and any(line.startswith("v: ") for line in desk.plan)
+    assert desk.press("x") == "draw" and not desk.plan
 
 
 def test_nothing_is_cancelled_unless_allowed_and_confirmed() -> None:
@@ -164,8 +182,11 @@ def test_a_plan_is_shown_and_nothing_is_run_for_it(held: tuple[Lab, int, int]) -
     with PostgresLive(lab.dsn, Options()) as live:
         lines = live.plan(waiter)
         assert any("kept" in line for line in lines), lines
-        with pytest.raises(SnapshotError, match="only SELECT"):
-            live.plan(holder)
+        assert any("Update on kept" in line for line in live.plan(holder))
+        with contextlib.closing(lab.connect()) as listening:
+            listening.execute("listen nothing")
+            with pytest.raises(SnapshotError, match="only queries, INSERT"):
+                live.plan(listening.info.backend_pid)
         with pytest.raises(SnapshotError, match="no session 1 "):
             live.plan(1)
 
@@ -217,5 +238,7 @@ def test_keys_work_on_a_terminal(held: tuple[Lab, int, int]) -> None:
     terminal.until(f"Plan of session {waiter}")
     terminal.press("c")
     terminal.until("--allow-cancel")
+    terminal.press("\x1b[Bv\r")
+    terminal.until("Statement of session")
     terminal.press("q")
     assert terminal.end() == 0

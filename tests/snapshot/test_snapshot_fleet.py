@@ -136,6 +136,15 @@ def test_one_that_hangs_and_one_that_is_gone_cost_the_others_nothing(lab: Lab, t
     assert Store(tmp_path / "fleet" / "hung").numbers() == []
 
 
+def test_what_fails_as_before_is_told_once(tmp_path: Path):
+    """A target that was not there was told of with two lines in every period."""
+    text = "every = '200ms'\nsample = '0'\n[[target]]\nname = 'gone'\ndsn = 'postgresql://m@127.0.0.1:1/x'\n"
+    done = run("snap", "watch", fleet_file(tmp_path, text), "--for", "1500ms")
+    assert done.returncode == 2
+    assert done.stderr.count("dbdyno: gone: ") == 1, done.stderr
+    assert "Connection refused" in done.stderr and "failing" in done.stderr
+
+
 def test_a_status_says_what_is_the_matter():
     one = Status("a", next_s=60, since=100)
     assert one.word(150) == "waiting" and one.word(221) == "silent"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-def mock_plan(rest: str = "", *, title: str = "planted", blocks: int = 10, top: str = "", turn: str = "200ms") -> str:
+def mock_plan(rest: str = "", *, title: str = "planted", blocks: int = 10, top: str = "", turn: str = "100ms") -> str:
     """A plan's text up to its arms or factors, which are `rest`; `top` stands before the first table."""
     return f"""\
 title = "{title}" # a comment

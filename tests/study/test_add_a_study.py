@@ -34,8 +34,8 @@ def test_it_runs_and_answers(tmp_path: Path):
     done = dbdyno("run", "commit-wait", "--quick", "--blocks", "2", "--seed", "1")
     assert done.returncode in (0, 1), done.stderr
     manifest = find_run("last", tmp_path / "runs").manifest
-    assert (manifest["study"], manifest["status"]) == ("commit-wait", "complete")
-    assert [arm["name"] for arm in manifest["arms"]] == ["synchronous_commit on", "synchronous_commit off"]
+    assert (manifest.study, manifest.status) == ("commit-wait", "complete")
+    assert [arm["name"] for arm in manifest.arms] == ["synchronous_commit on", "synchronous_commit off"]
 
 
 def test_a_value_of_its_factor_that_the_server_refuses_is_told_before_anything_runs(tmp_path: Path):

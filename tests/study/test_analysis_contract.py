@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
@@ -12,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import report_model_runs
 import report_models
 
-from dbdyno.study.analysis import contract
+from dbdyno.study.analysis import contract, rows
 
 MODELS = {
     "experiment": report_models.experiment,
@@ -46,3 +48,24 @@ def test_an_older_file_is_read_and_what_a_newer_one_added_is_left_out():
     assert found.run is not None and found.run.id == "a" and found.run.seed is None
     assert found.arms is not None and found.arms[0].index == 0
     assert found.verdict is None
+
+
+WRITTEN = {
+    contract.Analysis: rows.Model,
+    contract.RunFacts: rows.RunRow,
+    contract.Verdict: rows.VerdictRow,
+    contract.Withheld: rows.WithheldRow,
+    contract.Arm: rows.ArmRow,
+    contract.Metric: rows.MetricRow,
+    contract.ClassicalTest: rows.TestRow,
+    contract.Database: rows.DatabaseRow,
+    contract.Device: rows.DeviceRow,
+    contract.Gate: rows.GateRow,
+    contract.Caution: rows.Caution,
+    contract.Method: rows.MethodRow,
+}
+
+
+@pytest.mark.parametrize("declared", WRITTEN, ids=lambda declared: declared.__name__)
+def test_what_is_written_has_the_keys_that_are_declared(declared: type):
+    assert set(get_type_hints(WRITTEN[declared])) == {one.name for one in fields(declared)}

@@ -24,8 +24,8 @@ def factor(name: str, times_us: dict[str, float]) -> str:
     return f'[[factor]]\nname = "{name}"\nlevels = [{levels}]\n'
 
 
-def judged(folder: Path, factors: str, *, blocks: int = 10, top: str = "", seed: int = 1) -> dict[str, Any]:
-    plan = parse_plan(mock_plan(factors, blocks=blocks, top=top), Path("p.toml"))
+def judged(folder: Path, factors: str, *, seed: int = 1, **options: Any) -> dict[str, Any]:
+    plan = parse_plan(mock_plan(factors, **options), Path("p.toml"))
     return analyse(start(plan, folder, seed=seed))
 
 
@@ -33,7 +33,7 @@ FETCH = {"1": 9000, "10": 1000, "100": 510, "1000": 500, "10000": 500}
 
 
 def test_the_knee_is_the_headline_with_what_it_gains_and_what_more_brings(tmp_path: Path):
-    model = judged(tmp_path, factor("fetch", FETCH), blocks=30, top="")
+    model = judged(tmp_path, factor("fetch", FETCH), blocks=30, turn="200ms")
     assert model["verdict"]["decision"] == "found"
     (curve,) = model["factors"]["curves"]
     assert curve["course"] == "rises"

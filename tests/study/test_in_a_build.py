@@ -13,6 +13,7 @@ from mock_plans import mock_plan
 from command_line import dbdyno
 from dbdyno.errors import PlanError
 from dbdyno.evidence import find_run
+from dbdyno.evidence.manifest import Manifest
 from dbdyno.report.junit import render_junit
 from dbdyno.report.markdown import plain, render_markdown
 from dbdyno.study.analysis.analyse import analyse
@@ -127,9 +128,9 @@ def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path)
 def test_a_plan_is_the_same_where_only_its_text_and_server_differ():
     one = parse_plan(plan(FASTER, 5), Path("p.toml"))
     other = parse_plan("# a comment\n" + plan(FASTER, 9), Path("p.toml"))
-    assert same_plan(one, {"plan": other.to_dict()})
-    assert not same_plan(one, {"plan": parse_plan(plan(SLOWER, 5), Path("p.toml")).to_dict()})
-    assert not same_plan(one, {})
+    assert same_plan(one, Manifest.of({"plan": other.to_dict()}))
+    assert not same_plan(one, Manifest.of({"plan": parse_plan(plan(SLOWER, 5), Path("p.toml")).to_dict()}))
+    assert not same_plan(one, Manifest.of({}))
 
 
 def test_moments_are_days_times_and_spans():

@@ -29,7 +29,7 @@ parameters = {%s}
 [schedule]
 blocks = %d
 warmup_blocks = 1
-turn = "200ms"
+turn = "100ms"
 slice = "20ms"
 [watch]
 overhead_blocks = 0
@@ -134,7 +134,7 @@ def test_a_run_that_is_stopped_is_put_back_and_its_rest_is_as_if_it_had_not_been
     run = Run.open(path)
     assert (run.status, len(run.blocks()), watched.back > 0) == ("aborted", 3, True)
     run = resume(run)
-    assert (run.status, run.manifest["resumed"]) == ("complete", [3])
+    assert (run.status, run.manifest.resumed) == ("complete", [3])
     assert calls(run) == calls(start(plan(), tmp_path / "whole", seed=1))
     with pytest.raises(PlanError, match="is complete"):
         resume(run)

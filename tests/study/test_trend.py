@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -39,10 +40,14 @@ parameters = {mean_us = 800}
 BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 
 
-def nights(folder: Path, means_us: list[int]) -> list[Run]:
-    """A run for each night; all say that they were made with the plan of the first."""
+def nights(folder: Path, means_us: list[int], *, failing: Sequence[int] = ()) -> list[Run]:
+    """A run for each night; all say that they were made with the plan of the first. In those that are `failing` half of
+    arm one's transactions do."""
     (folder / "p.toml").write_text(PLAN % means_us[0])
-    plans = [parse_plan(PLAN % mean, Path("p.toml")) for mean in means_us]
+    fails = 'name = "one"\nparameters = {mean_us = 1000, errors = 0.5}'
+    texts = [PLAN % mean for mean in means_us]
+    texts = [text.replace('name = "one"', fails) if at in failing else text for at, text in enumerate(texts)]
+    plans = [parse_plan(text, Path("p.toml")) for text in texts]
     runs = []
     for night, plan in enumerate(plans):
         run = start(plan, folder / "runs", seed=night)
@@ -102,6 +107,21 @@ def test_runs_of_a_machine_in_another_state_are_shown_and_count_for_none(tmp_pat
     assert text.count("not comparable") == 4
     assert "4 of 13 runs were made on another machine" in text
     assert 'id="trend_runs"' in render_html(model)
+
+
+def test_an_arm_that_fails_has_no_trend_of_its_quick_remains(tmp_path: Path):
+    """Half of the transactions failed since five nights, and it was "No change found", exit 0."""
+    nights(tmp_path, [1000] * 10, failing=range(5, 10))
+    done = dbdyno("trend", "p.toml", cwd=tmp_path, COLUMNS="160")
+    assert done.returncode == 1, done.stderr
+    assert "NO VERDICT" in done.stdout
+    assert "transactions failed in the last run (2026-11-10-nightly-0009)" in done.stdout
+    model = json.loads(dbdyno("trend", "p.toml", "--format", "json", cwd=tmp_path).stdout)
+    assert [len(row["failed"]) for row in model["runs"]] == [0] * 5 + [1] * 5
+    assert [arm["runs"] for arm in model["arms"]] == [5, 10]
+    assert "in 5 of 10 runs: it counts for no change there" in model["warnings"][-1]["text"]
+    rows = dbdyno("trend", "p.toml", "--format", "csv", cwd=tmp_path).stdout.splitlines()
+    assert sum(row.split(",")[-2].lower() == "true" for row in rows[1:]) == 15
 
 
 def test_eight_runs_that_could_show_no_change_at_all_say_so(tmp_path: Path):

@@ -20,7 +20,14 @@ BLOCKS, COUNT = 12, 1000
 
 
 def side(
-    name: str, *, cpu_us: float = 0.0, reads: float = 0.0, seed: int = 1, exact: bool = False, **waits: float
+    name: str,
+    *,
+    cpu_us: float = 0.0,
+    reads: float = 0.0,
+    writes: float = 0.0,
+    seed: int = 1,
+    exact: bool = False,
+    **waits: float,
 ) -> Side:
     """An arm whose transactions wait so many microseconds for each event, a few percent apart from block to block."""
     dice = np.random.default_rng(seed)
@@ -45,6 +52,7 @@ def side(
         5000.0,
         cpu,
         reads * count,
+        writes * count,
         billed,
     )
 
@@ -54,7 +62,13 @@ def told(base: Side | None, other: Side, **more: Any) -> Why:
 
 
 def counts(
-    *, rows: float = 1.0, seq: float = 0.0, idx: float = 1.0, live: float = 1e5, indexes: float = 2.0
+    *,
+    rows: float = 1.0,
+    seq: float = 0.0,
+    idx: float = 1.0,
+    live: float = 1e5,
+    indexes: float = 2.0,
+    temp: float | None = None,
 ) -> Counted:
     table = Object(
         {"seq_scan": seq, "seq_tup_read": rows * (seq > 0), "idx_scan": idx, "idx_tup_fetch": idx},
@@ -62,6 +76,7 @@ def counts(
     )
     used = {"public/orders/orders_cust": Object({"idx_scan": idx})}
     totals = {"rows_read": rows, "blocks_hit": 4 + rows / 60, "blocks_read": 0.0}
+    totals |= {} if temp is None else {"temp_bytes": temp}
     return Counted(totals, {"public/orders": table}, used if idx else {}, 1000, None, 10.0)
 
 
@@ -133,6 +148,30 @@ def test_reads_of_files_at_the_same_work_are_a_cold_cache_and_too_few_of_them_ar
     assert cold.causes[0].code == "cache"
     few = told(side("a", cpu_us=100), side("b", cpu_us=400, reads=0.1), counts=(counts(), counts()))
     assert few.causes[0].code == "cpu", "a tenth of a read does not take 300 us"
+
+
+def test_a_sort_that_spills_is_no_cold_cache():
+    """The example of `plan new` was told "the cache is colder": its reads were of the temporary files of its sort."""
+    small = side("1MB", cpu_us=9000, reads=75, writes=76, **{"data write__BufFileWrite": 1500})
+    large = side("64MB", cpu_us=2000, reads=0.02)
+    cause = told(small, large).causes[0]
+    assert (cause.code, cause.about) == ("spill", "temporary files")
+    assert "reads files 75 times and writes them 76 times, instead of 0.02 and 0" in cause.sentence
+    assert cause.share == pytest.approx(1, abs=0.05), "the waits for its writes are part of it"
+
+
+def test_reads_with_writes_that_nothing_tells_apart_are_called_what_they_are():
+    cause = told(side("b", cpu_us=9000, reads=75, writes=76), side("a", cpu_us=2000)).causes[0]
+    assert cause.code == "files" and "temporary files, or pages that a small cache pushes out" in cause.sentence
+
+
+def test_temporary_files_that_the_server_counts_are_a_spill_and_none_a_cold_cache():
+    slow, fast = side("b", cpu_us=9000, reads=75, writes=76), side("a", cpu_us=2000)
+    spilled = told(slow, fast, counts=(counts(temp=75 * 8192.0), counts(temp=0.0))).causes[0]
+    assert spilled.code == "spill" and "and uses 600 KiB of temporary files instead of 0 bytes" in spilled.sentence
+    assert told(slow, fast, counts=(counts(temp=0.0), counts(temp=0.0))).causes[0].code == "cache"
+    far = told(side("b", CPU__CPU=9000), side("a", CPU__CPU=2000), counts=(counts(temp=75 * 8192.0), counts(temp=0.0)))
+    assert far.causes[0].code == "spill", "of a server on another host its counter says it"
 
 
 def test_time_ready_to_run_is_a_processor_that_others_use():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from trace_evidence import Evidence, order_entry
+from trace_text import write_set
 
 from dbdyno.errors import TraceError
 from dbdyno.report.flat import rows
@@ -49,6 +50,33 @@ def test_the_verdict_leads_with_response_and_database_time(slower: dict):
     assert response["label"] == "response time per execution"
     assert response["low"] < 1.058 < response["high"], "with the round trips"
     assert database["low"] < 1.123 < database["high"], "without them"
+
+
+def test_a_session_that_executed_nothing_is_not_counted(tmp_path: Path):
+    """Seven sessions, of which one only parsed: the verdict rests on six, and says so everywhere."""
+    write_set(tmp_path / "one", 7)
+    write_set(tmp_path / "two", 6, seed=2)
+    idle = tmp_path / "one" / "made_ora_6.trc"
+    parsed = [line for line in idle.read_text().splitlines(keepends=True) if not line.startswith(("EXEC", "WAIT"))]
+    idle.write_text("".join(parsed))
+    with open_traces([str(tmp_path / "one")]) as base, open_traces([str(tmp_path / "two")]) as other:
+        model = compare_traces(base, other, Question(names=NAMES))
+    assert "over 6 of 7 and 6 sessions" in model["verdict"]["sentences"][-1]
+    assert any("Blocks are sessions: 6 of 7 in before, 6 in after." in said for said in model["method"]["sentences"])
+    assert model["run"]["blocks_whole"] == 6
+
+
+def test_a_session_without_any_call_is_told_of_beside_its_set(tmp_path: Path):
+    """The set had "7 sessions", and six were compared."""
+    for name in NAMES:
+        write_set(tmp_path / name, 3)
+    silent = tmp_path / "before" / "made_ora_2.trc"
+    kept = [line for line in silent.read_text().splitlines(keepends=True) if line.startswith(("***", "WAIT"))]
+    silent.write_text("".join(kept))
+    with open_traces([str(tmp_path / "before")]) as base, open_traces([str(tmp_path / "after")]) as other:
+        model = compare_traces(base, other, Question(names=NAMES))
+    assert "3 sessions, 1 of them without a call, " in model["arms"][0]["description"]
+    assert "3 sessions, " in model["arms"][1]["description"] and "without" not in model["arms"][1]["description"]
 
 
 def test_what_made_the_difference_is_named_and_adds_up(slower: dict):

@@ -119,16 +119,20 @@ const MOMENTS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_20
 const TIMES: std::ops::RangeInclusive<i64> = 0..=86_400_000_000;
 
 #[inline]
+fn text(text: &str, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    if memchr::memchr(0, text.as_bytes()).is_some() {
+        return Err("text with a NUL character, which PostgreSQL cannot hold");
+    }
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+#[inline]
 fn value(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Result<(), &'static str> {
     match array.data_type() {
         DataType::Int64 => out.extend_from_slice(&array.as_primitive::<Int64Type>().value(row).to_be_bytes()),
-        DataType::Utf8 => {
-            let text = array.as_string::<i32>().value(row).as_bytes();
-            if memchr::memchr(0, text).is_some() {
-                return Err("text with a NUL character, which PostgreSQL cannot hold");
-            }
-            out.extend_from_slice(text);
-        }
+        DataType::Utf8 => text(array.as_string::<i32>().value(row), out)?,
+        DataType::Utf8View => text(array.as_string_view().value(row), out)?,
         DataType::Int32 => out.extend_from_slice(&array.as_primitive::<Int32Type>().value(row).to_be_bytes()),
         DataType::Int16 => out.extend_from_slice(&array.as_primitive::<Int16Type>().value(row).to_be_bytes()),
         DataType::Boolean => out.push(u8::from(array.as_boolean().value(row))),
@@ -155,6 +159,7 @@ fn value(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Result<(), &'stati
             out.extend_from_slice(&moment.to_be_bytes());
         }
         DataType::Binary => out.extend_from_slice(array.as_binary::<i32>().value(row)),
+        DataType::BinaryView => out.extend_from_slice(array.as_binary_view().value(row)),
         _ => return Err("a value of a type that is not loaded"),
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::ArrowError;
-use dyno_load::WireError;
+use dyno_load::{CopySession, WireError};
 use parquet::errors::ParquetError;
 use serde::Serialize;
 
@@ -102,6 +102,13 @@ impl MoveError {
             Self::Closed => "closed",
             Self::File { .. } => "file",
         }
+    }
+}
+
+/// A server that goes on sending is told to stop.
+pub fn give_up(session: &CopySession, error: &MoveError) {
+    if !matches!(error, MoveError::Wire(WireError::Server(_) | WireError::Closed)) {
+        session.cancel();
     }
 }
 

@@ -101,6 +101,14 @@ fn add(array: &dyn Array, states: &mut [u64]) -> Result<(), MoveError> {
             let texts = array.as_binary::<i32>();
             each(array, states, |row| of_bytes(texts.value(row)));
         }
+        DataType::Utf8View => {
+            let texts = array.as_string_view();
+            each(array, states, |row| of_bytes(texts.value(row).as_bytes()));
+        }
+        DataType::BinaryView => {
+            let texts = array.as_binary_view();
+            each(array, states, |row| of_bytes(texts.value(row)));
+        }
         other => return Err(MoveError::Stream(format!("a column of type {other}, which dbdyno does not write"))),
     }
     Ok(())

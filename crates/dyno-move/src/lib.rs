@@ -33,6 +33,7 @@ mod hash;
 mod job;
 mod parts;
 mod read_back;
+pub mod rehearse;
 mod relay;
 mod rows;
 mod single;

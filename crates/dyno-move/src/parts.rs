@@ -5,14 +5,13 @@
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::column::Columns;
-use crate::error::MoveError;
+use crate::error::{MoveError, give_up};
 use crate::hash::{Tally, hash_batch};
-use crate::relay::give_up;
 use crate::rows::{Cutter, Row};
 use crate::sink::Sink;
 use crate::spec::{ChunkDone, ChunkSpec, PartDone, TableSpec};
@@ -141,7 +140,7 @@ impl Part {
 }
 
 /// A folder that lets in whom the one above lets in; its name is on the disk before a file is in it.
-fn make(above: &Path, folder: &PathBuf) -> Result<(), MoveError> {
+fn make(above: &Path, folder: &Path) -> Result<(), MoveError> {
     let mode = fs::metadata(above).map_err(|e| MoveError::io(above, &e))?.mode() & 0o777;
     match DirBuilder::new().mode(mode).create(folder) {
         Ok(()) => fs::File::open(above).and_then(|above| above.sync_all()).map_err(|e| MoveError::io(above, &e)),

@@ -1,13 +1,18 @@
 //! Reads files: Parquet, and both forms of Arrow IPC. Hashes their rows as they were hashed when they came.
+//!
+//! A file may come from anybody. Texts of Parquet are read as views into its pages: a value that a dictionary holds once
+//! and a million rows name is in memory once. Damage that a reader panics at is an error as any other.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
-use std::path::Path;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader as ArrowFile, StreamReader as ArrowStream};
-use arrow_schema::{ArrowError, FieldRef, SchemaRef};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use serde::Serialize;
 
 use crate::encode::pg_type;
@@ -18,6 +23,8 @@ use crate::hash::{Tally, hash_batch};
 const BATCH_ROWS: usize = 16_384;
 /// Bytes of a batch that is only hashed.
 const BATCH_BYTES: usize = 8 << 20;
+
+type Reader = Box<dyn RecordBatchReader + Send>;
 
 /// A column of a file.
 #[derive(Debug, Clone, Serialize)]
@@ -34,80 +41,122 @@ pub struct FileColumn {
 
 /// The columns of a file, and its rows where its head tells them.
 pub fn describe(path: &Path) -> Result<(Vec<FileColumn>, Option<u64>), MoveError> {
-    let batches = open(path, usize::MAX)?;
+    let (schema, rows) = guarded(path, || match form(path)? {
+        (Form::Parquet, file) => {
+            let metadata = load(path, &file)?;
+            let rows = metadata.metadata().file_metadata().num_rows().max(0) as u64;
+            Ok((Arc::clone(metadata.schema()), Some(rows)))
+        }
+        (form, file) => Ok((arrow(path, form, file)?.schema(), None)),
+    })?;
     let column = |field: &FieldRef| FileColumn {
         name: field.name().clone(),
         arrow: field.data_type().to_string(),
         holds: pg_type(field.data_type()),
         pg_type: field.metadata().get("dbdyno.pg_type").cloned(),
     };
-    Ok((batches.schema().fields().iter().map(column).collect(), batches.rows))
+    Ok((schema.fields().iter().map(column).collect(), rows))
 }
 
-/// The batches of a Parquet or Arrow file.
+/// The batches of a file.
 pub struct Batches {
-    reader: Box<dyn RecordBatchReader + Send>,
-    rows: Option<u64>,
-}
-
-impl Batches {
-    fn schema(&self) -> SchemaRef {
-        self.reader.schema()
-    }
+    path: PathBuf,
+    reader: Reader,
 }
 
 impl Iterator for Batches {
-    type Item = Result<RecordBatch, ArrowError>;
+    type Item = Result<RecordBatch, MoveError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.reader.next()
+        let Self { path, reader } = self;
+        let next =
+            || reader.next().transpose().map_err(|e| MoveError::File { path: path.clone(), error: e.to_string() });
+        guarded(path, next).transpose()
     }
 }
 
-/// Opens a file by what it begins with. Parquet gives batches of so many bytes at most, as far as its head tells how
-/// wide rows are.
+/// Opens a file for its batches. Those of Parquet have so many bytes at most, as far as its head tells how wide rows
+/// are.
 pub fn open(path: &Path, bytes_max: usize) -> Result<Batches, MoveError> {
-    let mut file = File::open(path).map_err(|e| MoveError::io(path, &e))?;
-    let mut magic = [0; 6];
-    let mut read = 0;
-    while read < magic.len() {
-        match file.read(&mut magic[read..]).map_err(|e| MoveError::io(path, &e))? {
-            0 => break,
-            more => read += more,
-        }
-    }
-    file.rewind().map_err(|e| MoveError::io(path, &e))?;
-    match &magic {
-        b"ARROW1" => {
-            let reader = ArrowFile::try_new(BufReader::new(file), None).map_err(|e| MoveError::arrow(path, &e))?;
-            Ok(Batches { reader: Box::new(reader), rows: None })
-        }
-        [0xff, 0xff, 0xff, 0xff, ..] => {
-            let reader = ArrowStream::try_new(BufReader::new(file), None).map_err(|e| MoveError::arrow(path, &e))?;
-            Ok(Batches { reader: Box::new(reader), rows: None })
-        }
-        _ => parquet(path, file, bytes_max),
-    }
+    let reader = guarded(path, || match form(path)? {
+        (Form::Parquet, file) => parquet(path, file, bytes_max),
+        (form, file) => arrow(path, form, file),
+    })?;
+    Ok(Batches { path: path.into(), reader })
 }
 
-fn parquet(path: &Path, file: File, bytes_max: usize) -> Result<Batches, MoveError> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|e| MoveError::parquet(path, &e))?;
-    let rows = builder.metadata().file_metadata().num_rows().max(0) as u64;
-    let widest = builder.metadata().row_groups().iter().map(|group| {
-        let bytes = group.columns().iter().map(|column| column.uncompressed_size().max(0) as u64).sum::<u64>();
-        bytes / group.num_rows().max(1) as u64
+#[derive(Clone, Copy)]
+enum Form {
+    Parquet,
+    Arrow,
+    Stream,
+}
+
+/// What a file begins with.
+fn form(path: &Path) -> Result<(Form, File), MoveError> {
+    let mut file = File::open(path).map_err(|e| MoveError::io(path, &e))?;
+    let mut magic = Vec::with_capacity(6);
+    (&mut file).take(6).read_to_end(&mut magic).map_err(|e| MoveError::io(path, &e))?;
+    file.rewind().map_err(|e| MoveError::io(path, &e))?;
+    let form = match magic.as_slice() {
+        b"ARROW1" => Form::Arrow,
+        [0xff, 0xff, 0xff, 0xff, ..] => Form::Stream,
+        _ => Form::Parquet,
+    };
+    Ok((form, file))
+}
+
+fn arrow(path: &Path, form: Form, file: File) -> Result<Reader, MoveError> {
+    let file = BufReader::new(file);
+    match form {
+        Form::Arrow => ArrowFile::try_new(file, None).map(|reader| Box::new(reader) as Reader),
+        Form::Stream | Form::Parquet => ArrowStream::try_new(file, None).map(|reader| Box::new(reader) as Reader),
+    }
+    .map_err(|e| MoveError::arrow(path, &e))
+}
+
+fn parquet(path: &Path, file: File, bytes_max: usize) -> Result<Reader, MoveError> {
+    let plain = load(path, &file)?;
+    let widest = plain.metadata().row_groups().iter().map(|group| {
+        let bytes = group.columns().iter().map(|column| column.uncompressed_size().max(0) as u64);
+        bytes.fold(0, u64::saturating_add) / group.num_rows().max(1) as u64
     });
     let batch_rows = (bytes_max as u64 / widest.max().unwrap_or(0).max(1)).clamp(1, BATCH_ROWS as u64);
-    let reader = builder.with_batch_size(batch_rows as usize).build().map_err(|e| MoveError::parquet(path, &e))?;
-    Ok(Batches { reader: Box::new(reader), rows: Some(rows) })
+    let options = ArrowReaderOptions::new().with_schema(viewed(plain.schema()));
+    ArrowReaderMetadata::try_new(Arc::clone(plain.metadata()), options)
+        .map(|metadata| ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
+        .and_then(|builder| builder.with_batch_size(batch_rows as usize).build())
+        .map(|reader| Box::new(reader) as Reader)
+        .map_err(|e| MoveError::parquet(path, &e))
 }
 
 /// Rows and hash of a file.
 pub fn read_back(path: &Path) -> Result<Tally, MoveError> {
     let mut tally = Tally::default();
     for batch in open(path, BATCH_BYTES)? {
-        let batch = batch.map_err(|e| MoveError::File { path: path.into(), error: e.to_string() })?;
-        tally = tally.plus(hash_batch(&batch)?);
+        tally = tally.plus(hash_batch(&batch?)?);
     }
     Ok(tally)
+}
+
+fn load(path: &Path, file: &File) -> Result<ArrowReaderMetadata, MoveError> {
+    ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|e| MoveError::parquet(path, &e))
+}
+
+/// The schema with views in the place of texts and bytes.
+fn viewed(schema: &SchemaRef) -> SchemaRef {
+    let view = |field: &FieldRef| match field.data_type() {
+        DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
+        DataType::Binary => Arc::new(field.as_ref().clone().with_data_type(DataType::BinaryView)),
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<FieldRef> = schema.fields().iter().map(view).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// What `read` gives; a panic in it as an error.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, MoveError>) -> Result<T, MoveError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(MoveError::File { path: path.into(), error: "is damaged: its pages do not fit what its head says".into() })
+    })
 }

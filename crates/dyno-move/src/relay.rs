@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::error::MoveError;
+use crate::error::{MoveError, give_up};
 use crate::hash::Tally;
 use crate::rows::Cutter;
 use crate::spec::{ChunkDone, ChunkSpec};
@@ -107,14 +107,6 @@ impl Gathered {
         }
         self.bytes.extend_from_slice(message);
         Ok(())
-    }
-}
-
-/// A server that goes on sending is told to stop.
-pub(crate) fn give_up(session: &dyno_load::CopySession, error: &MoveError) {
-    use dyno_load::WireError;
-    if !matches!(error, MoveError::Wire(WireError::Server(_) | WireError::Closed)) {
-        session.cancel();
     }
 }
 

@@ -10,6 +10,9 @@ pub const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 /// Signature, flags, length of an extension.
 const HEAD_BYTES: usize = 19;
 
+/// The longest row that PostgreSQL sends: a message of its own may have no more.
+const ROW_BYTES_MAX: usize = 1 << 30;
+
 /// Where a value is in its row; below 0: NULL.
 type Slot = (usize, i32);
 
@@ -38,11 +41,10 @@ impl Cutter {
     ) -> Result<(), MoveError> {
         if self.kept.is_empty() {
             let used = self.cut(bytes, &mut row)?;
-            self.kept.extend_from_slice(&bytes[used..]);
-            return Ok(());
+            return keep(&mut self.kept, &bytes[used..]);
         }
         let mut all = std::mem::take(&mut self.kept);
-        all.extend_from_slice(bytes);
+        keep(&mut all, bytes)?;
         let used = self.cut(&all, &mut row)?;
         all.drain(..used);
         self.kept = all;
@@ -99,6 +101,17 @@ impl Cutter {
         }
         Ok((at <= bytes.len()).then_some(at))
     }
+}
+
+/// Keeps bytes of a row that is not whole yet.
+fn keep(kept: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MoveError> {
+    if kept.len() + bytes.len() > ROW_BYTES_MAX {
+        return Err(MoveError::Stream(format!("a row of more than {ROW_BYTES_MAX} bytes")));
+    }
+    kept.try_reserve(bytes.len())
+        .map_err(|_| MoveError::Stream(format!("no memory for a row after {}", kept.len())))?;
+    kept.extend_from_slice(bytes);
+    Ok(())
 }
 
 /// A row that is whole.

@@ -10,10 +10,9 @@ use dyno_load::CopySession;
 
 use crate::column::Columns;
 use crate::encode::{Place, end, head, rows};
-use crate::error::MoveError;
+use crate::error::{MoveError, give_up};
 use crate::hash::{Tally, hash_batch};
 use crate::read_back::open;
-use crate::relay::give_up;
 use crate::rows::Cutter;
 use crate::single::Single;
 use crate::sink::Sink;
@@ -157,8 +156,7 @@ impl<'a> Worker<'a> {
             }
             if batch.as_ref().is_none_or(|batch| row >= batch.num_rows()) {
                 place.before += batch.take().map_or(0, |batch| batch.num_rows() as u64);
-                let next = batches.next().transpose();
-                batch = next.map_err(|e| MoveError::File { path: path.into(), error: e.to_string() })?;
+                batch = batches.next().transpose()?;
                 row = 0;
                 if let Some(batch) = &batch {
                     tally = tally.plus(hash_batch(batch)?);

@@ -1,11 +1,8 @@
-//! The tree of an expression, and what of it can be calculated beforehand.
+//! The tree of an expression.
 
+use crate::VarId;
 use crate::function::Function;
-use crate::rng::Rng;
-use crate::scope::Scope;
-use crate::symbols::Symbols;
 use crate::value::Scalar;
-use crate::{VarId, eval};
 
 /// Highest tree: deeper expressions are refused, so that evaluation cannot exhaust the stack.
 pub(crate) const DEEPEST: usize = 500;
@@ -69,35 +66,5 @@ pub(crate) enum Binary {
 impl Node {
     pub(crate) fn integer(number: i64) -> Self {
         Self::Constant(Scalar::Int(number))
-    }
-
-    pub(crate) fn binary(operator: Binary, left: Self, right: Self) -> Self {
-        Self::Binary(operator, Box::new([left, right])).folded()
-    }
-
-    /// The constant that this is, where all operands are constants, nothing is random, and the
-    /// calculation succeeds. One that fails stays, and fails when (and if) it is evaluated.
-    pub(crate) fn folded(self) -> Self {
-        if !self.is_foldable() {
-            return self;
-        }
-        let mut scope = Scope::new(&Symbols::default());
-        match eval::node(&self, &mut scope, &mut Rng::new(0)) {
-            Ok(scalar) => Self::Constant(scalar),
-            Err(_) => self,
-        }
-    }
-
-    fn is_foldable(&self) -> bool {
-        let constant = |node: &Self| matches!(node, Self::Constant(_));
-        match self {
-            Self::Constant(_) | Self::Variable(..) => false,
-            Self::Binary(_, pair) | Self::And(pair) | Self::Or(pair) => pair.iter().all(constant),
-            Self::Not(operand) | Self::Is(operand, _) => constant(operand),
-            Self::Case(case) => {
-                constant(&case.otherwise) && case.branches.iter().all(|(when, then)| constant(when) && constant(then))
-            }
-            Self::Call(function, arguments) => function.is_pure() && arguments.iter().all(constant),
-        }
     }
 }

@@ -70,6 +70,7 @@ mod eval;
 mod expr;
 mod expr_lexer;
 mod expr_parser;
+mod fold;
 mod function;
 mod meta;
 mod names;

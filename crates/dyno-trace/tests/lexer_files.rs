@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use crate::lexer_common::{read_path, real_files};
+use dyno_trace::oracle_10046::compression::Compression;
 use dyno_trace::oracle_10046::files::{ReadOptions, read_file};
-use dyno_trace::oracle_10046::input::{Compression, Source, expand};
+use dyno_trace::oracle_10046::input::{Source, expand};
 use dyno_trace::oracle_10046::record::Reason;
 use dyno_trace::oracle_10046::refusal::Refusal;
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from dbdyno.cells.numbers import size_bytes
 from dbdyno_rig.language import KINDS, Change, RefusedError, refuse, syntax, text_of
@@ -31,16 +30,14 @@ from dbdyno_rig.limits import (
     drop_threshold,
 )
 from dbdyno_rig.plans import alter_iorm_plan
+from dbdyno_rig.state import CellState, Extra
 from dbdyno_rig.things import ATTRIBUTES, MODIFIABLE
-
-if TYPE_CHECKING:
-    from dbdyno_rig.cell import Cell
 
 UNIT_BYTES = 16 << 20
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
 
 
-def carry_out(cell: Cell, change: Change) -> str:
+def carry_out(cell: CellState, change: Change) -> str:
     """What CellCLI prints when it is done; raises `RefusedError` or the model's `ModelError`."""
     if change.verb == "help":
         return _help(change)
@@ -95,7 +92,7 @@ def _size(change: Change) -> int | None:
     return syntax() if given is None else max(1, given // UNIT_BYTES) * UNIT_BYTES
 
 
-def _every_flash_disk(cell: Cell, change: Change) -> None:
+def _every_flash_disk(cell: CellState, change: Change) -> None:
     """Takes ALL, or CELLDISK= with the name of every flash disk: the model has no other."""
     if "celldisk" not in change.options:
         return
@@ -111,7 +108,7 @@ def _every_flash_disk(cell: Cell, change: Change) -> None:
 # --- flash cache and flash log ---
 
 
-def _create_flash_cache(cell: Cell, change: Change) -> str:
+def _create_flash_cache(cell: CellState, change: Change) -> str:
     named = "celldisk" in change.options
     _only(change, () if named else ("all",), options=("celldisk", "size"))
     _every_flash_disk(cell, change)
@@ -130,7 +127,7 @@ def _create_flash_cache(cell: Cell, change: Change) -> str:
     return f"Flash cache {cell.name}_FLASHCACHE successfully created\n"
 
 
-def _drop_flash_cache(cell: Cell, change: Change) -> str:
+def _drop_flash_cache(cell: CellState, change: Change) -> str:
     _only(change, (), ("all",))
     _need_cache(cell)
     cell.rack.command(cell.number, "drop-flash-cache")
@@ -138,7 +135,7 @@ def _drop_flash_cache(cell: Cell, change: Change) -> str:
     return f"Flash cache {cell.name}_FLASHCACHE successfully dropped\n"
 
 
-def _alter_flash_cache(cell: Cell, change: Change) -> str:
+def _alter_flash_cache(cell: CellState, change: Change) -> str:
     _only(change, ("all", "flush"), ("all", "cancel", "flush"))
     _need_cache(cell)
     cancel = len(change.words) == 3
@@ -147,12 +144,12 @@ def _alter_flash_cache(cell: Cell, change: Change) -> str:
     return f"Flash cache {cell.name}_FLASHCACHE altered successfully\n"
 
 
-def _need_cache(cell: Cell) -> None:
+def _need_cache(cell: CellState) -> None:
     if not cell.facts()["flash_cache_bytes"]:
         raise RefusedError(2007, "flashcache does not exist.")
 
 
-def _create_flash_log(cell: Cell, change: Change) -> str:
+def _create_flash_log(cell: CellState, change: Change) -> str:
     _only(change, () if "celldisk" in change.options else ("all",), options=("celldisk",))
     _every_flash_disk(cell, change)
     if cell.facts()["flash_log"]:
@@ -162,7 +159,7 @@ def _create_flash_log(cell: Cell, change: Change) -> str:
     return f"Flash log {cell.name}_FLASHLOG successfully created\n"
 
 
-def _drop_flash_log(cell: Cell, change: Change) -> str:
+def _drop_flash_log(cell: CellState, change: Change) -> str:
     _only(change, (), ("all",))
     if not cell.facts()["flash_log"]:
         raise RefusedError(2007, "flashlog does not exist.")
@@ -173,7 +170,7 @@ def _drop_flash_log(cell: Cell, change: Change) -> str:
 # --- the cell itself ---
 
 
-def _alter_cell(cell: Cell, change: Change) -> str:
+def _alter_cell(cell: CellState, change: Change) -> str:
     said = [word.lower() for word in change.words]
     if said[:2] == ["restart", "services"] and said[2:] in (["all"], ["cellsrv"]):
         _only(change, said)
@@ -193,9 +190,7 @@ def _alter_cell(cell: Cell, change: Change) -> str:
 # --- grid disks ---
 
 
-def _create_grid_disks(cell: Cell, change: Change) -> str:
-    from dbdyno_rig.cell import Extra
-
+def _create_grid_disks(cell: CellState, change: Change) -> str:
     _only(change, ("all", "flashdisk"), ("all", "harddisk"), options=("prefix", "size"))
     prefix = text_of(change.options.get("prefix", ""))
     flash = change.words[1].lower() == "flashdisk"
@@ -217,7 +212,7 @@ def _create_grid_disks(cell: Cell, change: Change) -> str:
     return "".join(f"GridDisk {extra.name} successfully created\n" for extra in made)
 
 
-def _drop_grid_disks(cell: Cell, change: Change) -> str:
+def _drop_grid_disks(cell: CellState, change: Change) -> str:
     _only(change, ("all",), ("all", "flashdisk"), ("all", "harddisk"), options=("prefix",))
     prefix = text_of(change.options.get("prefix", ""))
     kind = change.words[1].lower() if len(change.words) > 1 else ""
@@ -234,7 +229,7 @@ def _drop_grid_disks(cell: Cell, change: Change) -> str:
     return "".join(f"GridDisk {extra.name} successfully dropped\n" for extra in gone)
 
 
-def _alter_grid_disks(cell: Cell, change: Change) -> str:
+def _alter_grid_disks(cell: CellState, change: Change) -> str:
     policy = text_of(change.options.get("cachingpolicy", "")).lower()
     if set(change.options) != {"cachingpolicy"} or policy not in ("default", "none"):
         syntax()
@@ -255,7 +250,7 @@ def _alter_grid_disks(cell: Cell, change: Change) -> str:
 
 
 _LIST = "[name, ... | WHERE ...] [ATTRIBUTES ...] [ORDER BY ... LIMIT n] [DETAIL]"
-_COMMANDS: dict[tuple[str, str], tuple[Callable[[Cell, Change], str], str]] = {
+_COMMANDS: dict[tuple[str, str], tuple[Callable[[CellState, Change], str], str]] = {
     ("create", "flashcache"): (_create_flash_cache, "{ALL | CELLDISK='fd, ...'} [SIZE=]"),
     ("drop", "flashcache"): (_drop_flash_cache, "[ALL]"),
     ("alter", "flashcache"): (_alter_flash_cache, "ALL [CANCEL] FLUSH"),

@@ -7,20 +7,17 @@ alter alerthistory 1_1 examinedBy=anna
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from dbdyno.cells.numbers import number_and_unit
 from dbdyno_rig.alerts import COMPARISONS, Threshold
 from dbdyno_rig.language import Change, RefusedError, refuse, syntax, text_of
-
-if TYPE_CHECKING:
-    from dbdyno_rig.cell import Cell
+from dbdyno_rig.state import CellState
 
 _LIMITS = ("warning", "critical")
 _COUNTS = ("occurrences", "observation")
 
 
-def create_threshold(cell: Cell, change: Change) -> str:
+def create_threshold(cell: CellState, change: Change) -> str:
     """One for a metric, or for an object of it."""
     if len(change.words) != 1 or "comparison" not in change.options:
         syntax()
@@ -34,7 +31,7 @@ def create_threshold(cell: Cell, change: Change) -> str:
     return f"Threshold {name} successfully created\n"
 
 
-def alter_threshold(cell: Cell, change: Change) -> str:
+def alter_threshold(cell: CellState, change: Change) -> str:
     """Gives thresholds other limits; they count anew."""
     if not change.options:
         syntax()
@@ -44,7 +41,7 @@ def alter_threshold(cell: Cell, change: Change) -> str:
     return "".join(f"Threshold {one.name} successfully altered\n" for one in altered)
 
 
-def drop_threshold(cell: Cell, change: Change) -> str:
+def drop_threshold(cell: CellState, change: Change) -> str:
     """Drops thresholds, and ends their alerts."""
     if change.options:
         syntax()
@@ -53,7 +50,7 @@ def drop_threshold(cell: Cell, change: Change) -> str:
     return "".join(f"Threshold {one.name} successfully dropped\n" for one in gone)
 
 
-def alter_alerts(cell: Cell, change: Change) -> str:
+def alter_alerts(cell: CellState, change: Change) -> str:
     """Notes who has looked at alerts."""
     if set(change.options) != {"examinedby"}:
         syntax()
@@ -64,7 +61,7 @@ def alter_alerts(cell: Cell, change: Change) -> str:
     return "".join(f"Alert {name} successfully altered\n" for name in names)
 
 
-def drop_alerts(cell: Cell, change: Change) -> str:
+def drop_alerts(cell: CellState, change: Change) -> str:
     """Forgets the alerts that are over."""
     if not _all(change) or change.options:
         syntax()
@@ -78,7 +75,7 @@ def _all(change: Change) -> bool:
     return [word.lower() for word in change.words] == ["all"]
 
 
-def _named(cell: Cell, change: Change) -> list[Threshold]:
+def _named(cell: CellState, change: Change) -> list[Threshold]:
     known = {one.name.lower(): one for one in cell.alerts.thresholds()}
     if _all(change):
         return list(known.values())

@@ -10,8 +10,8 @@ from typing import Any
 
 from dbdyno.cells.catalogue import metric
 from dbdyno_rig.alerts import Alert
-from dbdyno_rig.cell import Cell
 from dbdyno_rig.rack import Row, Sample
+from dbdyno_rig.state import CellState
 from dbdyno_rig.things import (
     ATTRIBUTES,
     NOTHING,
@@ -30,7 +30,7 @@ NO_OBJECT = 4_294_967_295
 """The number under which cells keep what they cannot tell the segment of."""
 
 
-def _cell(cell: Cell) -> list[Thing]:
+def _cell(cell: CellState) -> list[Thing]:
     facts, up_s = cell.facts(), (cell.rack.now_ns - cell.rack.started_ns[cell.number]) // 10**9
     mode = facts["flash_cache_mode"]
     days, rest = divmod(up_s, 86_400)
@@ -52,7 +52,7 @@ def _cell(cell: Cell) -> list[Thing]:
     ]
 
 
-def _cell_disks(cell: Cell) -> list[Thing]:
+def _cell_disks(cell: CellState) -> list[Thing]:
     facts = cell.facts()
     return [
         {
@@ -66,7 +66,7 @@ def _cell_disks(cell: Cell) -> list[Thing]:
     ]
 
 
-def _grid_disks(cell: Cell) -> list[Thing]:
+def _grid_disks(cell: CellState) -> list[Thing]:
     facts = cell.facts()
     flash = {disk["name"]: disk["flash"] for disk in facts["cell_disks"]}
     cache = f"{cell.name}_FLASHCACHE" if facts["flash_cache_bytes"] else ""
@@ -97,7 +97,7 @@ def _flash_disks(facts: dict[str, Any]) -> str:
     return ",".join(disk["name"] for disk in facts["cell_disks"] if disk["flash"])
 
 
-def _flash_cache(cell: Cell) -> list[Thing]:
+def _flash_cache(cell: CellState) -> list[Thing]:
     facts = cell.facts()
     if not facts["flash_cache_bytes"]:
         return []
@@ -117,7 +117,7 @@ def _flash_cache(cell: Cell) -> list[Thing]:
     ]
 
 
-def _flash_log(cell: Cell) -> list[Thing]:
+def _flash_log(cell: CellState) -> list[Thing]:
     facts = cell.facts()
     if not facts["flash_log_bytes"]:
         return []
@@ -136,7 +136,7 @@ def _flash_log(cell: Cell) -> list[Thing]:
     ]
 
 
-def _content(cell: Cell) -> list[Thing]:
+def _content(cell: CellState) -> list[Thing]:
     cached = cell.facts()["cached"]
     if not cached["held_bytes"]:
         return []
@@ -153,7 +153,7 @@ def _content(cell: Cell) -> list[Thing]:
     ]
 
 
-def _metric(cell: Cell, row: Row, at_ns: int) -> Thing:
+def _metric(cell: CellState, row: Row, at_ns: int) -> Thing:
     object_type, item, name, value, unit, kind = row
     return {
         "name": word(name),
@@ -167,7 +167,7 @@ def _metric(cell: Cell, row: Row, at_ns: int) -> Thing:
     }
 
 
-def _sampled(cell: Cell, sample: Sample) -> list[Thing]:
+def _sampled(cell: CellState, sample: Sample) -> list[Thing]:
     found = [_metric(cell, row, sample.at_ns) for row in sample.rows]
     if not cell.extra:
         return found
@@ -180,15 +180,15 @@ def _sampled(cell: Cell, sample: Sample) -> list[Thing]:
     return sorted(found, key=lambda one: (one["name"].text, one["metricObjectName"].text))
 
 
-def _current(cell: Cell) -> list[Thing]:
+def _current(cell: CellState) -> list[Thing]:
     return _sampled(cell, cell.rack.samples[cell.number][-1])
 
 
-def _history(cell: Cell) -> list[Thing]:
+def _history(cell: CellState) -> list[Thing]:
     return [one for sample in list(cell.rack.samples[cell.number]) for one in _sampled(cell, sample)]
 
 
-def _definitions(cell: Cell) -> list[Thing]:
+def _definitions(cell: CellState) -> list[Thing]:
     rows = {row[2]: row for row in cell.rack.samples[cell.number][-1].rows}
     return [
         {
@@ -202,7 +202,7 @@ def _definitions(cell: Cell) -> list[Thing]:
     ]
 
 
-def _iorm_plan(cell: Cell) -> list[Thing]:
+def _iorm_plan(cell: CellState) -> list[Thing]:
     plan = cell.plan
     return [
         {
@@ -215,7 +215,7 @@ def _iorm_plan(cell: Cell) -> list[Thing]:
     ]
 
 
-def _alert_history(cell: Cell) -> list[Thing]:
+def _alert_history(cell: CellState) -> list[Thing]:
     return [
         {
             "name": word(alert.name),
@@ -247,7 +247,7 @@ def _message(alert: Alert) -> str:
     return f"{where} has crossed its {alert.severity} threshold. Value: {value}. Limit: {limit}"
 
 
-def _thresholds(cell: Cell) -> list[Thing]:
+def _thresholds(cell: CellState) -> list[Thing]:
     def limit(value: float | None) -> Shown:
         return NOTHING if value is None else Shown(f"{value:.15g}", f"{value:.15g}", value)
 
@@ -264,11 +264,11 @@ def _thresholds(cell: Cell) -> list[Thing]:
     ]
 
 
-def _age(cell: Cell, at_ns: int) -> Shown:
+def _age(cell: CellState, at_ns: int) -> Shown:
     return whole((cell.rack.clock_ns() - at_ns) // (60 * 10**9))
 
 
-LISTS: dict[str, Callable[[Cell], list[Thing]]] = {
+LISTS: dict[str, Callable[[CellState], list[Thing]]] = {
     "cell": _cell,
     "celldisk": _cell_disks,
     "griddisk": _grid_disks,

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dbdyno.cells.numbers import number_and_unit
 from dbdyno_rig.language import Change, Value, refuse, syntax, text_of
-
-if TYPE_CHECKING:
-    from dbdyno_rig.cell import Cell
+from dbdyno_rig.state import CellState
 
 OBJECTIVES = ("basic", "auto", "low_latency", "balanced", "high_throughput")
 SPELT = {
@@ -33,7 +31,7 @@ SPELT = {
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_$#.]{0,29}")
 
 
-def alter_iorm_plan(cell: Cell, change: Change) -> str:
+def alter_iorm_plan(cell: CellState, change: Change) -> str:
     if change.words in (("active",), ("inactive",)) and not change.options:
         cell.plan.active = change.words == ("active",)
         _put_plan(cell, cell.plan.database)
@@ -53,7 +51,7 @@ def alter_iorm_plan(cell: Cell, change: Change) -> str:
     return "IORMPLAN successfully altered\n"
 
 
-def _put_plan(cell: Cell, lines: Sequence[str]) -> None:
+def _put_plan(cell: CellState, lines: Sequence[str]) -> None:
     """Puts directives in effect; those of an inactive plan are not."""
     directives = [dict(word.split("=", 1) for word in line.split(",")) for line in lines]
     plan = {_known_as(one["name"]): _in_model(one) for one in directives}

@@ -147,7 +147,7 @@ def read(text: str, where: str) -> tuple[Experiment, bool]:
     words = [value for name, value in about.items() if name != "gains"]
     if not all(isinstance(value, str) for value in words) or not isinstance(about["gains"], bool):
         raise lacks
-    own = is_own({"plan": {"advice": about, "text": body}, "seal": given.get("seal")})
+    own = is_own({"advice": about, "text": body}, given.get("seal"))
     return Experiment(**about), own
 
 

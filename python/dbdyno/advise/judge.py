@@ -17,12 +17,14 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.host.parts import Device, Kernel, Mount
 from dbdyno.advise.kinds import MACHINE, PLACES, Server
 from dbdyno.advise.proofs import REFUTED, Proof, latest
+from dbdyno.advise.recordings import RECORDED
 from dbdyno.advise.rule import LEVELS, Advice, Rule, Unjudged
 from dbdyno.advise.services import fix_there, void
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.traces import TRACES
 from dbdyno.errors import AdviceError
 
+_OWN = {"trace": TRACES, "recording": RECORDED}
 _RULES = Path(__file__).parent / "rules"
 
 
@@ -96,12 +98,13 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
 
 
 def concerned(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
-    """The rules that such evidence can concern: those on machines for a stack or a host, those on traces for traces,
-    the others for the rest."""
+    """The rules that such evidence can concern: those on machines for a stack or a host, those on traces or
+    cells for these, the others for the rest."""
     there = {*facts.rows, *facts.lacking}
-    if facts.kind == "trace":
-        return [one for one in asked if TRACES & set(one.reads)]
-    found = [(one, MACHINE & set(one.reads)) for one in asked if not TRACES & set(one.reads)]
+    if own_kinds := _OWN.get(facts.kind):
+        return [one for one in asked if own_kinds & set(one.reads)]
+    of_others = frozenset[type]().union(*_OWN.values())
+    found = [(one, MACHINE & set(one.reads)) for one in asked if not of_others & set(one.reads)]
     return [one for one, own in found if bool(own) == (facts.kind in ("stack", "host")) and own <= there]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dbdyno.advise.host.parts import Device, Kernel, Mount
+from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.placement import FastDevice, Segment
 from dbdyno.advise.stack.parts import Layer, Stack
 
@@ -136,7 +137,7 @@ class Index:
     columns: tuple[str, ...]
     rest: str
     bytes: int
-    scans: int
+    scans: int | None
     is_unique: bool
     is_constraint: bool
     is_valid: bool
@@ -154,6 +155,26 @@ class Column:
     name: str
     values: float
     commonest: float
+
+
+@dataclass(frozen=True, slots=True)
+class Width:
+    """The mean bytes of a table's row, by the planner's statistics; `known`: all its columns have some."""
+
+    table: str
+    bytes: float
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothetical:
+    """What HypoPG says: the cost of a look-up by a column, without and with an index; whether the planner takes it."""
+
+    table: str
+    column: str
+    before: float
+    after: float
+    used: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +363,8 @@ PLACES: dict[type, str] = {
     Index: "pg_stat_user_indexes and pg_index",
     ForeignKey: "pg_constraint",
     Column: "pg_stats",
+    Width: "widths in pg_stats",
+    Hypothetical: "HypoPG",
     Key: "pg_sequences",
     Statement: "pg_stat_statements",
     Checkpoints: "checkpoint counters",
@@ -354,6 +377,9 @@ PLACES: dict[type, str] = {
     Load: "sessions (pg_stat_activity)",
     FastDevice: "--fast-gb",
     Segment: "pg_statio_user_tables, pg_statio_user_indexes and pg_class",
+    Status: "the global status",
+    Digest: "events_statements_summary_by_digest",
+    FileIo: "file_summary_by_event_name",
     Stack: "the description of a storage stack",
     Layer: "its layers",
     Device: "/sys/block",

@@ -11,9 +11,11 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from dbdyno.advise.facts import Facts, Lack
-from dbdyno.advise.kinds import PLACES, Server, Setting, Statement
+from dbdyno.advise.hypothetical import hypothetical
+from dbdyno.advise.kinds import PLACES, Hypothetical, Server, Setting, Statement, Table
 from dbdyno.advise.queries import QUERIES, SERVER, STATEMENTS, Query
-from dbdyno.bench.postgres.server import shown_value
+from dbdyno.advise.rules.missing_index import candidates
+from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.dsn import sql_without_secrets
 from dbdyno.errors import TargetError
 
@@ -84,6 +86,10 @@ def _facts(connection: Connection, title: str, identity: str) -> Facts:
             else:
                 _put(query.kind, _rows(connection, query.kind, query.sql), rows, lacking)
         _statements(connection, server, rows, lacking)
+        connection.execute("select /* dbdyno */ set_config('search_path', 'pg_catalog', true)")
+        # What the rule would name, the planner is asked for: no other column of any table.
+        wanted = candidates(Facts(title, "server", rows)) if {Table, Statement} <= rows.keys() else ()
+        rows[Hypothetical] = hypothetical(connection, wanted)
     return Facts(title, "server", rows, {k: v for k, v in lacking.items() if k not in rows}, "since statistics began")
 
 

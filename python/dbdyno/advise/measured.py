@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbdyno.advise.kinds import Measured
@@ -61,9 +61,9 @@ def read(run: Run) -> Measured | None:
         return _measured(run, analysis, connection)
 
 
-def _measured(run: Run, analysis: dict[str, Any], connection: Any) -> Measured | None:
+def _measured(run: Run, analysis: Mapping[str, Any], connection: Any) -> Measured | None:
     blocks = [block for block in run.blocks() if block.kind == "measure"]
-    listed, arm = [block.index for block in blocks], run.manifest["arms"][0]
+    listed, arm = [block.index for block in blocks], run.manifest.arms[0]
     views = {row[0] for row in connection.execute("select view_name from duckdb_views()").fetchall()}
     if not blocks or "calls" not in views:
         return None
@@ -79,7 +79,7 @@ def _measured(run: Run, analysis: dict[str, Any], connection: Any) -> Measured |
     busy = sum(row[3] or 0.0 for row in rows)
     return Measured(
         sessions=sessions,
-        arms=len(run.manifest["arms"]),
+        arms=len(run.manifest.arms),
         blocks=len(blocks),
         warmup_blocks=sum(block.kind == "warmup" for block in run.blocks()),
         transactions=sum(int(row[1]) for row in rows),
@@ -89,7 +89,7 @@ def _measured(run: Run, analysis: dict[str, Any], connection: Any) -> Measured |
         waits=tuple((kind, event, min(spent / busy, 1.0)) for kind, event, spent in waits if busy),
         client_cores=cpu / wall if wall else None,
         client_threads=int(max((one.get("threads") or 0 for one in reports), default=0)) or None,
-        cores=os.cpu_count() if not run.manifest.get("host") else None,
+        cores=os.cpu_count() if not run.manifest.host else None,
         near=near,
         **_of_server(counted, blocks),
     )

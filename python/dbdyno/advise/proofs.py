@@ -19,6 +19,7 @@ from typing import Any
 from dbdyno.advise.experiments import Experiment
 from dbdyno.errors import AdviceError, Error
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.manifest import Manifest, Section
 from dbdyno.files import state_folder
 
 PROVED, REFUTED, CANNOT_TELL = "proved", "refuted", "cannot tell"
@@ -73,9 +74,9 @@ def verdict_of(decision: str, gains: bool, blind: bool = False) -> str:
     return PROVED if decision == "faster" or (decision == "same" and not gains) else REFUTED
 
 
-def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mapping[str, Any], run: str) -> Proof:
+def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Manifest, run: str) -> Proof:
     """The result of an experiment that ran."""
-    target, facts = next(iter((manifest.get("targets") or {"?": {}}).items()))
+    target, facts = next(iter(manifest.targets.items()), ("?", Section()))
     return Proof(
         rule=experiment.rule,
         subject=experiment.subject,

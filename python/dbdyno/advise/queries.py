@@ -26,6 +26,7 @@ from dbdyno.advise.kinds import (
     Slru,
     Table,
     Wal,
+    Width,
 )
 
 
@@ -120,6 +121,14 @@ from pg_index x join pg_class c on c.oid = x.indexrelid join pg_class t on t.oid
 where {_OUTSIDE} and t.relpersistence <> 't' and c.relkind = 'i' order by 2, 1
 """
 
+_WIDTHS: LiteralString = f"""
+select {_USER_TABLE.format(n="n", c="c")} as "table", sum(s.avg_width * (1 - s.null_frac))::float8 as bytes,
+  count(s.attname) = (select count(*) from pg_attribute a
+    where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as known
+from pg_class c join pg_namespace n on n.oid = c.relnamespace
+  join pg_stats s on s.schemaname = n.nspname and s.tablename = c.relname and not s.inherited
+where {_OUTSIDE} and c.relkind in ('r', 'm') and c.relpages >= 1000 group by c.oid, n.nspname, c.relname order by 1
+"""
 _COLUMNS: LiteralString = f"""
 select {_USER_TABLE.format(n="n", c="c")} as "table", s.attname::text as name,
   (case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end)::float8 as values,
@@ -237,6 +246,7 @@ QUERIES: tuple[Query, ...] = (
     Query(ForeignKey, _FOREIGN_KEYS),
     Query(Key, _KEYS),
     Query(Column, _COLUMNS),
+    Query(Width, _WIDTHS),
     Query(Checkpoints, _CHECKPOINTS, below=170000),
     Query(Checkpoints, _CHECKPOINTER, least=170000),
     Query(Wal, _WAL, least=140000),

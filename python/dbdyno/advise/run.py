@@ -10,6 +10,7 @@ from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import Benchmark, Measured, Server, Setting
 from dbdyno.advise.measured import read as measured
 from dbdyno.errors import AdviceError
+from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Run, reading
 
 SCALE_BYTES = 16 * 1024**2
@@ -28,16 +29,16 @@ def read(run: Run) -> Facts:
     return replace(found, rows={**found.rows, Measured: [seen]})
 
 
-def facts_of(manifest: dict[str, Any], title: str) -> Facts:
+def facts_of(manifest: Manifest, title: str) -> Facts:
     """The evidence of a manifest; the first server where there are several."""
-    servers = list((manifest.get("targets") or {}).values())
+    servers = list(manifest.targets.values()) if manifest.says("targets") else []
     if not servers or "version_num" not in servers[0]:
         raise AdviceError(
             "advice on a run is for those on a PostgreSQL server",
             where=title,
             next_step="`dbdyno report` has what this run says of itself",
         )
-    given, plan = servers[0], manifest["plan"]
+    given, plan = servers[0], manifest.plan
     server = Server(
         "postgres",
         str(given.get("server_version") or ""),
@@ -50,7 +51,7 @@ def facts_of(manifest: dict[str, Any], title: str) -> Facts:
     return Facts(title, "run", {Server: [server], Setting: settings, Benchmark: [_benchmark(manifest, plan, given)]})
 
 
-def _benchmark(manifest: dict[str, Any], plan: dict[str, Any], given: dict[str, Any]) -> Benchmark:
+def _benchmark(manifest: Manifest, plan: dict[str, Any], given: dict[str, Any]) -> Benchmark:
     workload, load = plan.get("workload") or {}, plan.get("load") or {}
     builtin = workload.get("builtin")
     before = int(given.get("database_bytes") or 0)
@@ -63,7 +64,7 @@ def _benchmark(manifest: dict[str, Any], plan: dict[str, Any], given: dict[str, 
         memory_bytes=given.get("host_memory_bytes") if given.get("server_is_here") else None,
         is_closed=not all(rates) if rates else True,
         metric=str((plan.get("judge") or {}).get("headline") or "throughput"),
-        wall_s=float(manifest.get("wall_s") or 0.0),
+        wall_s=float(manifest.wall_s) if manifest.says("wall_s") else 0.0,
     )
 
 

@@ -19,7 +19,7 @@ _WAYS = {
     "Google AlloyDB": "database flags",
     "Azure flexible server": "server parameters",
 }
-_ALTER = "alter system set "
+_ALTERS = ("alter system set ", "set global ")
 
 
 def void(service: str, rule: str) -> str:
@@ -36,6 +36,5 @@ def fix_there(fix: tuple[str, ...], service: str) -> list[str]:
     if not service:
         return list(fix)
     way = f"-- {_WAYS.get(service, 'settings')} of {service}: "
-    return [
-        way + line.removeprefix(_ALTER) if line.startswith(_ALTER) else line for line in fix if "reload" not in line
-    ]
+    found = ((line, next((one for one in _ALTERS if line.startswith(one)), "")) for line in fix)
+    return [way + line.removeprefix(alter) if alter else line for line, alter in found if "reload" not in line]

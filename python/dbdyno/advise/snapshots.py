@@ -29,6 +29,7 @@ from dbdyno.advise.kinds import (
     Statement,
     Table,
     Wal,
+    Width,
 )
 from dbdyno.advise.live import made
 from dbdyno.advise.placement import Segment
@@ -39,7 +40,7 @@ from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, relation_name, setting, several_databases
 from dbdyno.snapshot.store import Store
 
-_LIVE_ONLY = (Index, ForeignKey, Key, Column, Session, Prepared, Load)
+_LIVE_ONLY = (Index, ForeignKey, Key, Column, Width, Session, Prepared, Load)
 _ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise postgresql://...")
 
 

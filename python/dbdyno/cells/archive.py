@@ -14,7 +14,7 @@ from itertools import repeat
 from pathlib import Path
 
 from dbdyno.cells.alerts import Watch
-from dbdyno.cells.collect import Collection, Column
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.configuration import facts_in
 from dbdyno.cells.diff import from_file
 from dbdyno.cells.hosts import Host

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dbdyno.cells.commands import failure
 from dbdyno.cells.hosts import Host
+from dbdyno.cells.identity import renamed_answers
 from dbdyno.cells.ssh import Access, Answer, Fleet
 from dbdyno.errors import CellsError
 
@@ -66,11 +67,15 @@ def copies_of(files: Sequence[Path], folder: str) -> list[Copy]:
 def copy_everywhere(
     copies: Sequence[Copy], hosts: Sequence[Host], access: Access
 ) -> Iterator[tuple[Copy, list[Outcome]]]:
-    """Each file with what came of it on every cell."""
+    """Each file with what came of it on every cell, by what the cell calls itself."""
 
     async def work() -> list[list[Answer]]:
         async with Fleet(hosts, access) as fleet:
-            return [await fleet.run(copy.command, given=copy.data) for copy in copies]
+            made = [await fleet.run(copy.command, given=copy.data) for copy in copies]
+            own = await fleet.own_names([answer.host for answer in made[0] if not answer.problem])
+            for answers in made:
+                renamed_answers(answers, own)
+            return made
 
     for copy, answers in zip(copies, asyncio.run(work()), strict=True):
         yield copy, [(answer.host, failure(answer), answer.next_step) for answer in answers]

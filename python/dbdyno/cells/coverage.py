@@ -146,7 +146,7 @@ FACTS = {
 
 def what_they_are(run: Run) -> list[dict[str, Any]]:
     """A table of what the cells are, those alike in one row; none where the run does not say."""
-    first = run.manifest.get("configuration", {}).get("first") or {}
+    first = (run.manifest.configuration or {}).get("first") or {}
     alike: dict[tuple[str, ...], list[str]] = {}
     for cell, facts in first.items():
         alike.setdefault(tuple(facts.get(name, "") for name in FACTS), []).append(cell)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.collect import Collection, column_of, pattern_of
+from dbdyno.cells.collect import column_of, pattern_of
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.files import cell_of, text_of
 from dbdyno.cells.hosts import Host

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ def in_words(error: Exception, reach: Reach) -> Words:
     if isinstance(error, asyncssh.PermissionDenied):
         return _of_keys(reach)
     if isinstance(error, OSError):
-        return f"cannot be reached: {error.strerror or error}", "is the name right, is it up?"
+        return f"cannot be reached: {_reason(error)}", "is the name right, is it up?"
     many = "authentication failures" in str(error)
     return _said(error), _FEWER if many else None
 
@@ -33,6 +34,13 @@ _FEWER = (
     "the agent offered too many keys: --key names the right one, and so does IdentityFile with "
     "IdentitiesOnly in the SSH configuration"
 )
+
+
+def _reason(error: OSError) -> str:
+    """What the system says of its number; an event loop puts words of its own in their place. Names that are not
+    known have numbers below 0, and words of the resolver."""
+    known = isinstance(error.errno, int) and error.errno > 0
+    return os.strerror(error.errno).lower() if known and error.errno is not None else error.strerror or str(error)
 
 
 def _said(error: Exception) -> str:

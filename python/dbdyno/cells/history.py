@@ -13,7 +13,8 @@ from pathlib import Path
 
 from dbdyno.cells import configuration
 from dbdyno.cells.archive import recording_of
-from dbdyno.cells.collect import Collection, Column, column_of, knows_no_xml
+from dbdyno.cells.collect import column_of, knows_no_xml
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.identity import Names

@@ -10,15 +10,18 @@ that differ for the same time of collection, and both then show their address.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.cells.aggregate import own_names
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
+from dbdyno.evidence.manifest import Manifest
 
 if TYPE_CHECKING:
-    from dbdyno.cells.collect import Collection, Column
+    from dbdyno.cells.ssh import Answer
 
 
 @dataclass
@@ -85,10 +88,20 @@ class Names:
                 self.own.setdefault(column.host, name if one else f"{name} ({shown(column.host)})")
 
 
-def known_as(manifest: Mapping[str, Any]) -> dict[str, str]:
+def renamed_answers(answers: Iterable[Answer], own: Mapping[Host, str]) -> None:
+    """Names each answer by what its cell calls itself. Where two addresses say one name, it may be one cell or two
+    of different racks: then the address stands beside it. A cell that did not say keeps its address."""
+    by_name = Counter(own.values())
+    for answer in answers:
+        if name := own.get(answer.host):
+            kept = name if by_name[name] == 1 else f"{name} ({shown(answer.host)})"
+            answer.host = replace(answer.host, name=kept)
+
+
+def known_as(manifest: Manifest) -> dict[str, str]:
     """What the cells of a recording call themselves, by the name under which it holds them; '' for one that is
     there already under another. Recordings of earlier versions hold cells by their addresses."""
-    first = manifest.get("configuration", {}).get("first") or {}
+    first = (manifest.configuration or {}).get("first") or {}
     ids: dict[str, set[str]] = {}
     for own in first.values():
         ids.setdefault(own.get("cell.name", ""), set()).add(own.get("cell.id", ""))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import moved
 from dbdyno.cells.rates import NOT_REFRESHED, RESET, Change
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from dbdyno.cells.collect import Collection, pattern_of
+from dbdyno.cells.collect import pattern_of
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.listing import Reading
 
 OF_DATABASES = ("DB", "PDB", "CG")

@@ -22,7 +22,8 @@ from typing import Any
 from dbdyno.cells import configuration
 from dbdyno.cells.alerts import EVERY_S, Watch
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.collect import Collection, Column, collect
+from dbdyno.cells.collect import collect
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.identity import Names, known_as
 from dbdyno.cells.listing import Listing, Reading
@@ -135,7 +136,7 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: A
     async def work() -> None:
         index = 0
         async for collection in rounds(hosts, access, pace, alerts=True, names=names):
-            if names.called(hosts) != run.manifest["cells"]:  # one said only now who it is
+            if names.called(hosts) != run.manifest.cells:  # one said only now who it is
                 _save(run, hosts, names, first=first)
             rows = keep(run, index, collection)
             if told:
@@ -225,16 +226,16 @@ def recorded(run: Run, *, last: bool = True) -> Collection:
 def cells_of(run: Run) -> list[str]:
     """The cells that were asked, each once under its own name, whether or not they ever answered."""
     known = known_as(run.manifest)
-    called = {way: name for name, ways in run.manifest.get("addresses", {}).items() for way in ways}
+    called = {way: name for name, ways in (run.manifest.addresses or {}).items() for way in ways}
     told = (cell for block in run.blocks() for cell in block.report.get("cells", {}))
-    names = (called.get(cell, known.get(cell, cell)) for cell in (*run.manifest.get("cells", []), *told))
+    names = (called.get(cell, known.get(cell, cell)) for cell in (*run.manifest.cells, *told))
     return list(dict.fromkeys(name for name in names if name))
 
 
 def said_of(run: Run, blocks: Sequence[Block], cell: str) -> Iterator[dict[str, Any]]:
     """What each round's record says of a cell, which may stand there by an address: it said its name only later."""
     known = known_as(run.manifest)
-    ways = [cell, *run.manifest.get("addresses", {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]
+    ways = [cell, *(run.manifest.addresses or {}).get(cell, ()), *(way for way, own in known.items() if own == cell)]
     for block in blocks:
         said = block.report.get("cells", {})
         yield next((said[way] for way in ways if way in said), {})

@@ -12,7 +12,7 @@ from typing import Any
 from dbdyno.cells.aggregate import Combined, combine, own_names, side_by_side
 from dbdyno.cells.catalogue import family_words, metric
 from dbdyno.cells.clocks import MINUTE_S, NEAR_S, about
-from dbdyno.cells.collect import Collection, Column
+from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.identity import shown
 
 SCHEMA = 1

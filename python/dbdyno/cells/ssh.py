@@ -179,7 +179,7 @@ class Fleet:
         """What the cells (or these only) call themselves, without their domain; those that do not
         say are not in it."""
         answers = await self.run("hostname", only=only)
-        said = {answer.host: answer.output.strip().split(".")[0] for answer in answers}
+        said = {answer.host: answer.output.strip().split(".")[0] for answer in answers if answer.code == 0}
         return {host: name for host, name in said.items() if re.fullmatch(r"[\w-]{1,64}", name)}
 
     async def _one(self, host: Host, command: str, given: bytes = b"") -> Answer:

@@ -18,7 +18,7 @@ from typing import Any
 
 from dbdyno.cells.aggregate import combine
 from dbdyno.cells.catalogue import metric, request_counters
-from dbdyno.cells.collect import Collection
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import moved
 from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change
 

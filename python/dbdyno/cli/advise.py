@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from dbdyno.advise.rule import Rule
 
 _LEVELS = ("critical", "warning", "hint")
-_ARTICLE = {"stack": "a stack", "host": "a host"}
+_ARTICLE = {"stack": "a stack", "host": "a host", "recording": "storage cells", "trace": "a trace"}
 _SCHEMES = ("postgresql://", "postgres://")
 
 
 @click.command("advise")
-@click.argument("on", required=False, metavar="[DSN|snap:FIRST..LAST|RUN|TRACE.trc|STACK.toml|host|rules]")
+@click.argument("on", required=False, metavar="[DSN|snap:FIRST..LAST|RUN|RECORDING|TRACE.trc|STACK.toml|host|rules]")
 @click.option("--only", multiple=True, metavar="RULE", help="Ask this rule or family of rules; repeatable.")
 @click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule or family out; repeatable.")
 @click.option(
@@ -81,7 +81,7 @@ def command(
     form: str | None,
     output: Path | None,
 ) -> None:
-    """Judge a server, snapshots, a run, a trace, a storage stack or this host: findings in order of gain.
+    """Judge a server, snapshots, a run, a recording of cells, a trace, a storage stack or this host.
 
     Each finding has its figures and where they stand, the effect to expect, the fix, its risk, its source, and what
     would refute it. Fixes are printed, never run: a server is only read, with limits on every statement and lock.
@@ -211,7 +211,7 @@ def _elsewhere(on: str) -> Facts | None:
 
         return read_stack(Path(on))
     if on.startswith(("mariadb://", "mysql://")):
-        from dbdyno.advise.live_mariadb import read as read_mariadb
+        from dbdyno.advise.mariadb.read import read as read_mariadb
 
         return read_mariadb(on)
     if on.startswith(_SCHEMES) or "=" in on:
@@ -222,7 +222,7 @@ def _elsewhere(on: str) -> Facts | None:
 
 
 def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
-    """Of snapshots, a trace or a run."""
+    """Of snapshots, a trace, a recording of cells or a run."""
     if on.startswith("snap:"):
         from dbdyno.advise.snapshots import read as read_snapshots
         from dbdyno.cli.snap_options import tell_damage
@@ -237,10 +237,15 @@ def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
 
         return read_traces([on])
     from dbdyno.advise.run import read as read_run
+    from dbdyno.cells.record import KIND
     from dbdyno.evidence import find_run
     from dbdyno.evidence.query import is_trace
 
     run = find_run(on, folder)
+    if run.manifest.kind == KIND:
+        from dbdyno.advise.recordings import read as read_recording
+
+        return read_recording(run)
     if is_trace(run):
         from dbdyno.advise.traces import read as read_traces
 

@@ -12,7 +12,7 @@ import click
 from dbdyno.limits import DAY_S, Number
 
 if TYPE_CHECKING:
-    from dbdyno.cells.collect import Collection, Column
+    from dbdyno.cells.collection import Collection, Column
     from dbdyno.cells.hosts import Host
     from dbdyno.cells.pick import Pick
     from dbdyno.cells.ssh import Access

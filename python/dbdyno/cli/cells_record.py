@@ -11,7 +11,7 @@ from dbdyno.cli.cells_options import access_of, hosts_from, reach_options, tell_
 from dbdyno.cli.output import share_option
 
 if TYPE_CHECKING:
-    from dbdyno.cells.collect import Collection
+    from dbdyno.cells.collection import Collection
 
 
 def seconds(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
@@ -42,13 +42,24 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
     from dbdyno.cells.record import Pace, record
 
     failed = False
+    known: dict[str, str | None] = {}
 
     def told(index: int, rows: int, collection: Collection) -> None:
+        """A cell that fails as it did in the round before is in the count alone."""
         nonlocal failed
-        click.echo(f"round {index + 1}: {rows:,} values of {len(collection.columns)} cells", err=True)
+        columns = collection.columns
+        silent = sum(not column.everything for column in columns)
+        left = f"; {silent} of {len(columns)} gave nothing" if silent else ""
+        click.echo(f"round {index + 1}: {rows:,} values of {len(columns) - silent} cells{left}", err=True)
         if index == 0:
             tell_twice(collection)
-        failed = tell_problems(collection.columns) or failed
+        new = [column for column in columns if column.problem != known.get(column.host.name)]
+        for column in new:
+            if not column.problem:
+                click.echo(f"dbdyno: {column.host.name}: answers again", err=True)
+        tell_problems(new)
+        known.update((column.host.name, column.problem) for column in columns)
+        failed = failed or any(column.problem for column in columns)
 
     run = record(out, hosts_from(reach), access_of(reach), Pace(every, lasting), told)
     click.echo(f"next: dbdyno compare BEFORE {run.path}", err=True)

@@ -119,26 +119,28 @@ async def _send(
     apart: bool | None,
     out: re.Pattern[str] | None,
 ) -> list[tuple[Command, list[Answer]]]:
-    """Sends the commands until one fails anywhere; shows the answers as they come, unless `apart`
-    is None. Connections stay open in between."""
+    """Sends the commands until one fails anywhere; shows the answers as they come, by what the cells call themselves,
+    unless `apart` is None. Connections stay open in between."""
     from dbdyno.cells.commands import left_out, names_of, regrouped
+    from dbdyno.cells.identity import renamed_answers
     from dbdyno.cells.ssh import Fleet
 
     sent: list[tuple[Command, list[Answer]]] = []
-    own: dict[Host, str] | None = None
+    own: dict[Host, str] = {}
+    asked: set[Host] = set()
     async with Fleet(hosts, access) as fleet:
         for one in commands:
             answers = await fleet.run(one.text if shell else one.remote, serial=serial)
             sent.append((one, answers))
+            if new := [a.host for a in answers if not a.problem and a.host not in asked]:
+                own |= await fleet.own_names(new)
+                asked.update(new)
+            renamed_answers(answers, own)
             gone = left_out(out, answers) if out else {}
             if apart is not None:
                 if len(commands) > 1:
                     heading(f"> {one.text}")
-                groups = regrouped(answers, own)
-                if len(groups) > 1 and own is None and not apart:
-                    own = await fleet.own_names([a.host for a in answers if not a.problem])
-                    groups = regrouped(answers, own)
-                _show(answers, groups, apart)
+                _show(answers, regrouped(answers, own), apart)
                 if out and gone:
                     lines = sum(gone.values())
                     click.echo(
@@ -157,10 +159,12 @@ def _failed(answers: Sequence[Answer]) -> bool:
 
 def _rows(answers: Sequence[Answer]) -> list[dict[str, Any]]:
     from dbdyno.cells.commands import failure
+    from dbdyno.cells.identity import shown
 
     return [
         {
             "cell": a.host.name,
+            "address": shown(a.host),
             "output": a.output,
             "errors": a.errors,
             "exit": a.code,

@@ -141,7 +141,7 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
     system's ssh; returns where all of that failed."""
     from dbdyno.cells.keys import install_command, install_with_ssh
     from dbdyno.cells.ssh import run_everywhere
-    from dbdyno.processes import find_program
+    from dbdyno.processes import child_environment, find_program
 
     text = Path(f"{key}.pub").read_text(encoding="utf-8")
     left = list(hosts)
@@ -161,7 +161,7 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
     for host in list(left):
         click.echo(f"{host.name}: not yet let in; ssh may ask for the password", err=True)
         visit = install_with_ssh(host, text, reach["known_hosts"], access_of(reach))
-        if subprocess.run(visit, executable=ssh, check=False).returncode == 0:
+        if subprocess.run(visit, executable=ssh, env=child_environment(), check=False).returncode == 0:
             click.echo(f"{host.name}: the key is there now")
             left.remove(host)
     return left

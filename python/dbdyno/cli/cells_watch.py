@@ -23,7 +23,7 @@ from dbdyno.cli.output import heading, show_rows
 from dbdyno.limits import Count
 
 if TYPE_CHECKING:
-    from dbdyno.cells.collect import Collection
+    from dbdyno.cells.collection import Collection
 
 
 @click.command()

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +20,7 @@ from dbdyno.evidence import Run, find_run
 from dbdyno.limits import Number
 
 if TYPE_CHECKING:
+    from dbdyno.study.analysis.rows import Model
     from dbdyno.study.analysis.traces.question import Question
 
 NAME_LONGEST = 24
@@ -103,7 +105,7 @@ def command(
         _compare_traces(names, sources, asked, think_time, form, output)
         return
     runs = [source for source in sources if isinstance(source, Run)]
-    if any(run.manifest.get("kind") == CELLS for run in runs):
+    if any(run.manifest.kind == CELLS for run in runs):
         shown = (threshold, mask, accept_differences, everything)
         _compare_cells(names, runs, shown, form, output)
         return
@@ -120,7 +122,7 @@ def _source(name: str, folder: Path) -> Run | str:
     if not is_run and (path.exists() or glob.has_magic(name)):
         return name
     run = find_run(name, folder)
-    return str(run.path) if run.manifest.get("kind") == "trace" else run
+    return str(run.path) if run.manifest.kind == "trace" else run
 
 
 def _compare_traces(
@@ -184,7 +186,7 @@ def _compare_cells(
 ) -> None:
     from dbdyno.judge.cells_page import compare_page, recordings
 
-    if len(runs) != 2 or any(run.manifest.get("kind") != CELLS for run in runs):
+    if len(runs) != 2 or any(run.manifest.kind != CELLS for run in runs):
         raise CellsError(
             "a recording of cells is compared with another one",
             where=" ".join(names),
@@ -222,7 +224,7 @@ def _differing(one: str, other: str) -> tuple[str, str]:
     return one[cut:], other[cut:]
 
 
-def end_with_verdict(analysis: dict[str, Any], command: Literal["run", "compare"]) -> None:
+def end_with_verdict(analysis: Model, command: Literal["run", "compare"]) -> None:
     """Ends the command with the exit code of the verdict, where that is not 0."""
     from dbdyno.decisions import exit_code
 
@@ -230,7 +232,7 @@ def end_with_verdict(analysis: dict[str, Any], command: Literal["run", "compare"
         raise click.exceptions.Exit(code)
 
 
-def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | None) -> None:
+def show_analysis(analysis: Mapping[str, Any], form: str | None, output: Path | None) -> None:
     """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
     kind = form_of(form, output, (*FORMATS, "junit"))
     from dbdyno.report.flat import rows
@@ -265,7 +267,7 @@ def show_analysis(analysis: dict[str, Any], form: str | None, output: Path | Non
         show_rows(rows(analysis), kind, output)
 
 
-def print_analysis(analysis: dict[str, Any]) -> None:
+def print_analysis(analysis: Mapping[str, Any]) -> None:
     """The essentials of an analysis on stdout: in colour on a terminal."""
     from dbdyno.report.terminal import render_text
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
+    from dbdyno.study.analysis.rows import Model
 
 NAMES = ("slower", "cannot-tell", "gate")
 _UNDECIDED = ("unclear", "provisional", "no verdict")
 
 
-def reasons(run: Run, analysis: dict[str, Any], names: tuple[str, ...]) -> list[str]:
+def reasons(run: Run, analysis: Model, names: tuple[str, ...]) -> list[str]:
     """Which of `names` came true, in words; empty where none did."""
     from dbdyno.study.analysis.analyse import headline_of
 

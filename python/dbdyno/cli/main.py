@@ -16,6 +16,7 @@ import click
 
 from dbdyno import visible
 from dbdyno.errors import Error
+from dbdyno.processes import child_environment
 
 COMMANDS = {
     "advise": ("dbdyno.cli.advise", "What to change, with the figures that say so."),
@@ -111,14 +112,16 @@ def entry() -> NoReturn:
 
     debug = "--debug" in sys.argv
     visible.install()
+    os.environ.update(child_environment())
     listener = Listener()
     try:
         listener.start()
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (click.exceptions.Abort, KeyboardInterrupt) as stop:
         listener.ending()
-        click.echo("interrupted", err=True)
+        words = str(stop.__cause__ or "") if isinstance(stop, click.exceptions.Abort) else str(stop)
+        click.echo(f"interrupted: {words}" if words else "interrupted", err=True)
         code = INTERRUPTED
     except SystemExit as ending:  # how click ends where nobody reads on, which is no error
         code = 0 if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else ending.code

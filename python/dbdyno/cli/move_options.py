@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -100,6 +101,16 @@ def how(workers: int, memory: int, rate_limit: int | None, piece: int | None = N
     """How a job works, with its progress where somebody watches."""
     shown = _Progress() if sys.stderr.isatty() else None
     return How(workers, memory, rate_limit, piece, progress=shown)
+
+
+@contextlib.contextmanager
+def goes_on(folder: Path) -> Iterator[None]:
+    """Around the work on a job, which a signal may end: says then what is kept, and how it goes on."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        next_step = f"next: `dbdyno move resume {folder} --source DSN`"
+        raise KeyboardInterrupt(f"finished chunks are kept; {next_step}") from stop
 
 
 def say(line: str) -> None:

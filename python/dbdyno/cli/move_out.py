@@ -109,7 +109,7 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any])
         _show_plan(target, wish, how)
         return
     ledger, snapshot = begin(target, wish, folder, how, shared.say)
-    with snapshot:
+    with snapshot, shared.goes_on(folder):
         with held(target, snapshot, ledger, rest["hold"]):
             work(target, ledger, snapshot, how, shared.say)
         finish(target, ledger, snapshot, how, level)

@@ -54,7 +54,10 @@ def command(
         return
     if to is not None or level == "target":
         raise click.UsageError("--to and --verify target are for jobs from server to server")
-    with resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now) as snapshot:
+    with (
+        shared.goes_on(job),
+        resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now) as snapshot,
+    ):
         finish(target, ledger, snapshot, how, level)
 
 

@@ -29,7 +29,8 @@ _PLAIN_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f]?%)?"
 _NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
 NAME_MOST = 48
-TEXT_LEAST = 24
+TEXT_LEAST, TEXT_NARROW = 24, 12
+"""Columns that a text has at least; on a narrow terminal."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 folder_option = click.option(
@@ -243,10 +244,11 @@ def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: b
     columns = {name: [row[name] for row in rows] for name in names}
     whole = {name: _stays_whole(values) for name, values in columns.items()}
     width = shutil.get_terminal_size((200, 24)).columns if not terminal else shutil.get_terminal_size().columns
-    needed = sum(
-        max(len(name), *(len(_cell(value)) for value in values)) + 2 if whole[name] else TEXT_LEAST
-        for name, values in columns.items()
+    fixed = sum(
+        max(len(name), *(len(_cell(value)) for value in values)) + 2 for name, values in columns.items() if whole[name]
     )
+    texts = sum(not one for one in whole.values())
+    needed = fixed + texts * max(TEXT_NARROW, min(TEXT_LEAST, (width - fixed) // max(texts, 1)))
     console = Console(file=out, width=max(width, needed), force_terminal=terminal and None, highlight=False)
     table = Table(box=None, pad_edge=False, header_style="bold", title=None)
     for name, values in columns.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ analysis_options = written_as((*FORMATS, "junit"), " (txt, csv, json, html, md, 
 """Of what has a verdict."""
 
 
-def show_page(model: dict[str, Any], form: str | None, output: Path | None, **words: Any) -> None:
+def show_page(model: Mapping[str, Any], form: str | None, output: Path | None, **words: Any) -> None:
     """Writes a page in the form asked for, and tells which file it wrote. `words` go to the page's
     `render_text`."""
     own = _own_file(model, output.suffix.removeprefix(".").lower()) if output is not None and form is None else None
@@ -80,7 +81,7 @@ def terminal(output: Path | None) -> tuple[int, bool]:
     return int(columns) if columns.isdigit() and int(columns) > 0 else 100, color
 
 
-def _own_file(model: dict[str, Any], suffix: str) -> str | None:
+def _own_file(model: Mapping[str, Any], suffix: str) -> str | None:
     """What only this kind of page can be written as: a machine's drawing, a fit as text; None of others."""
     page = model.get("page")
     if page == "machine" and suffix == "svg":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,10 +68,10 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
         _show(model, "table" if kind == "text" else kind, output)
 
 
-def _model(run: Run) -> dict[str, Any]:
+def _model(run: Run) -> Mapping[str, Any]:
     from dbdyno.cells.record import KIND
 
-    if run.manifest.get("kind") == KIND:
+    if run.manifest.kind == KIND:
         from dbdyno.judge.cells_report import report_page
 
         return report_page(run)
@@ -79,7 +80,7 @@ def _model(run: Run) -> dict[str, Any]:
     return analyse(run)
 
 
-def _show(model: dict[str, Any], kind: str, output: Path | None) -> None:
+def _show(model: Mapping[str, Any], kind: str, output: Path | None) -> None:
     if model["kind"] == "cells":
         from dbdyno.cli.pages import show_page
 

@@ -17,6 +17,7 @@ from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
+    from dbdyno.study.analysis.rows import Model
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.run.progress import Progress
 
@@ -113,7 +114,7 @@ def command(
 def _interrupted(plan: Plan | None, cut: Run | None) -> str:
     from dbdyno.bench.kinds import kind_named, kind_of
 
-    kind = kind_of(plan.dsn) if plan is not None else kind_named(cut.manifest["bench"] if cut else "")
+    kind = kind_of(plan.dsn) if plan is not None else kind_named(cut.manifest.bench if cut else "")
     traits = kind.bench().traits
     goes_on = "" if traits.refuses_resume else ", `dbdyno run --resume last` finishes it"
     return f"interrupted: {traits.interrupted}; whole blocks are kept; `dbdyno runs` lists the run{goes_on}"
@@ -274,7 +275,7 @@ def show(run: Run, form: str | None = None, output: Path | None = None, fail_on:
         raise click.exceptions.Exit(1)
 
 
-def reported(run: Run, form: str | None = None, output: Path | None = None) -> dict[str, Any]:
+def reported(run: Run, form: str | None = None, output: Path | None = None) -> Model:
     """Analyses a run, writes its report and prints the verdict; returns the analysis."""
     from dbdyno.cli.compare import show_analysis
     from dbdyno.report.html import write_html

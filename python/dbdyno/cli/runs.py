@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
+from dbdyno.evidence.manifest import Section
 from dbdyno.limits import Count
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
     found = list(list_runs(folder))
     if since is not None:
         first = moment(since)
-        found = [run for run in found if str(run.manifest.get("started_at", "")) >= first]
+        found = [run for run in found if str(run.manifest.started_at) >= first]
     if plan is not None:
         from dbdyno.study.plan.file import read_plan
 
@@ -62,13 +63,13 @@ def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
 
 
 def _row(run: Run) -> dict[str, Any]:
-    verdict = run.manifest.get("verdict") or {}
+    verdict = run.manifest.verdict or Section()
     return {
         "run": run.id,
         "status": run.status,
-        "started": str(run.manifest.get("started_at", ""))[:19],
+        "started": str(run.manifest.started_at)[:19],
         "blocks": _blocks(run),
-        "title": run.manifest.get("title", ""),
+        "title": run.manifest.title,
         "verdict": verdict.get("headline", ""),
     }
 
@@ -81,6 +82,7 @@ def _left(record: Owed) -> str:
 
 def _blocks(run: Run) -> str:
     """Blocks that count of those planned; an imported trace has none."""
-    if run.manifest.get("kind") == "trace":
+    if run.manifest.kind == "trace":
         return ""
-    return f"{run.measured_blocks()}/{run.manifest.get('blocks_planned', '?')}"
+    planned = run.manifest.blocks_planned if run.manifest.says("blocks_planned") else "?"
+    return f"{run.measured_blocks()}/{planned}"

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
+import textwrap
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,9 @@ from dbdyno.cli.output import echo_own
 from dbdyno.cli.snap_top_keys import Desk, split
 from dbdyno.errors import SnapshotError
 from dbdyno.limits import Count
+
+ABOVE = 5
+"""So many sessions stay in sight above the chosen one."""
 
 
 @click.command("top")
@@ -60,8 +64,9 @@ def command(
     """Show load, active sessions by class, top SQL and sessions of the last seconds, again and again.
 
     Nothing is stored without --record, and nothing is ended without --allow-cancel. Works over plain SSH. Keys: 1 to 4
-    for the load, the sessions, who blocks whom, progress; s sort, f filter, p pause, e plan, q quit. Piped, or with
-    TERM=dumb, each refresh is printed once, below the one before.
+    for the load, the sessions, who blocks whom, progress; arrows choose a session, e its plan, v its text; s sort,
+    f filter, p pause, + and - the refresh, h all keys, q quit. Piped, or with TERM=dumb, each refresh is printed once,
+    below the one before.
 
     \b
     dbdyno snap top --target postgresql://monitor@db1/app
@@ -73,7 +78,7 @@ def command(
     sample_s = length_ns(sample, "--sample") / 1e9
     source = _Source(dsn, sample_s, top, record)
     if screen.usable() and not once:
-        _on_screen(source, every_s, frames, Desk(allow_cancel=allow_cancel))
+        _on_screen(source, frames, Desk(allow_cancel=allow_cancel, every_s=every_s))
         return
     with source.open() as watched:
         try:
@@ -153,22 +158,27 @@ def shown(frame: dict[str, Any], desk: Desk) -> dict[str, Any]:
     """A frame as the desk wants it: the part, the order, the filter."""
     from dbdyno.snapshot.live_sessions import ordered, tree
 
-    rows = frame["all_sessions"]
+    rows = ordered(frame["all_sessions"], desk.sort, desk.words)
+    trees = tree(frame["all_sessions"])
+    desk.listed = [row["pid"] for _, row in trees] if desk.view == "blocking" else [row["pid"] for row in rows]
+    at = desk.listed.index(desk.chosen) if desk.chosen in desk.listed else 0
+    first = max(at - ABOVE, 0) if desk.view == "sessions" else 0
     about = f", by {desk.sort}" + (f", only with {desk.words!r}" if desk.words else "")
     return {
         **frame,
         "view": desk.view,
         "plan": list(desk.plan),
-        "sessions": ordered(rows, desk.sort, desk.words),
-        "listed": about,
-        "tree": tree(rows),
+        "sessions": rows[first:],
+        "listed": about + (f", from the {first + 1}. on" if first else ""),
+        "tree": trees,
+        "chosen": desk.chosen,
     }
 
 
-def _on_screen(source: _Source, every_s: float, frames: int | None, desk: Desk) -> None:
+def _on_screen(source: _Source, frames: int | None, desk: Desk) -> None:
     """Until q, Ctrl-C, or so many frames. A server that goes away is tried again."""
-    with screen.Screen() as page, _Session(source, every_s, desk, page) as session:
-        page.draw(f"{desk.foot()}; the first numbers in {every_s:g} s")
+    with screen.Screen() as page, _Session(source, desk, page) as session:
+        page.draw(f"{desk.foot()}; the first numbers in {desk.every_s:g} s")
         with contextlib.suppress(KeyboardInterrupt):
             session.run(frames)
 
@@ -176,9 +186,8 @@ def _on_screen(source: _Source, every_s: float, frames: int | None, desk: Desk) 
 class _Session:
     """One sitting before the screen."""
 
-    def __init__(self, source: _Source, every_s: float, desk: Desk, page: screen.Screen) -> None:
+    def __init__(self, source: _Source, desk: Desk, page: screen.Screen) -> None:
         self._source = source
-        self._every_s = every_s
         self._desk = desk
         self._page = page
         self._watched: _Watched | None = source.open()
@@ -187,7 +196,7 @@ class _Session:
     def run(self, frames: int | None) -> None:
         """Refreshes and answers keys."""
         done = 0
-        due = time.monotonic() + self._every_s
+        due = time.monotonic() + self._desk.every_s
         while frames is None or done < frames:
             keys = self._page.wait(max(0.0, due - time.monotonic()))
             action = "read" if keys is None else self._pressed(keys)
@@ -197,7 +206,7 @@ class _Session:
                 self._read()
                 done += 1
             if action == "read":
-                due = time.monotonic() + self._every_s
+                due = time.monotonic() + self._desk.every_s
             self._draw()
 
     def _pressed(self, typed: str) -> str:
@@ -207,7 +216,7 @@ class _Session:
             action = self._desk.press(key)
             if action == "quit":
                 return action
-            if action in ("plan", "cancel"):
+            if action in ("plan", "statement", "cancel"):
                 self._do(action)
         return action
 
@@ -215,11 +224,11 @@ class _Session:
         try:
             if self._watched is None:
                 self._watched = self._source.open()
-                self._page.wait(min(self._every_s, 1.0))
+                self._page.wait(min(self._desk.every_s, 1.0))
             self._shown = self._watched.frame()
         except SnapshotError as error:
             self.__exit__()
-            self._shown = f"{visible.text(error)}\n\ntried again every {self._every_s:g} s"
+            self._shown = f"{visible.text(error)}\n\ntried again every {self._desk.every_s:g} s"
 
     def _do(self, action: str) -> None:
         """A plan, or a cancel that was confirmed; what is refused stands in the last line."""
@@ -229,11 +238,24 @@ class _Session:
         try:
             if action == "plan":
                 self._desk.plan = (f"Plan of session {pid}; any key goes back", *self._watched.live.plan(pid))
+            elif action == "statement":
+                self._desk.plan = self._statement(pid)
             else:
                 took = self._watched.live.cancel(pid)
                 self._desk.message = f"session {pid}: " + ("asked to cancel" if took else "the server refused")
         except SnapshotError as error:
             self._desk.message = visible.text(error.message)
+
+    def _statement(self, pid: int) -> tuple[str, ...]:
+        """What a session is, and its whole text. Raises `SnapshotError`."""
+        rows = [] if isinstance(self._shown, str) else self._shown["all_sessions"]
+        row = next((row for row in rows if row["pid"] == pid), None)
+        if row is None:
+            raise SnapshotError(f"no session {pid} on the screen")
+        facts = [f"{name} {row[name]}" for name in ("user", "database", "application", "client", "state") if row[name]]
+        width = shutil.get_terminal_size().columns
+        lines = [part for line in str(row["query"] or "").splitlines() for part in textwrap.wrap(line, width) or [""]]
+        return (f"Statement of session {pid}; any key goes back", *textwrap.wrap(", ".join(facts), width), "", *lines)
 
     def _draw(self) -> None:
         size = shutil.get_terminal_size()

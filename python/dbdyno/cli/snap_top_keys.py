@@ -9,6 +9,8 @@ Knows no server and no terminal.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.snapshot.live_sessions import SORTS
@@ -16,7 +18,29 @@ from dbdyno.snapshot.live_sessions import SORTS
 VIEWS = {"1": "overview", "2": "sessions", "3": "blocking", "4": "progress"}
 QUIT = ("q", "Q", "\x1b", "\x03", "\x04")
 _WORDS_MOST = 60
-_ASKS = {"filter": "show only sessions with: ", "plan": "plan of which pid? ", "cancel": "cancel which pid? "}
+_ASKS = {
+    "filter": "show only sessions with: ",
+    "plan": "plan of which pid? ",
+    "statement": "statement of which pid? ",
+    "cancel": "cancel which pid? ",
+}
+_UP, _DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
+_KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|.", re.DOTALL)
+FASTEST_S, SLOWEST_S = 0.5, 60.0
+"""The refresh that + and - may come to."""
+HELP = (
+    "Keys; any key goes back",
+    "1 2 3 4: load with all, sessions, who blocks whom, progress",
+    "up, down: choose a session (also k, j)",
+    "e: plan of a session's statement; nothing is run for it",
+    "v: the whole statement of a session, without what stands in quotes",
+    "c: cancel a session's statement, after a question; only with --allow-cancel",
+    f"s: next order of the sessions: {', '.join(SORTS)}",
+    "f: show only sessions with some words (user, database, application, client, state, wait, text)",
+    "p, space: pause; refresh now",
+    "+ -: refresh less often, more often",
+    "esc: no filter any more; without one: quit, as q and Ctrl-C",
+)
 
 
 @dataclass
@@ -24,6 +48,7 @@ class Desk:
     """The state of the screen. `pid` is what an answer named, `message` what stands in the last line once."""
 
     allow_cancel: bool = False
+    every_s: float = 2.0
     view: str = "overview"
     sort: str = SORTS[0]
     words: str = ""
@@ -33,9 +58,11 @@ class Desk:
     pid: int = 0
     message: str = ""
     plan: tuple[str, ...] = ()
+    listed: Sequence[int] = ()
+    chosen: int | None = None
 
     def press(self, keys: str) -> str:
-        """What is to be done: quit, read (refresh now), draw (show again), plan, cancel."""
+        """What is to be done: quit, read (refresh now), draw (show again), plan, statement, cancel."""
         self.message = ""
         if self.asked:
             return self._answered(keys)
@@ -51,15 +78,38 @@ class Desk:
             self.sort = SORTS[(SORTS.index(self.sort) + 1) % len(SORTS)]
         elif keys == "p":
             self.paused = not self.paused
-        elif keys == "f":
-            self.asked, self.answer = "filter", self.words
-        elif keys == "e":
-            self.asked, self.answer = "plan", ""
-        elif keys == "c":
-            self._ask_to_cancel()
+        elif keys in ("h", "?"):
+            self.plan = HELP
+        elif keys in (*_UP, *_DOWN):
+            self._choose(1 if keys in _DOWN else -1)
+        elif keys in ("f", "e", "v", "c", "+", "-"):
+            self._set(keys)
         else:
             return "read" if keys == " " else "draw"
         return "draw"
+
+    def _set(self, keys: str) -> None:
+        """A question, or another pace."""
+        if keys == "f":
+            self.asked, self.answer = "filter", self.words
+        elif keys in ("e", "v"):
+            self._ask("plan" if keys == "e" else "statement")
+        elif keys == "c":
+            self._ask_to_cancel()
+        else:
+            self.every_s = min(max(self.every_s * (2 if keys == "+" else 0.5), FASTEST_S), SLOWEST_S)
+            self.message = f"a refresh every {self.every_s:g} s"
+
+    def _choose(self, by: int) -> None:
+        """The next session of the list, or the one before it."""
+        if self.view in ("overview", "progress"):
+            self.view = "sessions"
+        elif self.listed:
+            at = self.listed.index(self.chosen) + by if self.chosen in self.listed else 0
+            self.chosen = self.listed[min(max(at, 0), len(self.listed) - 1)]
+
+    def _ask(self, what: str) -> None:
+        self.asked, self.answer = what, str(self.chosen) if self.chosen in self.listed else ""
 
     def foot(self) -> str:
         """The last line: a question, a message, or the keys."""
@@ -71,11 +121,11 @@ class Desk:
             return self.message
         cancel = ", c cancel" if self.allow_cancel else ""
         paused = "PAUSED, p goes on" if self.paused else "p pause"
-        return f"q quit, space refresh, 1-4 {'/'.join(VIEWS.values())}, s sort, f filter, e plan{cancel}, {paused}"
+        return f"h help, q quit, 1-4 {'/'.join(VIEWS.values())}, s sort, f filter, e plan, v text{cancel}, {paused}"
 
     def _ask_to_cancel(self) -> None:
         if self.allow_cancel:
-            self.asked, self.answer = "cancel", ""
+            self._ask("cancel")
         else:
             self.message = "nothing is cancelled here: start with --allow-cancel"
 
@@ -108,14 +158,12 @@ class Desk:
         if asked == "cancel":
             self.asked = "sure"
             return "draw"
-        return "plan"
+        return asked
 
 
 def split(typed: str) -> list[str]:
     """What was typed at once, key by key; an arrow and its like is one key."""
-    if typed.startswith("\x1b"):
-        return [typed]
-    return list(typed)
+    return _KEY.findall(typed)
 
 
 def _typed(keys: str) -> str:

@@ -143,10 +143,17 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
 
     folder, targets = read_fleet(path, environment())
 
+    failing: dict[str, str] = {}
+
     def tell(target: Target, holder: Store, made: Snapshot | Error) -> None:
+        """What fails as it failed before stands in the line per target alone."""
         if isinstance(made, Error):
-            click.echo(f"dbdyno: {target.name}: {made}", err=True)
+            if failing.get(target.name) != made.message:
+                click.echo(f"dbdyno: {target.name}: {made}", err=True)
+            failing[target.name] = made.message
         else:
+            if failing.pop(target.name, None):
+                click.echo(f"dbdyno: {target.name}: answers again", err=True)
             click.echo(f"{target.name} {made.number}")
         if alerts is not None:
             alerts.look(holder, target.name, made)

@@ -25,6 +25,7 @@ PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".tsv", ".txt")
 PACKED = (".gz", ".zst")
 DEFAULT_COLUMN = "elapsed_ns"
+NAMED_MOST = 12
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _REAL = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
 
@@ -207,7 +208,13 @@ def default_column(known: dict[str, str]) -> str:
         return DEFAULT_COLUMN
     if len(numbers) == 1:
         return numbers[0]
-    raise StatsError("which column?", next_step=f"name one with -y: {', '.join(numbers) or 'there is none'}")
+    if not numbers:
+        raise StatsError("no column holds numbers", next_step=f"columns: {_typed(known)}")
+    raise StatsError("which column?", next_step=f"name one with -y: {', '.join(numbers)}")
+
+
+def _typed(known: dict[str, str]) -> str:
+    return ", ".join(f"{name} ({kind.lower()})" for name, kind in list(known.items())[:NAMED_MOST])
 
 
 @dataclass(frozen=True, eq=False)

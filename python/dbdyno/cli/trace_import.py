@@ -17,6 +17,7 @@ from dbdyno.cli.trace_options import (
     tell_refused,
 )
 from dbdyno.errors import TraceError
+from dbdyno.evidence.manifest import Section
 
 
 @click.command("import")
@@ -49,11 +50,11 @@ def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: b
     with progress() as shown:
         run, refused = import_traces(files, out, options=options, title=title, progress=shown, replace=replace)
     tell_refused(refused)
-    totals = (run.manifest.get("totals") or {}).get("account") or {}
+    totals = (run.manifest.totals or Section()).get("account") or {}
     counted = ", ".join(f"{totals[n]} {n}" for n in ("calls", "waits") if n in totals)
     click.echo(f"{out}" + (f": {counted}" if counted else ""))
     click.echo(f"next: dbdyno trace profile {out}", err=True)
-    end_with(refused, torn=torn_records(run.manifest["unread"]))
+    end_with(refused, torn=torn_records(run.manifest.unread))
 
 
 def _may_replace(out: Path, force: bool) -> bool:
@@ -74,6 +75,6 @@ def _is_import(out: Path) -> bool:
     from dbdyno.evidence import Run
 
     try:
-        return Run.open(out).manifest.get("kind") == "trace"
+        return Run.open(out).manifest.kind == "trace"
     except EvidenceError:
         return False

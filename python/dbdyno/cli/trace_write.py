@@ -31,7 +31,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
     from dbdyno.evidence.trace_tables import require_whole
 
     run = find_run(run_name, folder)
-    if run.manifest.get("kind") != "trace":
+    if run.manifest.kind != "trace":
         raise TraceError("is no imported trace", where=str(run.path))
     require_whole(run)
     if out.exists() and any(out.iterdir()):

@@ -20,8 +20,8 @@ def command(
     plan: Path, folder: Path, since: str | None, metric: str | None, form: str | None, output: Path | None
 ) -> None:
     """All runs of a plan over time: where an arm got faster or slower, by how much, and since which run. Runs whose
-    canaries say that the machine was in another state count for no change. Exit 1 when the last change is for the
-    worse.
+    canaries say that the machine was in another state count for no change, nor does an arm where it failed. Exit 1
+    when the last change is for the worse, or an arm failed in the last run.
 
     \b
     dbdyno trend plan.toml
@@ -33,5 +33,5 @@ def command(
     runs = [run for run in chosen(folder, plan, since) if run.status == "complete"]
     model = trend_of(runs, str(plan), metric)
     show_page(model, form, output)
-    if model["verdict"]["decision"] == "slower":
+    if model["verdict"]["decision"] in ("slower", "no verdict"):
         raise click.exceptions.Exit(1)

@@ -120,7 +120,7 @@ def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | 
     from dbdyno.report.files import write_whole
     from dbdyno.study.plan.confirm import confirming
 
-    race: dict[str, Any] = run.manifest["race"]
+    race: dict[str, Any] = run.manifest.race
     if not race["alive"] or len(race["failed"]) == len(plan.arms):
         raise PlanError("every arm failed", where=run.id, next_step="run the script by hand, then mend the plan")
     if race["leader"] == 0:
@@ -128,7 +128,7 @@ def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | 
         return None
     blocks = plan.schedule.blocks
     if seconds is not None:
-        each = float(run.manifest["wall_s"]) / max(race["ran"], 1)
+        each = float(run.manifest.wall_s) / max(race["ran"], 1)
         blocks = max(FRESH_LEAST, min(blocks, int(seconds * (1 - RACE_SHARE) / (2 * each))))
     original = replace(plan, title=plan.title.removesuffix(": race"))
     made = confirming(original, plan.arms[0], plan.arms[race["leader"]], blocks)

@@ -1,8 +1,9 @@
 """The fence around DuckDB: what a query's author may do is read the evidence of the runs named, and nothing else.
 
-One statement, a SELECT by DuckDB's own parser: so nothing is written, attached, installed or set. No file but those of
-the runs, no network, no variable of ours. Memory is bounded by the machine; what does not fit is spilled into a private
-folder, which goes with the process.
+One statement, a SELECT by DuckDB's own parser, and each part of it a question: since DuckDB 2.0 a WITH may hold a COPY
+or an INSERT, and the whole still counts as a SELECT. So nothing is written, attached, installed or set. No file but
+those of the runs, no network, no variable of ours. Memory is bounded by the machine; what does not fit is spilled into
+a private folder, which goes with the process.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 LEAST_BYTES = 256 << 20
+QUESTIONS = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE")
+"""The parts of a SELECT that read."""
 
 
 def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:
@@ -59,7 +64,32 @@ def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Stat
             where="the query",
             next_step="write the rows where you want them with -o FILE.csv, or open the run's Parquet files elsewhere",
         )
+    for kind in _parts(connection, text):
+        if kind not in QUESTIONS:
+            found = kind.removesuffix("_NODE").removesuffix("_QUERY")
+            raise EvidenceError(
+                f"expected one SELECT, found {found} in it: evidence is read, never changed",
+                where="the query",
+                next_step="write the rows where you want them with -o FILE.csv",
+            )
+    connection.execute("begin transaction read only")
     return statements[0]
+
+
+def _parts(connection: duckdb.DuckDBPyConnection, text: str) -> Iterator[str]:
+    """The kinds of the queries that a SELECT is made of, as the parser names them."""
+    row = connection.execute("select json_serialize_sql(?)", [text]).fetchone()
+    left: list[Any] = [json.loads(row[0]) if row else {"error": True}]
+    if left[0].get("error"):
+        yield str(left[0].get("error_message", "what cannot be taken apart"))
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            if "cte_map" in one:
+                yield str(one.get("type"))
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
 
 
 def memory_bytes() -> int:

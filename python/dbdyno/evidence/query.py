@@ -64,10 +64,9 @@ def _torn(probe: duckdb.DuckDBPyConnection, parts: list[Path]) -> dict[Path, str
 def has_calls(run: Run) -> bool:
     """Whether the run had a load of its own, every block of which then has a part of calls: not a recording of
     cells, nor a run on cells, whose load is their databases' own."""
-    reads = run.manifest.get("reads")
-    if isinstance(reads, dict):
-        return reads.get("evidence") == "operations"
-    return run.manifest.get("kind") != "cells"
+    if run.manifest.says("reads"):
+        return run.manifest.reads.get("evidence") == "operations"
+    return run.manifest.kind != "cells"
 
 
 def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
@@ -121,7 +120,7 @@ def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
 
 def is_trace(run: Run) -> bool:
     """Whether the run is an imported trace."""
-    return run.manifest.get("kind") == KIND
+    return run.manifest.kind == KIND
 
 
 def tables_of(run: Run) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.manifest import DAMAGED, Manifest, Process, Section
 from dbdyno.evidence.seal import seal
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.evidence.upgrade import upgraded
@@ -33,34 +34,6 @@ from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
 SCHEMA = 1
 DEFAULT_FOLDER = Path("runs")
-
-
-DAMAGED = "the file was changed by something else; restore it from a copy"
-KINDS: dict[str, type] = {
-    "arms": list,
-    "bench": str,
-    "id": str,
-    "iorm": dict,
-    "kind": str,
-    "plan": dict,
-    "process": dict,
-    "reads": dict,
-    "resumed": list,
-    "seed": int,
-    "started_at": str,
-    "status": str,
-    "target": dict,
-    "title": str,
-    "verdict": dict,
-}
-"""What a manifest holds under its names, where it has them."""
-
-
-class Manifest(dict[str, Any]):
-    """What a manifest says, at every depth; what it lacks is an `EvidenceError`, since it is a file like any other."""
-
-    def __missing__(self, name: str) -> Any:
-        raise EvidenceError(f"the manifest lacks {name!r}", next_step=DAMAGED)
 
 
 @contextlib.contextmanager
@@ -103,11 +76,11 @@ class Block:
 
 
 class Run:
-    """One run folder; `manifest` is its manifest as a dict."""
+    """One run folder and its manifest; `manifest` may be of an earlier version."""
 
-    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
+    def __init__(self, path: Path, manifest: Manifest | Mapping[str, Any]) -> None:
         self.path = path
-        self.manifest = upgraded(manifest)
+        self.manifest = manifest if isinstance(manifest, Manifest) else Manifest.of(upgraded(dict(manifest)))
 
     @classmethod
     def open(cls, path: Path) -> Run:
@@ -119,17 +92,17 @@ class Run:
                 where=str(path),
                 next_step="`dbdyno runs` lists the runs",
             )
-        manifest = read_json(manifest_path, Manifest)
+        manifest = read_json(manifest_path, Section)
         if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
             found = manifest.get("schema") if isinstance(manifest, dict) else type(manifest)
             raise EvidenceError(
                 f"has evidence schema {found}; this dbdyno reads schema {SCHEMA}",
                 where=str(manifest_path),
             )
-        for name, kind in KINDS.items():
-            if name in manifest and not isinstance(manifest[name], kind):
-                raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(manifest_path), next_step=DAMAGED)
-        return cls(path, manifest)
+        try:
+            return cls(path, manifest)
+        except EvidenceError as error:
+            raise EvidenceError(error.message, where=str(manifest_path), next_step=error.next_step) from error
 
     @property
     def id(self) -> str:
@@ -139,16 +112,19 @@ class Run:
     @property
     def status(self) -> str:
         """'running', 'complete' or 'aborted'; a run whose process is gone is aborted."""
-        status = str(self.manifest.get("status", "aborted"))
-        if status == "running" and not is_alive(self.manifest.get("process", {})):
+        if self.manifest.status == "running" and not is_alive(self.manifest.process or {}):
             return "aborted"
-        return status
+        return self.manifest.status
 
     def save(self, **changes: Any) -> None:
         """Puts changes into the manifest and writes it whole."""
         refuse_foreign(self.path)
-        self.manifest.update(changes)
-        write_json(self.path / "manifest.json", self.manifest)
+        self.note(**changes)
+        write_json(self.path / "manifest.json", self.manifest.to_json())
+
+    def note(self, **changes: Any) -> None:
+        """Puts changes into the manifest, to be written with the next that are saved."""
+        self.manifest = self.manifest.changed(**changes)
 
     def add_block(self, block: Block) -> None:
         """Makes a block whole: the last file of a block to be written."""
@@ -164,7 +140,7 @@ class Run:
 
     def is_barren(self) -> bool:
         """Whether the run ended before its first block: refused by the server when it connected, say."""
-        planned = "blocks_planned" in self.manifest
+        planned = self.manifest.says("blocks_planned")
         return planned and self.status == "aborted" and not any((self.path / "blocks").glob("b*.json"))
 
     def measured_blocks(self) -> int:
@@ -189,7 +165,7 @@ class Run:
                     file.unlink()
 
 
-def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | None = None) -> Run:
+def new_run(folder: Path, title: str, manifest: Mapping[str, Any], *, name: str | None = None) -> Run:
     """Makes a run folder below `folder` with status running; raises `EvidenceError`."""
     import secrets
 
@@ -207,8 +183,8 @@ def new_run(folder: Path, title: str, manifest: dict[str, Any], *, name: str | N
             next_step="choose another place with --out",
         ) from error
     run = Run(path, {"schema": SCHEMA, **manifest})
-    if "plan" in run.manifest:
-        run.manifest["seal"] = seal(run.manifest["plan"])
+    if run.manifest.says("plan"):
+        run.note(seal=seal(run.manifest.plan))
     run.save(status="running", started_at=now.isoformat(), process=this_process())
     return run
 
@@ -240,7 +216,7 @@ def find_run(text: str, folder: Path) -> Run:
     )
 
 
-def this_process(pid: int | None = None) -> dict[str, Any]:
+def this_process(pid: int | None = None) -> Process:
     """What tells this process (or another one) from a later one with the same number."""
     pid = pid or os.getpid()
     return {"pid": pid, "started": _started(pid)}
@@ -258,7 +234,7 @@ def _started(pid: int) -> str | None:
     return None if state == "Z" else f"{boot}:{fields[18]}"
 
 
-def is_alive(process: dict[str, Any]) -> bool:
+def is_alive(process: Process) -> bool:
     """Whether the process that `this_process` described still runs on this machine."""
     pid = process.get("pid")
     if not isinstance(pid, int):

@@ -24,12 +24,12 @@ def seal(plan: Any) -> str | None:
         return None
 
 
-def is_own(manifest: dict[str, Any]) -> bool:
-    """Whether this user made the run of a manifest, with this plan."""
+def is_own(plan: Any, sealed: Any) -> bool:
+    """Whether this user made a run with this plan: `sealed` is what its manifest has as the plan's code."""
     import hmac
 
     try:
-        return hmac.compare_digest(_code(_key(), manifest.get("plan")), str(manifest.get("seal")))
+        return hmac.compare_digest(_code(_key(), plan), str(sealed))
     except (OSError, TypeError):
         return False
 

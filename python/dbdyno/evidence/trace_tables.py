@@ -88,7 +88,7 @@ LINKED = {
 def require_whole(run: Run) -> None:
     """Raises `EvidenceError` for an import that did not come to its end: every answer from it would
     be about a part of the traces."""
-    if run.manifest.get("status") == "complete":
+    if run.manifest.status == "complete":
         return
     raise EvidenceError(
         "is an import that did not finish: part of the traces is missing",

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.judge.compared import compared_rows
 from dbdyno.snapshot.active_rates import ActiveRates, active_rates
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.model import Row, beginning, columns, section, table
+from dbdyno.snapshot.metric import Metric
+from dbdyno.snapshot.model import Part, Row, beginning, columns, section, table
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.rates import rates
-from dbdyno.snapshot.series import Metric
 
 if TYPE_CHECKING:
     from dbdyno.judge.compared import Floats
@@ -117,12 +117,42 @@ MARIADB = (
         (("rows read a second", ("COUNT_READ",), 1),),
     ),
 )
-KINDS = {"postgres": POSTGRES, "mariadb": MARIADB}
-_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST"}
+ORACLE = (
+    Kind(
+        "statement",
+        "sql",
+        ("sql_id",),
+        (
+            ("time, ms a second", ("elapsed_time",), 1e-3),
+            ("executions a second", ("executions",), 1),
+            ("logical reads a second", ("buffer_gets",), 1),
+            ("physical reads a second", ("disk_reads",), 1),
+        ),
+    ),
+    Kind(
+        "segment",
+        "segment_statistics",
+        ("owner", "object_name"),
+        (
+            ("logical reads a second", ("logical_reads",), 1),
+            ("physical reads a second", ("physical_reads",), 1),
+            ("block changes a second", ("block_changes",), 1),
+            ("row lock waits a second", ("row_lock_waits",), 1),
+        ),
+    ),
+    Kind(
+        "event",
+        "system_event",
+        ("event",),
+        (("time, ms a second", ("time_waited_micro_fg",), 1e-3), ("waits a second", ("total_waits_fg",), 1)),
+    ),
+)
+KINDS = {"postgres": POSTGRES, "mariadb": MARIADB, "oracle": ORACLE}
+_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 """What identifies a statement's text."""
 
 
-def by_object(before: Interval, after: Interval, *, threshold: float, allowed: bool, hourly: bool) -> dict[str, Any]:
+def by_object(before: Interval, after: Interval, *, threshold: float, allowed: bool, hourly: bool) -> Part:
     """The section of what changed, by kind of object."""
     texts = _texts(before) | _texts(after)
     found: dict[str, list[Row]] = {}

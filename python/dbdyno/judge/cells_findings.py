@@ -117,7 +117,7 @@ def _alerts(found: Measured) -> Iterator[Row]:
 
 def _configuration(run: Any) -> Iterator[Row]:
     """What a cell is, where it was another thing at the end than at the beginning."""
-    first, last = (run.manifest.get("configuration", {}).get(end) or {} for end in ("first", "last"))
+    first, last = ((run.manifest.configuration or {}).get(end) or {} for end in ("first", "last"))
     for cell, now in last.items():
         changed = [
             f"{name} from {first[cell].get(name, 'nothing')!r} to {text!r}"

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from dbdyno.cells.collect import Collection, pattern_of
+from dbdyno.cells.collect import pattern_of
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.configuration import Facts
 from dbdyno.cells.identity import known_as
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
@@ -33,9 +34,11 @@ from dbdyno.judge.cells_parts import (
     table,
 )
 from dbdyno.judge.cells_rates import THRESHOLD, Row, compare
+from dbdyno.judge.cells_why import PER, why_of_intervals
 
 SCHEMA = 1
 DRAWN = 24
+_UNLIKE = "cells, software or configuration differ"
 _ORDER = {"worse": 0, "better": 1, "more": 2, "less": 2}
 _LOST = {
     "reset": "the cell's service began anew, or a counter fell",
@@ -66,7 +69,7 @@ def recordings(
 ) -> tuple[Recording, Recording]:
     """Two runs of kind `cells` as sides; raises `CellsError` where one has no two rounds."""
     rounds = [_rounds(run, mask) for run in runs]
-    facts = [run.manifest.get("configuration") or {} for run in runs]
+    facts = [run.manifest.configuration or {} for run in runs]
     found = []
     for name, run, own, known in zip(names, runs, rounds, facts, strict=True):
         called = known_as(run.manifest)
@@ -119,6 +122,7 @@ def compare_page(
         "page": "compare",
         "facts": _facts(one, other),
         "verdict": _verdict(rows, allowed),
+        "why": [why_of_intervals(one.found, other.found, names, "" if allowed else _UNLIKE).as_dict() | PER],
         "sections": [
             _words(rows, (one, other), allowed, threshold),
             *([] if not unlike else [_configuration(unlike)]),
@@ -209,14 +213,16 @@ def _facts(one: Recording, other: Recording) -> dict[str, Any]:
 def _end(side: Recording) -> dict[str, Any]:
     at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
     cells = len(side.found.cells)
-    note = f"{side.found.count} × {side.found.mean_s:.3g} s, {cells} cell{'' if cells == 1 else 's'}"
+    count = side.found.count
+    spans = f"{count} × {side.found.mean_s:.3g} s" if count else "no interval that counts"
+    note = f"{spans}, {cells} cell{'' if cells == 1 else 's'}"
     return {"number": side.name, "at": at, "note": note}
 
 
 def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
     """What the rows over all cells say."""
     if not allowed:
-        return {"word": "not comparable", "why": "cells, software or configuration differ"}
+        return {"word": "not comparable", "why": _UNLIKE}
     whole = sorted((row for row in rows if not row.cell), key=_by_weight)
     for word in ("worse", "better"):
         named = [row.label for row in whole if row.decision == word]

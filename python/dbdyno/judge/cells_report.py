@@ -21,6 +21,7 @@ from dbdyno.cells.series import Measured, measured
 from dbdyno.judge import cells_flash as report_flash
 from dbdyno.judge.cells_findings import findings
 from dbdyno.judge.cells_skew import THRESHOLD, skew_page
+from dbdyno.judge.cells_why import PER, why_busy, work_of_recording
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -50,6 +51,7 @@ def report_page(run: Run, *, threshold: float = THRESHOLD) -> dict[str, Any]:
             "facts": _facts(found, covered),
             "verdict": _verdict(said),
             "findings": said,
+            "why": [why_busy(work_of_recording(found), skew["rows"]).as_dict() | PER],
             "coverage": covered,
             "flash_log": log,
             "flash_cache": cache,
@@ -71,7 +73,7 @@ def _facts(found: Measured, covered: dict[str, Any]) -> dict[str, Any]:
         "run": run.id,
         "cells": found.cells,
         "rounds": covered["rounds"],
-        "every_s": run.manifest.get("every_s"),
+        "every_s": run.manifest.every_s,
         "status": run.status,
         "began": _moment(found.began_ns),
         "ended": _moment(found.ended_ns),

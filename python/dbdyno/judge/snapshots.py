@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.errors import SnapshotError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.judge.by_object import by_object
 from dbdyno.judge.compared import LEAST, compared, decision
 from dbdyno.snapshot.causes import ENGINES, change_of, happened
 from dbdyno.snapshot.changes import changes
 from dbdyno.snapshot.happenings import drawable, happenings
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.model import Row, columns, section, table
+from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.periods import Period
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
 from dbdyno.snapshot.series import POINTS, Series, drawn, hourly, series, thinned
@@ -92,7 +92,7 @@ def compare(
     }
 
 
-def _changes(store: Store, one: Period, other: Period, differing: list[Row]) -> dict[str, Any]:
+def _changes(store: Store, one: Period, other: Period, differing: list[Row]) -> Part:
     """Objects, settings and versions that came, went or differ."""
     of_server = [row for row in differing if row["what"] in _OF_SERVER]
     rows = [{"kind": "server", "change": "differs", **row} for row in of_server]
@@ -130,7 +130,7 @@ def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: l
 
 def _causes(
     store: Store, one: Period, other: Period, threshold: float, *, allowed: bool, by_hour: bool
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[Row]]:
+) -> tuple[list[Part], list[Part], list[Row]]:
     """What changed from the one to the other, and why; then by object; the events of both. Nothing for engines
     without rules, and across servers, whose objects have other numbers."""
     if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
@@ -154,7 +154,7 @@ def _times(part: Period) -> str:
 
 def _metrics(
     one: Period, other: Period, rows: list[dict[str, Any]], counts: list[int], threshold: float, *, by_hour: bool
-) -> dict[str, Any]:
+) -> Part:
     shown = columns(
         "metric:text decision:text ratio:change:change low:change:from high:change:to"
         " a:number:first_median b:number:second_median q:p chance:ratio:second_larger"
@@ -225,7 +225,7 @@ def differences(one: Period, other: Period) -> list[dict[str, Any]]:
         values = [sorted({said[at] for said in side}) for side in seen]
         if values[0] != values[1]:
             found.append({"what": label, "first": ", ".join(values[0]), "second": ", ".join(values[1])})
-    with in_memory() as connection:
+    with for_files() as connection:
 
         def query(sql: str) -> list[Row]:
             cursor = connection.execute(sql)

@@ -94,7 +94,7 @@ def write_model_trace(run: Run, out: Path) -> list[TraceFile]:
 
 def is_model(run: Run) -> bool:
     """Whether the run's target was a model."""
-    return isinstance(run.manifest.get("machine"), dict)
+    return run.manifest.says("machine")
 
 
 def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
@@ -150,7 +150,7 @@ def _number(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
     connection.executemany("insert into p values (?, ?)", list(PARAMETERS.items()))
     header = (
         "Written by dbdyno from a modelled run; no Oracle database was there\n"
-        f"Instance name: {run.manifest['machine']['target']}\nDatabase name: {run.id}"
+        f"Instance name: {run.manifest.machine['target']}\nDatabase name: {run.id}"
     )
     connection.execute("create table h as select ? as header", [header])
 

@@ -40,14 +40,19 @@ from pg_catalog.pg_attribute a where a.attrelid = %s::oid and a.attnum > 0 and n
 """
 Heads = Sequence[Mapping[str, Any]]
 
+_UNKNOWN = "the rows were published: all of them are there, or none is"
+_COUNT = "count the rows of the table before you run it again"
+
 
 def bring(
     target: Postgres, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False, compare: bool = False
 ) -> Loaded:
-    """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then."""
+    """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then, unless it
+    says otherwise: whoever is cut off while the server commits does not know."""
     files, records = files_of(folder)
     heads = described(files)[0][0]
     rejects, csv = _rejects(into, files), files[0].suffix == CSV
+    publishing = False
     try:
         with reached(target, into) as conn:
             goal = matched(conn, into, heads)
@@ -61,11 +66,18 @@ def bring(
                 if read_again and not csv:
                     _read_again(target, conn, stage, goal, done, how)
                 rows = sum(one["rows"] for one in done)
+                publishing = True
                 loaded = publish(
                     conn, goal.staged(stage, rows), into, rejects, compare=compare, first=maker(into, heads)
                 )
+                publishing = False
     except psycopg.Error as error:
+        if publishing and (error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))):
+            raise MoveError(f"the connection was lost while {_UNKNOWN}", where=into.table, next_step=_COUNT) from None
         raise failure(error, into.table) from None
+    except KeyboardInterrupt as stop:
+        words = f"{_UNKNOWN}: {_COUNT}" if publishing else f"nothing of {into.table} was changed"
+        raise KeyboardInterrupt(words) from stop
     return replace(loaded, files=len(files), records=records is not None, read_again=read_again and not csv)
 
 

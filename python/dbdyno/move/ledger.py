@@ -18,14 +18,25 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import MoveError
+from dbdyno.errors import EvidenceError, MoveError
+from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
 from dbdyno.files import make_folder, make_inner_folder, write_whole
 
+PLAN = {"id": str, "source": str}
+TABLE = {"schema": str, "name": str}
+CHUNK = {"number": int, "table": int, "relation": int, "bytes": int, "file": str}
+SNAPSHOT = {"id": str, "at": str}
+RECORD = {"number": int, "rows": int, "file_bytes": int, "hash": str, "file": str, "snapshot": int}
+PART = {"file": str, "rows": int, "hash": str, "file_bytes": int}
+COST = {"looks": int, "waits": dict, "rows": int}
+"""What is read of each before anything is believed of it."""
+_HASH = re.compile(r"[0-9a-f]{1,32}")
 VERSION = 1
 INNER = "_dbdyno"
 
@@ -62,22 +73,17 @@ class Ledger:
     def open(cls, folder: Path) -> Ledger:
         """The job of a folder. Raises `MoveError` where there is none that can be read."""
         place = folder / INNER / "manifest.json"
-        try:
-            manifest = json.loads(place.read_bytes())
-        except FileNotFoundError:
+        if not place.exists():
             raise MoveError(
                 "no job is there", where=str(folder), next_step="name the folder that `dbdyno move ... --to` wrote"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise _cannot(place, error) from None
+            )
+        manifest = _read(place)
         if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
             raise MoveError(
                 "the job was written by another version of dbdyno", where=str(place), next_step="use that version"
             )
         if not _is_whole(manifest):
-            raise MoveError(
-                "is damaged: it is no plan of a job", where=str(place), next_step="move the table again, elsewhere"
-            )
+            raise _damaged(place, "plan of a job")
         for chunk in manifest["plan"]["chunks"]:
             if Path(chunk["file"]).is_absolute() or ".." in Path(chunk["file"]).parts:
                 raise MoveError(f"names a file outside of its folder: {chunk['file']!r}", where=str(place))
@@ -91,7 +97,7 @@ class Ledger:
 
     def refuse_foreign(self) -> None:
         """Raises `MoveError` where somebody else may have made the plan: it names a server, SQL and files."""
-        if not is_own(self.manifest):
+        if not is_own(self.manifest.get("plan"), self.manifest.get("seal")):
             raise MoveError(
                 "this plan was not made here by this user, and is not carried out",
                 where=str(self.folder),
@@ -112,15 +118,25 @@ class Ledger:
         known = {chunk["number"]: chunk for chunk in self.plan["chunks"]}
         found = {}
         for place in sorted((self.folder / INNER / "chunks").glob("*.json")):
-            try:
-                record = json.loads(place.read_bytes())
-            except (OSError, ValueError) as error:
-                raise _cannot(place, error) from None
-            _refuse_other(place, record)
+            record = _read(place)
+            if not isinstance(record, dict) or not _fits(record, RECORD):
+                raise _damaged(place, "record of a chunk")
             chunk = known.get(record["number"])
+            if chunk is not None and not self._is_record_of(record, chunk):
+                raise _damaged(place, "record of this job")
             if chunk is not None and all((self.folder / one["file"]).is_file() for one in files_of(chunk, record)):
                 found[chunk["number"]] = record
         return found
+
+    def _is_record_of(self, record: Mapping[str, Any], chunk: Mapping[str, Any]) -> bool:
+        instants = len(self.manifest["snapshots"])
+        parts = record.get("parts", [])
+        if not isinstance(parts, list) or not all(_fits(one, PART) for one in parts):
+            return False
+        places = [Path(one["file"]) for one in parts]
+        if any(place.is_absolute() or ".." in place.parts for place in places):
+            return False
+        return bool(record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0)
 
     def forget(self, table: int | None = None) -> None:
         """Takes back what was finished: the records first, then the files."""
@@ -208,39 +224,48 @@ def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[dict[s
     return [] if not chunk["file"] or partitioned else [{**record, "file": chunk["file"]}]
 
 
-def _refuse_other(place: Path, record: Any) -> None:
-    """Raises `MoveError` for what is no record of a chunk, or names files elsewhere."""
-    parts = (record.get("parts") or []) if isinstance(record, dict) else None
-    kinds = {"number": int, "rows": int, "hash": str, "file_bytes": int}
-    if (
-        not isinstance(parts, list)
-        or not all(type(record.get(name)) is kind for name, kind in kinds.items())
-        or not all(isinstance(one, dict) and type(one.get("file")) is str for one in parts)
-    ):
-        raise _cannot(place, ValueError("it is no record of a chunk"))
-    for one in parts:
-        if Path(one["file"]).is_absolute() or ".." in Path(one["file"]).parts:
-            raise MoveError(f"names a file outside of its folder: {one['file']!r}", where=str(place))
-
-
 def _is_whole(manifest: dict[str, Any]) -> bool:
     """Whether a manifest has what is read of it before its seal is asked for."""
     plan, snapshots = manifest.get("plan"), manifest.get("snapshots")
     if not isinstance(plan, dict) or not isinstance(snapshots, list) or not isinstance(manifest.get("status"), str):
         return False
     tables, chunks = plan.get("tables"), plan.get("chunks")
-    if not isinstance(tables, list) or not isinstance(chunks, list):
+    if not isinstance(tables, list) or not isinstance(chunks, list) or not tables or not snapshots:
         return False
     cost = manifest.get("cost", [])
-    if not isinstance(cost, list) or not all(
-        isinstance(one, dict) and type(one.get("looks")) is int and isinstance(one.get("waits"), dict) for one in cost
-    ):
+    if not isinstance(cost, list) or not all(_fits(one, COST) and _counts(one) for one in cost):
         return False
-    kinds = {"number": int, "table": int, "relation": int, "bytes": int, "file": str}
-    return all(
-        isinstance(chunk, dict) and all(type(chunk.get(name)) is kind for name, kind in kinds.items())
-        for chunk in chunks
-    ) and all(isinstance(one, dict) for one in (*tables, *snapshots))
+    return (
+        _fits(plan, PLAN)
+        and all(_fits(chunk, CHUNK) and 0 <= chunk["table"] < len(tables) for chunk in chunks)
+        and all(_fits(table, TABLE) for table in tables)
+        and all(_fits(one, SNAPSHOT) for one in snapshots)
+    )
+
+
+def _counts(session: Mapping[str, Any]) -> bool:
+    """Whether all that a session cost is numbers."""
+    values = [value for name, value in session.items() if name != "waits"]
+    return all(type(value) is int for value in (*values, *session["waits"].values()))
+
+
+def _fits(value: Any, kinds: Mapping[str, type]) -> bool:
+    """Whether a value is an object that has these, each of its kind."""
+    if not isinstance(value, dict) or not all(type(value.get(name)) is kind for name, kind in kinds.items()):
+        return False
+    return "hash" not in kinds or _HASH.fullmatch(value["hash"]) is not None
+
+
+def _read(place: Path) -> Any:
+    """The JSON of a file, which may come from anybody. Raises `MoveError`."""
+    try:
+        return read_json(place)
+    except EvidenceError as error:
+        raise MoveError(error.message, where=error.where, next_step="move the table again, elsewhere") from None
+
+
+def _damaged(place: Path, what: str) -> MoveError:
+    return MoveError(f"is damaged: it is no {what}", where=str(place), next_step="move the table again, elsewhere")
 
 
 def _cannot(place: Path, error: Exception) -> MoveError:

@@ -5,7 +5,6 @@ The staging table goes in the same transaction: where it is still there after a 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -49,44 +48,38 @@ def publish(
     run: Run = _whole(conn) if rejects is None else Halves(conn, rejects)
     since = 0 if rejects is None else len(rejects.rows)
     refused = since
-    try:
-        with conn.transaction():
-            if compare and into.mode == "insert":
-                # Rows of others that are committed meanwhile are not seen: ours alone are younger than this one.
-                conn.execute("set transaction isolation level repeatable read")
-            conn.execute("set constraints all immediate")
-            if first is not None:
-                first(conn)
-            deferred = indexes.Deferred([], [])
-            if into.defer_indexes:
-                deferred = indexes.drop(conn, staged.oid, staged.table, staged.kind)
-            changes = _write(conn, staged, given, into, run, rejects)
-            if rejects is not None:
-                forget(conn, staged.stage, rejects, since)
-                refused = len(rejects.rows)
-            made = deferred.make_again(conn)
-            differs, not_compared = rounded(conn, staged.stage, given)
-            if compare:
-                refuse_other(
-                    conn,
-                    staged.stage,
-                    staged.table,
-                    given,
-                    into.key,
-                    all_rows=into.mode == "replace" or into.create,
-                    adds=into.mode == "merge",
-                )
-            conn.execute(sql.SQL("drop table {} cascade").format(staged.stage))
-            if rejects is not None and rejects.rows:
-                rejects.write()
-            if before_commit is not None:
-                before_commit(conn)
-    except BaseException:
-        # Nothing was rejected from a load that did not happen.
+    with conn.transaction():
+        if compare and into.mode == "insert":
+            # Rows of others that are committed meanwhile are not seen: ours alone are younger than this one.
+            conn.execute("set transaction isolation level repeatable read")
+        conn.execute("set constraints all immediate")
+        if first is not None:
+            first(conn)
+        deferred = indexes.Deferred([], [])
+        if into.defer_indexes:
+            deferred = indexes.drop(conn, staged.oid, staged.table, staged.kind)
+        changes = _write(conn, staged, given, into, run, rejects)
         if rejects is not None:
-            with contextlib.suppress(OSError):
-                rejects.path.unlink(missing_ok=True)
-        raise
+            forget(conn, staged.stage, rejects, since)
+            refused = len(rejects.rows)
+        made = deferred.make_again(conn)
+        differs, not_compared = rounded(conn, staged.stage, given)
+        if compare:
+            refuse_other(
+                conn,
+                staged.stage,
+                staged.table,
+                given,
+                into.key,
+                all_rows=into.mode == "replace" or into.create,
+                adds=into.mode == "merge",
+            )
+        conn.execute(sql.SQL("drop table {} cascade").format(staged.stage))
+        if rejects is not None and rejects.rows:
+            # Before the commit: whoever dies in it may have rejected rows and must not have lost them.
+            rejects.write()
+        if before_commit is not None:
+            before_commit(conn)
     return Loaded(
         files=0,
         in_files=staged.rows,

@@ -366,6 +366,7 @@ def failure(error: psycopg.Error, where: str) -> MoveError:
     steps = {
         "55P03": "another session alters, truncates or vacuums the table: wait for it, or end it",
         "42501": "ask for SELECT on the table",
+        "23505": "rows with these keys are there already: --mode merge, or update, with --key changes them",
         "25006": "the statement writes; only reading is allowed here",
     }
     return MoveError(said, where=where, next_step=steps.get(error.sqlstate or "", "correct it; try the SQL in psql"))

@@ -19,6 +19,7 @@ _DEVICES = (
     "name:text:device scheduler:text nr_requests queue_depth read_ahead_kb:digits:read_ahead_kB"
     " write_cache:text under_way:number4:under_way_while_busy"
 )
+_WHOSE = {"recording": "the disks' time"}
 _FLAT = ("number", "rule", "family", "level", "subject", "sentence", "gain", "expected", "fix", "risk", "source")
 
 
@@ -42,7 +43,13 @@ def page(model: Analysis) -> Page:
     )
     parts = tuple(_finding(one) for one in findings)
     each = Section("advice_each", "Each finding", parts=parts)
-    sections = (_summary(findings), _layers(model), _devices(model), each, _not_judged(model))
+    sections = (
+        _summary(findings, _WHOSE.get(str(facts.get("what")), "database time")),
+        _layers(model),
+        _devices(model),
+        each,
+        _not_judged(model),
+    )
     return Page(head, sections, data=lambda: common.data(_FLAT, list(_flat(findings))))
 
 
@@ -62,7 +69,7 @@ def _coverage(model: Analysis) -> str:
     return f"{counted(asked, 'rule') or 'no rule'} found nothing; {counted(left, 'rule') or 'none'} could not be judged"
 
 
-def _summary(findings: list[dict[str, Any]]) -> Section:
+def _summary(findings: list[dict[str, Any]], whose: str) -> Section:
     rows = []
     for one in findings:
         level = str(one.get("level"))
@@ -78,7 +85,7 @@ def _summary(findings: list[dict[str, Any]]) -> Section:
                 }
             )
         )
-    lead = "Saves at most: the share of database time that the fix can save; none where no time was measured."
+    lead = f"Saves at most: the share of {whose} that the fix can save; none where no time was measured."
     shown = common.table("", columns(_FINDINGS), rows, look="loose")
     return Section("advice_findings", "Findings", lead if rows else "", tables=(shown,) if rows else ())
 

@@ -6,11 +6,12 @@ The sections of a report are as the model has them; the shorter pages' are made 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from dbdyno.page import Column, Finding, Head, Page, Section, Table, Tone
-from dbdyno.pages import common, reading, snapshot
+from dbdyno.pages import common, reading, snapshot, why
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, table
 from dbdyno.pages.reading import Analysis
@@ -49,12 +50,13 @@ _LEVELS = {"bad": "look", "doubt": "to know", "good": "good", "even": "fact"}
 def page(model: Analysis) -> Page:
     """Head, findings, a section for each of the model's or for each family of its rows."""
     if model.get("page") == COMPARISON:
-        return snapshot.page(model)
+        compared = snapshot.page(model)
+        return replace(compared, sections=(*why.sections(model), *compared.sections))
     found = tuple(_findings(model))
     make = {"show": _show, "diff": _diff, "skew": _skew}.get(str(model.get("page")), _report)
     return Page(
         _head(model, found),
-        (Section("warnings", "Findings", findings=found), *make(model)),
+        (Section("warnings", "Findings", findings=found), *why.sections(model), *make(model)),
         capitals=True,
     )
 

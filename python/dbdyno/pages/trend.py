@@ -41,7 +41,7 @@ def _arms(model: Analysis, runs: list[dict[str, Any]]) -> Section:
     rows = []
     for arm in reading.entries(model, "arms"):
         name = str(arm.get("name") or "")
-        line = [value for run in runs if run.get("comparable") and (value := (run.get("values") or {}).get(name))]
+        line = [value for run in runs if _counts(run, name) and (value := (run.get("values") or {}).get(name))]
         changes = [fmt.change(one.get("ratio")) for one in arm.get("changes") or []]
         rows.append(
             {
@@ -79,6 +79,7 @@ def _runs(model: Analysis, runs: list[dict[str, Any]]) -> Section:
     for at, run in enumerate(runs):
         off = run.get("off") or {}
         marks = [f"{begins[at]} changed"] if at in begins else []
+        marks += [f"{fmt.line(name, 30)} failed" for name in run.get("failed") or {}]
         marks += [] if run.get("comparable") else ["not comparable"]
         values = run.get("values") or {}
         cells = {f"arm{number}": values.get(name) for number, name in enumerate(names)}
@@ -92,6 +93,10 @@ def _runs(model: Analysis, runs: list[dict[str, Any]]) -> Section:
         }
         rows.append(Row(cells, style="" if run.get("comparable") else "dim"))
     return Section("trend_runs", "The runs", tables=(Table("", shown, tuple(rows)),))
+
+
+def _counts(run: Given, arm: str) -> bool:
+    return bool(run.get("comparable")) and arm not in (run.get("failed") or {})
 
 
 def _changes(model: Analysis) -> Iterator[tuple[str, Given]]:
@@ -116,6 +121,6 @@ def _flat(model: Analysis, runs: list[dict[str, Any]]) -> Iterator[dict[str, Any
                 "value": value,
                 "low": (run.get("lows") or {}).get(name),
                 "high": (run.get("highs") or {}).get(name),
-                "comparable": run.get("comparable"),
+                "comparable": _counts(run, name),
                 "changed": (fmt.line(name), at) in begins,
             }

@@ -31,7 +31,7 @@ def _part(given: Given, *, several: bool) -> Section:
     title = fmt.line(given.get("of") or "") if several else ""
     if given.get("withheld"):
         step = fmt.line(given.get("next") or "")
-        held = Finding(f"No cause is named: {fmt.line(given['withheld'], 300)}.", "doubt", next=step)
+        held = Finding(f"No cause is named: {fmt.line(given['withheld'], 300).rstrip('.')}.", "doubt", next=step)
         return Section("", title, findings=(held,))
     causes = reading.entries(given, "causes")
     found = tuple(

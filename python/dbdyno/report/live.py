@@ -64,9 +64,9 @@ def _head(frame: Mapping[str, Any], page: Console) -> None:
 
 def _sessions(frame: Mapping[str, Any], view: str, page: Console) -> None:
     if view in ("all", "overview", "sessions"):
-        live_sessions.sessions(page, frame["sessions"], frame.get("listed", ""))
+        live_sessions.sessions(page, frame["sessions"], frame.get("listed", ""), frame.get("chosen"))
     if view == "blocking" or (frame["tree"] and view != "progress"):
-        live_sessions.blocking(page, frame["tree"])
+        live_sessions.blocking(page, frame["tree"], frame.get("chosen"))
     if view == "progress" or (frame["progress"] and view in ("all", "overview")):
         live_sessions.progress(page, frame["progress"])
 

@@ -32,23 +32,23 @@ _MOST = {"user": 10, "database": 10, "app": 12, "state": 12, "wait": 20, "pid": 
 _STATES = {"idle in transaction": "idle in xact", "idle in transaction (aborted)": "aborted xact"}
 
 
-def sessions(page: Console, rows: Sequence[Mapping[str, Any]], about: str) -> None:
-    """The list; `about` says how it is ordered and filtered."""
+def sessions(page: Console, rows: Sequence[Mapping[str, Any]], about: str, chosen: int | None = None) -> None:
+    """The list; `about` says how it is ordered and filtered, `chosen` is the pid under the cursor."""
     page.print()
     if not rows:
         page.print(console.plain(f"Sessions: none{about}", "bold"))
         return
-    _rows(page, f"Sessions, {len(rows)}{about}", [(0, row) for row in rows])
+    _rows(page, f"Sessions, {len(rows)}{about}", [(0, row) for row in rows], chosen)
 
 
-def blocking(page: Console, tree: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
+def blocking(page: Console, tree: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
     """Each session under the one that it waits for."""
     page.print()
     if not tree:
         page.print(console.plain("Who blocks whom: nobody waits for a lock", "bold"))
         return
     roots = sum(depth == 0 for depth, _ in tree)
-    _rows(page, f"Who blocks whom, {roots} root{'' if roots == 1 else 's'}, {len(tree) - roots} waiting", tree)
+    _rows(page, f"Who blocks whom, {roots} root{'' if roots == 1 else 's'}, {len(tree) - roots} waiting", tree, chosen)
 
 
 def progress(page: Console, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -83,8 +83,11 @@ def plan(page: Console, lines: Sequence[str]) -> None:
         page.print(console.plain(" " * start + fmt.line(line, 400)), no_wrap=True, overflow="ellipsis")
 
 
-def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> None:
-    shown = [(_cells(depth, row), _style(row)) for depth, row in rows]
+def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
+    shown = [
+        (_cells(depth, row), f"{_style(row)} reverse".strip() if row["pid"] == chosen else _style(row))
+        for depth, row in rows
+    ]
     names = [name for name, least in _COLUMNS if page.width >= least]
     widths = {name: max(len(name), *(len(cells[name]) for cells, _ in shown)) for name in names}
     widths = {name: min(width, _MOST.get(name, width)) for name, width in widths.items()}

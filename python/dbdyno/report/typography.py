@@ -1,5 +1,5 @@
-"""Numbers that stay whole where a line breaks: `7.6 %` and `-3 ms` are never torn apart in a page. A path of a file
-breaks behind its slashes and colons, not within a name.
+"""Numbers that stay whole where a line breaks: `7.6 %`, `-3 ms` and `2026-11-23` are never torn apart in a page. A path
+of a file breaks behind its slashes and colons, not within a name.
 
 Text that a reader may copy as code (`code`, `pre`, scripts, drawings) is left as it is.
 """
@@ -14,12 +14,14 @@ _TAG = re.compile(r"<(/?)([a-zA-Z0-9]+)")
 _AMOUNT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|us|ms|s|min|h|days?|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB|times)(?![\w]))")
 _BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
 _PATH = re.compile(r"(?<![^\s(])/(?:[\w.@-]+/)+[\w.@:-]+")
+_DATE = re.compile(r"(?<![\w/.-])\d{4}-\d\d-\d\d(?![\w/-])")
 _JOINT = re.compile(r"(?<=\w)[/:](?=\w)")
 _MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)")
 
 
 def unbroken(page: str) -> str:
-    """The page with no-break spaces between numbers and their units, minus signs that stick, and paths that break."""
+    """The page with no-break spaces between numbers and their units, minus signs that stick, whole dates, and paths
+    that break."""
     parts = []
     inside = 0
     for found in _PART.finditer(page):
@@ -31,6 +33,7 @@ def unbroken(page: str) -> str:
             part = _MINUS.sub(
                 "\N{MINUS SIGN}", _BETWEEN_NUMBERS.sub("\N{NO-BREAK SPACE}", _AMOUNT.sub("\N{NO-BREAK SPACE}", part))
             )
+            part = _DATE.sub(r'<span class="whole">\g<0></span>', part)
         parts.append(part)
     return "".join(parts)
 

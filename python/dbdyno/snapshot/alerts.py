@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 
 from dbdyno.errors import Error, SnapshotError
 from dbdyno.files import read_toml
-from dbdyno.processes import find_program
+from dbdyno.processes import child_environment, find_program
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.store import Snapshot, Store
 
@@ -147,7 +147,7 @@ class Alerts:
     def __init__(self, rules: list[Rule], tell: Callable[[str], None], env: Mapping[str, str]) -> None:
         self.fired = 0
         self._rules, self._tell = rules, tell
-        self._env = {name: env[name] for name in PASSED_ON if name in env}
+        self._env = child_environment({name: env[name] for name in PASSED_ON if name in env})
         self._row: dict[tuple[str, str], int] = {}
         self._firing: set[tuple[str, str]] = set()
         self._failures: dict[str, int] = {}

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Row, columns, lacking, table
+from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, lacking, page_only, table
 from dbdyno.snapshot.model import section as section_of
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _named(interval: Interval, source: str) -> str:
     )
 
 
-def section(interval: Interval, top: int) -> dict[str, Any]:
+def section(interval: Interval, top: int) -> Part:
     """The roots, and the trees below the first of them."""
     made = forest(interval)
     title = "Who blocked whom"
@@ -210,17 +210,17 @@ ABOUT = (
     "A root blocks and waits for nobody. blocked: session-seconds, one session kept waiting for one second; a session"
     " that waits for two roots counts for both. A statement of a session idle in a transaction is its last one."
 )
-_ROOTS: list[dict[str, Any]] = [
+_ROOTS: list[Heading] = [
     *columns("pid:text blocked:ns state:text transaction:ns:transaction_open user:text application:text text:text"),
-    *(one | {"page_only": True} for one in columns("each:number:waiters_each client:text statement:code")),
+    *(page_only(one) for one in columns("each:number:waiters_each client:text statement:code")),
 ]
-_TREE: list[dict[str, Any]] = [
+_TREE: list[Heading] = [
     *columns("tree:text:session user:text seen:ns:session_seconds lock:text object:text text:text"),
-    *(one | {"page_only": True} for one in columns("statement:code")),
+    *(page_only(one) for one in columns("statement:code")),
 ]
 
 
-def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[dict[str, Any]]:
+def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table]:
     """Two tables: the roots, ranked; and each with who waited below it."""
     from dbdyno.snapshot.sessions import texts
 

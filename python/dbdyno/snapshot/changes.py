@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.errors import EvidenceError
-from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.periods import Period
 from dbdyno.snapshot.settled import OURS, SETTINGS
@@ -130,7 +130,7 @@ class States:
         import duckdb
 
         joined = f" join {one.relation(kind.also)} b on {kind.on}" if kind.also else ""
-        with in_memory() as connection:
+        with for_files() as connection:
             try:
                 rows = connection.execute(
                     f"select {kind.name}, {kind.value}, {kind.key} from {one.relation(kind.view)} a{joined}"

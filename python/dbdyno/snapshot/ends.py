@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class Ends:
-    """Two snapshots. `siblings`: others that will be judged too, by pairs that share `peeked`.
+    """Two snapshots. `siblings`: others that will be judged too, by pairs that share `peeked` and what is `seen` of
+    files, which else are looked at each time.
 
     Raises `SnapshotError` where the two are not of one target, or not in this order.
     """
@@ -38,6 +39,7 @@ class Ends:
         connection: duckdb.DuckDBPyConnection,
         siblings: Sequence[Snapshot] = (),
         peeked: Peeked | None = None,
+        seen: dict[str, str | None] | None = None,
     ) -> None:
         _check(first, last)
         self.before = first
@@ -47,6 +49,8 @@ class Ends:
         self.verdicts: dict[tuple[str, str | None], Verdict] = {}
         self._siblings = siblings or (first, last)
         self._peeked: Peeked = {} if peeked is None else peeked
+        self._seen = seen
+        self._missing: dict[str, tuple[str, str | None] | None] = {}
 
     @property
     def seconds(self) -> float:
@@ -58,12 +62,17 @@ class Ends:
         return self.verdicts.get((scope, value), OK)
 
     def missing(self, view: str) -> tuple[str, str | None] | None:
-        """Why a view has no difference, and what would give it one; None where it has."""
+        """Why a view has no difference, and what would give it one; None where it has. Looked at once."""
+        if view not in self._missing:
+            self._missing[view] = self._why_missing(view)
+        return self._missing[view]
+
+    def _why_missing(self, view: str) -> tuple[str, str | None] | None:
         for end in (self.before, self.after):
             record = end.views.get(view)
             if record is None:
                 return f"this server has no {view}", None
-            problem = end.problem(view)
+            problem = end.problem(view, self._seen)
             if problem is not None:
                 return f"could not be read in snapshot {end.number}: {problem[0]}", problem[1]
         return None
@@ -112,7 +121,7 @@ class Ends:
         had = one.columns(view)
         alike = [one, *(other for other in self._siblings if other.columns(view) == had)]
         places = {place: other for other in alike if (place := other.place(view))}
-        there = [place for place, other in places.items() if other.problem(view) is None]
+        there = [place for place, other in places.items() if other.problem(view, self._seen) is None]
         names = {column.name for column in had}
         shown = ", ".join(quoted(name) if name in names else "null" for name in columns)
         for place in places:

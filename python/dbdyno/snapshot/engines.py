@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any
 
 from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.view import Column, Options, Verdict, View
-
-if TYPE_CHECKING:
-    from dbdyno.snapshot.ends import Ends
-    from dbdyno.snapshot.interval import Interval
-    from dbdyno.snapshot.series import Metric
-    from dbdyno.snapshot.store import Snapshot
+from dbdyno.snapshot.view import Column
 
 MODULES = {
     "postgres": "dbdyno.snapshot.postgres",
@@ -25,89 +18,17 @@ BLOCKING = ("postgres", "mariadb")
 SCHEMES = {"mysql": "mariadb", "mariadb": "mariadb", "oracle": "oracle"}
 
 
-class Sampler(Protocol):
-    """What looks at the sessions between two snapshots."""
-
-    samples: int
-    problem: str | None
-
-    def start(self) -> None:
-        """Begin to look."""
-
-    def stop(self) -> None:
-        """Stop, keep what was seen."""
-
-    def take(self) -> tuple[list[View], int]:
-        """The views seen since the last call, and the number of looks."""
-        ...
-
-
-class Collector(Protocol):
-    """What reads one target; keeps its connections between the snapshots of a watch."""
-
-    wanted_texts: list[str]
-    """Statements that the sampled sessions worked on: their texts are read as well."""
-
-    @property
-    def name(self) -> str:
-        """The target's name in the store, without secrets."""
-        ...
-
-    @property
-    def at_ns(self) -> int:
-        """When the last snapshot's counters were read, by the server's clock, since 1970."""
-        ...
-
-    def facts(self) -> dict[str, Any]:
-        """What the last snapshot knows of the server; plain JSON."""
-        ...
-
-    def collect(self, before: Snapshot | None) -> list[View]:
-        """All views now; `before` is the target's last snapshot."""
-        ...
-
-    def sampler(self, period_s: float) -> Sampler:
-        """What samples its sessions, so often."""
-        ...
-
-    def __enter__(self) -> Self: ...
-    def __exit__(self, *ending: object) -> None: ...
-
-
-class Engine(Protocol):
-    """What an engine's module offers."""
-
-    ENGINE: str
-
-    def open_collector(self, dsn: str, options: Options) -> Collector:
-        """Connects; raises `SnapshotError`."""
-        ...
-
-    def judge(self, interval: Ends) -> Mapping[tuple[str, str | None], Verdict]:
-        """The verdict of each scope; one that is missing is ok."""
-        ...
-
-    def metrics(self, interval: Interval) -> Sequence[tuple[Metric, float | None]]:
-        """The metrics of a sub-interval."""
-        ...
-
-    def sections(self, interval: Interval, top: int) -> Sequence[dict[str, Any]]:
-        """The sections of the report, in order."""
-        ...
-
-
 def engine_of(dsn: str) -> str:
     """The engine that a connection string names; without a scheme it is PostgreSQL's."""
     scheme = dsn.partition("://")[0].partition("+")[0].lower() if "://" in dsn else ""
     return SCHEMES.get(scheme, "postgres")
 
 
-def engine(name: str) -> Engine:
-    """An engine's module."""
+def engine(name: str) -> Any:
+    """An engine's module: what it offers is `protocol.Engine`."""
     if name not in MODULES:
         raise SnapshotError(f"this dbdyno knows no engine {name!r}")
-    found: Any = importlib.import_module(MODULES[name])
-    return found  # type: ignore[no-any-return]
+    return importlib.import_module(MODULES[name])
 
 
 def blocked_columns(name: str) -> tuple[Column, ...]:

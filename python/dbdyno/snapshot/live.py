@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from dbdyno.snapshot.engines import MODULES, Sampler, engine_of
+from dbdyno.snapshot.engines import MODULES, engine_of
+from dbdyno.snapshot.protocol import Sampler
 from dbdyno.snapshot.view import Options, View
 
 EVENTS_MOST = 3

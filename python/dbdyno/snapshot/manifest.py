@@ -16,7 +16,7 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_whole
-from dbdyno.evidence.run import DAMAGED, Manifest
+from dbdyno.evidence.manifest import DAMAGED, Section
 from dbdyno.files import make_inner_folder
 
 SCHEMA = 2
@@ -50,7 +50,7 @@ def write(store: Path, manifest: dict[str, Any]) -> None:
 def read(store: Path, number: int, shapes: dict[str, Any]) -> dict[str, Any]:
     """The manifest of a number, with its columns. `shapes`: those read before. Raises `EvidenceError`."""
     path = path_of(store, number)
-    found = read_json(path, Manifest)
+    found = read_json(path, Section)
     if not isinstance(found, dict) or found.get("schema") not in READABLE:
         raise EvidenceError(
             f"is no snapshot of schema {SCHEMA} or earlier",

@@ -10,21 +10,65 @@ sessions), time (microseconds since 1970), number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NotRequired, TypedDict, TypeVar
 
+from dbdyno.errors import Error
+
+T = TypeVar("T")
 Row = dict[str, Any]
+"""A row of a query: its keys are the columns that the query names."""
 NOTHING = "nothing in this interval"
 """What a section says that has no row, no lack and no note."""
 
 
-def column(name: str, unit: str = "count", label: str | None = None) -> dict[str, str]:
+class Heading(TypedDict):
+    """A column of a table; `page_only`: a terminal has no place for it."""
+
+    name: str
+    label: str
+    unit: str
+    page_only: NotRequired[bool]
+
+
+class Table(TypedDict):
+    """A table; `left_out` counts the rows that are not in it."""
+
+    title: str
+    columns: list[Heading]
+    rows: list[Row]
+    left_out: int
+
+
+class Lack(TypedDict):
+    """Something that was not measured, why, and what would measure it."""
+
+    what: str
+    why: str
+    next: str
+
+
+class Part(TypedDict):
+    """A section of a report; `why` is what happened, for the head of the page, `drawn` what its `figures` draw."""
+
+    name: str
+    title: str
+    about: str
+    tables: list[Table]
+    not_measured: list[Lack]
+    notes: list[str]
+    why: NotRequired[dict[str, Any]]
+    figures: NotRequired[list[str]]
+    drawn: NotRequired[dict[str, Any]]
+
+
+def column(name: str, unit: str = "count", label: str | None = None) -> Heading:
     """A column of a table: the label is the name unless given."""
     return {"name": name, "label": name if label is None else label, "unit": unit}
 
 
-def columns(spec: str) -> list[dict[str, str]]:
+def columns(spec: str) -> list[Heading]:
     """Columns from words `name:unit` or `name:unit:label` (an underscore in a label is a blank)."""
     made = []
     for word in spec.split():
@@ -33,7 +77,7 @@ def columns(spec: str) -> list[dict[str, str]]:
     return made
 
 
-def table(title: str, shown: list[dict[str, str]], rows: Sequence[Row], *, top: int | None = None) -> dict[str, Any]:
+def table(title: str, shown: list[Heading], rows: Sequence[Row], *, top: int | None = None) -> Table:
     """A table with the first `top` rows; `left_out` counts the others."""
     kept = list(rows[:top]) if top is not None else list(rows)
     return {"title": title, "columns": shown, "rows": kept, "left_out": len(rows) - len(kept)}
@@ -42,12 +86,12 @@ def table(title: str, shown: list[dict[str, str]], rows: Sequence[Row], *, top: 
 def section(
     name: str,
     title: str,
-    tables: Iterable[dict[str, Any] | None] = (),
+    tables: Iterable[Table | None] = (),
     *,
     about: str = "",
-    not_measured: Iterable[dict[str, Any] | None] = (),
+    not_measured: Iterable[Lack | None] = (),
     notes: Iterable[str] = (),
-) -> dict[str, Any]:
+) -> Part:
     """A section; tables without rows are left out, and one that has nothing says so."""
     shown = [one for one in tables if one is not None and one["rows"]]
     lacks = [one for one in not_measured if one is not None]
@@ -61,18 +105,34 @@ def section(
     }
 
 
+def in_order(order: Iterable[tuple[str, Callable[[T, int], Part]]], interval: T, top: int) -> list[Part]:
+    """All sections; one whose evidence cannot be read says so and the others go on."""
+    found = []
+    for name, make in order:
+        try:
+            found.append(make(interval, top))
+        except Error as error:
+            found.append(section(name, name, not_measured=[lacking(name, str(error), error.next_step)]))
+    return found
+
+
 def beginning(text: str | None) -> str | None:
     """How a statement begins, in 40 characters: enough to know it by, beside its identifier."""
     words = " ".join((text or "").split())
     return (words if len(words) <= 40 else words[:39] + "…") or None
 
 
-def sql_columns(spec: str) -> list[dict[str, str]]:
+def page_only(shown: Heading) -> Heading:
+    """The column, on a page alone."""
+    return {**shown, "page_only": True}
+
+
+def sql_columns(spec: str) -> list[Heading]:
     """As `columns`, for an order of statements: how each `begins` comes first, its identifier last."""
     return columns(f"begins:text:statement {spec.replace('statement:text ', '')} statement:code:identifier")
 
 
-def lacking(what: str, why: str, next_step: str | None = None) -> dict[str, Any]:
+def lacking(what: str, why: str, next_step: str | None = None) -> Lack:
     """Something that was not measured, why, and what would measure it."""
     return {"what": what, "why": why, "next": next_step or ""}
 

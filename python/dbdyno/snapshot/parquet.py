@@ -8,30 +8,38 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
 from dbdyno.files import narrow
 from dbdyno.snapshot.view import View
 
-if TYPE_CHECKING:
-    from dbdyno.snapshot.store import Snapshot
-
-
 SAME = ("file", "in", "rows", "digest", "file_sum")
 """What a record has from the one before where the view did not change."""
+
+
+class Earlier(Protocol):
+    """What a writer asks of the target's snapshot before."""
+
+    @property
+    def views(self) -> dict[str, dict[str, Any]]:
+        """Each view's record."""
+        ...
+
+    def problem(self, view: str) -> tuple[str, str | None] | None:
+        """Why a view cannot be read; None where it can."""
+        ...
 
 
 class Writer:
     """Writes views into one folder; a context manager over one DuckDB connection."""
 
     def __init__(self, folder: Path) -> None:
-
         self.folder = folder
         self._connection = for_files()
 
-    def write(self, view: View, before: Snapshot | None) -> dict[str, Any]:
+    def write(self, view: View, before: Earlier | None) -> dict[str, Any]:
         """Writes one view; returns its record for the manifest. `before` is the snapshot before: where
         nothing changed, its file is named instead, if it is whole."""
         record: dict[str, Any] = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.evidence.run import DAMAGED, Manifest
+from dbdyno.evidence.manifest import DAMAGED, Section
 from dbdyno.files import make_inner_folder
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.index import between
@@ -79,7 +79,7 @@ def baselines(store: Store) -> list[dict[str, Any]]:
 
 
 def _baseline(path: Path) -> dict[str, Any]:
-    found = read_json(path, Manifest)
+    found = read_json(path, Section)
     if not isinstance(found, dict) or found.get("name") != path.stem:
         raise EvidenceError("is no baseline of that name", where=str(path), next_step=DAMAGED)
     return found

@@ -11,22 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.chain import Chain
 
 HOUR_US = 3600 * 10**6
 POINTS = 1500
 """A chart has no more points than that: a pixel or so each."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric of a sub-interval: `higher` says whether more is better, None where neither."""
-
-    name: str
-    label: str
-    unit: str
-    higher: bool | None = None
 
 
 @dataclass

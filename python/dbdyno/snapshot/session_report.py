@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Lack, Part, Row, Table, columns, lacking, section, table
 from dbdyno.snapshot.sessions import History
 from dbdyno.snapshot.timeline import KINDS, events
 
@@ -29,7 +29,7 @@ IN_REPORT = ("statement", "user", "database", "application", "client")
 EVENTS_MOST = 40
 
 
-def activity(interval: Interval, top: int) -> dict[str, Any]:
+def activity(interval: Interval, top: int) -> Part:
     """Active sessions over the clock, by each dimension, with the events."""
     history = History(interval)
     if not history.looks:
@@ -62,7 +62,7 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
     }
 
 
-def _section(history: History, dimensions: tuple[str, ...], top: int) -> dict[str, Any]:
+def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
     found = events(history.interval)
     tables = [_table(history, one, top) for one in dimensions]
     tables.append(_events(found))
@@ -70,7 +70,8 @@ def _section(history: History, dimensions: tuple[str, ...], top: int) -> dict[st
     lacks = [_no_statements(history)]
     made = section("sessions", TITLE, tables, about=ABOUT, notes=_notes(history), not_measured=lacks)
     if drawn is not None and drawn["classes"]:
-        made |= {"figures": ["session_history"], "drawn": {**drawn, "events": found}}
+        made["figures"] = ["session_history"]
+        made["drawn"] = {**drawn, "events": found}
     return made
 
 
@@ -78,7 +79,7 @@ UNNAMED = "(none)"
 ABOUT = "aas: average active sessions, as sampled; share: of those; sessions: how many were seen with it."
 
 
-def _table(history: History, dimension: str, top: int) -> dict[str, Any]:
+def _table(history: History, dimension: str, top: int) -> Table:
     title, label = HEADINGS[dimension]
     spec = f"name:text:{label} aas:aas share:ratio sessions mostly:text:class"
     if dimension == "statement":
@@ -89,7 +90,7 @@ def _table(history: History, dimension: str, top: int) -> dict[str, Any]:
     return made
 
 
-def _no_statements(history: History) -> dict[str, Any] | None:
+def _no_statements(history: History) -> Lack | None:
     """MariaDB tells what a session works on only where it is asked to."""
     if history.engine != "mariadb" or any(row["name"] != "none" for row in history.by("statement", 2)):
         return None
@@ -97,7 +98,7 @@ def _no_statements(history: History) -> dict[str, Any] | None:
     return lacking("the statements of sessions", "the consumer events_statements_current is off", step)
 
 
-def _events(found: list[Row]) -> dict[str, Any]:
+def _events(found: list[Row]) -> Table:
     rows = [
         {
             "at": one["after_us"] if one["after_us"] is not None else one["at_us"],

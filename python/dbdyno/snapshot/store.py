@@ -37,6 +37,10 @@ DEFAULT_STORE = Path("snaps")
 Place = tuple[str, int]
 """A Parquet file, and the number under which rows stand in it; 0 where all of them are meant."""
 
+_COLUMNS: dict[int, tuple[Sequence[Any], tuple[Column, ...]]] = {}
+"""Columns by the list that they were read into, which snapshots of one store share: asked for again and again."""
+_COLUMNS_MOST = 4096
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -108,18 +112,30 @@ class Snapshot:
         path = self.file(view)
         return None if path is None else (str(path), int(self.views[view].get("in") or 0))
 
-    def problem(self, view: str) -> tuple[str, str | None] | None:
-        """Why a view of this snapshot cannot be read, and the next step; None where it can."""
+    def problem(self, view: str, seen: dict[str, str | None] | None = None) -> tuple[str, str | None] | None:
+        """Why a view of this snapshot cannot be read, and the next step; None where it can. `seen`: what is known of
+        files, for those who ask many snapshots of one pack."""
         record = self.views.get(view, {})
         if record.get("problem"):
             return record["problem"], record.get("next_step")
-        path = self.file(view)
-        torn = manifest.torn(path) if path is not None else None
+        name = record.get("file")
+        if not name:
+            return None
+        seen = {} if seen is None else seen
+        if name not in seen:
+            seen[name] = manifest.torn(self.store / name)
+        torn = seen[name]
         return None if torn is None else (torn, manifest.TORN_STEP)
 
     def columns(self, view: str) -> tuple[Column, ...]:
         """The columns that a view had."""
-        return tuple(Column(*c) for c in self.views.get(view, {}).get("columns", ()))
+        given = self.views.get(view, {}).get("columns", ())
+        known = _COLUMNS.get(id(given))
+        if known is None or known[0] is not given:
+            if len(_COLUMNS) >= _COLUMNS_MOST:
+                _COLUMNS.clear()
+            known = _COLUMNS[id(given)] = (given, tuple(Column(*c) for c in given))
+        return known[1]
 
 
 class Store:

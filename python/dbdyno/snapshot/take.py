@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.engines import Collector, engine, engine_of
+from dbdyno.snapshot.engines import engine_of
+from dbdyno.snapshot.protocol import Collector, offered
 from dbdyno.snapshot.sampled import statements_of
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.tidy import tidy_when_due
@@ -17,7 +18,7 @@ from dbdyno.snapshot.view import Options, View
 
 def open_collector(dsn: str, options: Options) -> Collector:
     """The collector of a connection string; raises `SnapshotError`."""
-    return engine(engine_of(dsn)).open_collector(dsn, options)
+    return offered(engine_of(dsn)).open_collector(dsn, options)
 
 
 def take(

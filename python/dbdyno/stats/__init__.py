@@ -14,8 +14,9 @@ column (`describe`), correlation, regression and scalability. Nothing here knows
 
 from __future__ import annotations
 
-from dbdyno.stats.blocks import BlockComparison, compare_blocks, compare_metric
+from dbdyno.stats.blocks import compare_blocks, compare_metric
 from dbdyno.stats.classical import ClassicalTest, kolmogorov_smirnov, mann_whitney, welch
+from dbdyno.stats.comparison import BlockComparison
 from dbdyno.stats.correlation import (
     Correlation,
     correlate,

@@ -29,74 +29,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.errors import StatsError
 from dbdyno.stats import chance, power
+from dbdyno.stats.comparison import BlockComparison, ComparisonRow, Decision
 from dbdyno.stats.metrics import Metric
 from dbdyno.stats.samples import autocorrelation
-from dbdyno.stats.words import Decision, describe, is_within
+from dbdyno.stats.words import describe, is_within
 
 #: Below this many blocks the bootstrap interval is not given: too few distinct resamples.
 BOOTSTRAP_BLOCKS_MIN = 6
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class BlockComparison:
-    """One metric of two arms over the blocks. Ratios are other / base; NaN where not defined.
-
-    - `base_value`, `value`: geometric means over the blocks (unit of the metric); their ratio is
-      `ratio`.
-    - `low`, `high`: t interval of the ratio; `boot_low`, `boot_high`: studentised bootstrap over
-      blocks.
-    - `p`: two-sided t; `q`: after false-discovery control (equals `p` until `decide` has run).
-    - `sd_log`: standard deviation of the per-block log ratios; `standard_error`: of their mean.
-    - `lag1`: autocorrelation of the log ratios; `inflation`: blocks that are worth one independent
-      block; `effective_blocks` = blocks / inflation.
-    - `smallest_visible`: the ratio minus 1 that these blocks show with 80 % power.
-    - `least_p`: the least p that chance alone could give with these blocks; `blocks_least`: how many
-      it takes for the level (of sets that are not paired: in each). See `chance`.
-    - `blocks_needed`: blocks that show a difference of `threshold` with 80 % power, by the spread as
-      estimated (None: over 100,000).
-    - `tell_low`, `tell_high`: blocks in all that tell a difference of `threshold` from none (see
-      `power.blocks_to_tell`; None: over 1,000, or not known).
-    """
-
-    metric: str
-    label: str
-    unit: str
-    higher_is_better: bool
-    base_value: float
-    value: float
-    ratio: float
-    low: float
-    high: float
-    boot_low: float
-    boot_high: float
-    level: float
-    threshold: float
-    p: float
-    q: float
-    sd_log: float
-    standard_error: float
-    blocks: int
-    blocks_missing: int
-    lag1: float
-    inflation: float
-    effective_blocks: float
-    least_p: float
-    blocks_least: int
-    smallest_visible: float
-    blocks_needed: int | None
-    tell_low: int | None
-    tell_high: int | None
-    decision: Decision
-    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,35 +240,13 @@ def decide_one(c: BlockComparison, q: float) -> BlockComparison:
     return replace(decided, words=describe(decided))
 
 
-ROW = (
-    "metric",
-    "label",
-    "unit",
-    "higher_is_better",
-    "base_value",
-    "value",
-    "ratio",
-    "low",
-    "high",
-    "boot_low",
-    "boot_high",
-    "level",
-    "p",
-    "q",
-    "blocks",
-    "decision",
-    "words",
-    "smallest_visible",
-    "blocks_needed",
-    "tell_low",
-    "tell_high",
-)
+ROW = tuple(ComparisonRow.__annotations__)
 """What an analysis keeps of a comparison."""
 
 
-def row_of(c: BlockComparison) -> dict[str, Any]:
+def row_of(c: BlockComparison) -> ComparisonRow:
     """A comparison as an analysis holds it."""
-    return {name: getattr(c, name) for name in ROW}
+    return cast("ComparisonRow", {name: getattr(c, name) for name in ROW})
 
 
 def _geometric(values: Floats) -> float:

@@ -43,7 +43,9 @@ def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Cha
     """
     given = np.asarray(values, dtype=np.float64)
     if given.size < LEAST:
-        raise StatsError(f"{given.size} values are too few for a trend; {LEAST} are needed")
+        raise StatsError(
+            f"{given.size} {'value is' if given.size == 1 else 'values are'} too few for a trend; {LEAST} are needed"
+        )
     if not (np.isfinite(given) & (given > 0)).all():
         raise StatsError("a trend needs numbers above 0")
     logs = np.log(given)

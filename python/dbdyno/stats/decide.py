@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dbdyno.errors import StatsError
-from dbdyno.stats.blocks import BlockComparison, decide_one
-from dbdyno.stats.words import Decision, change, interval, is_multiple, is_within, to_tell
+from dbdyno.stats.blocks import decide_one
+from dbdyno.stats.comparison import BlockComparison, Decision
+from dbdyno.stats.words import change, interval, is_multiple, is_within, to_tell
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from dbdyno.errors import StatsError
 from dbdyno.stats import power
-from dbdyno.stats.blocks import BlockComparison, compare_blocks
+from dbdyno.stats.blocks import compare_blocks
+from dbdyno.stats.comparison import BlockComparison
 from dbdyno.stats.words import interval, percent
 
 #: Differences for which the number of blocks is given.

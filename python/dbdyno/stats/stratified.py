@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dbdyno.stats import chance, power
-from dbdyno.stats.blocks import BlockComparison, decide_one, independence
+from dbdyno.stats.blocks import decide_one, independence
+from dbdyno.stats.comparison import BlockComparison
 
 Floats = NDArray[np.float64]
 RATIO_LEAST = 1e-3

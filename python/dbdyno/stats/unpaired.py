@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.errors import StatsError
 from dbdyno.stats import chance, power
-from dbdyno.stats.blocks import BlockComparison, decide_one, independence
+from dbdyno.stats.blocks import decide_one, independence
+from dbdyno.stats.comparison import BlockComparison
 
 
 @dataclass(frozen=True, slots=True)

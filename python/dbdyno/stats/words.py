@@ -9,15 +9,10 @@ alike: a latency ratio of 0.4 is "2.50 times as fast".
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
 
 from dbdyno.stats import chance
+from dbdyno.stats.comparison import BlockComparison
 from dbdyno.stats.power import PROMISED_MOST
-
-if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
-
-Decision = Literal["faster", "slower", "same", "unclear", "provisional", "no verdict", "failed"]
 
 FACTOR_FROM = 2.0
 """From this change on it is told as a multiple."""

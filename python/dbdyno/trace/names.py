@@ -35,7 +35,7 @@ def imported(names: Sequence[str]) -> Run | None:
     from dbdyno.evidence.trace_tables import KIND, require_whole
 
     run = Run.open(folders[0])
-    if run.manifest.get("kind") != KIND:
+    if run.manifest.kind != KIND:
         raise TraceError(
             "is a run, but no imported trace",
             where=str(folders[0]),

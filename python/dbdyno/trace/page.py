@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.evidence.manifest import Manifest
+
 if TYPE_CHECKING:
     from dbdyno.trace.source import Traces
 
@@ -36,9 +38,9 @@ def page(name: str, traces: Traces, body: Mapping[str, Any], title: str = "") ->
     }
 
 
-def title_of(manifest: Mapping[str, Any]) -> str:
+def title_of(manifest: Manifest) -> str:
     """The title of an import, else the names of its files."""
-    return str(manifest.get("title") or files_title([f.get("path") for f in _files(manifest)]))
+    return str(manifest.title or files_title([f.get("path") for f in _files(manifest)]))
 
 
 def files_title(paths: Sequence[Any]) -> str:
@@ -69,12 +71,12 @@ def facts(traces: Traces) -> dict[str, Any]:
 def warnings(traces: Traces) -> list[dict[str, str]]:
     """What the reader and the evidence have to say: `code`, `text`, `next`."""
     manifest = traces.manifest
-    found = told(manifest.get("warnings") or [], [f.get("path") for f in _files(manifest)])
+    found = told(manifest.warnings or [], [f.get("path") for f in _files(manifest)])
     has_waits = traces.connection.execute("select 1 from waits limit 1").fetchone()
     has_calls = traces.connection.execute("select 1 from calls limit 1").fetchone()
     if has_calls and not has_waits and not _mentions(found, "WAIT"):
         found.append({"code": "no waits", "text": NO_WAITS, "next": "trace with waits (level 8)"})
-    unread = manifest.get("unread") or {}
+    unread = manifest.unread if manifest.says("unread") else {}
     total = sum(unread.values()) if isinstance(unread, Mapping) else len(unread)
     if total and not _mentions(found, "could not be read"):
         found.append(unread_warning(total))
@@ -132,8 +134,8 @@ def unread_warning(total: int) -> dict[str, str]:
     }
 
 
-def _files(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return list(manifest.get("files") or [])
+def _files(manifest: Manifest) -> list[dict[str, Any]]:
+    return list(manifest.files or [])
 
 
 def _distinct(values: Any) -> list[str]:

@@ -156,9 +156,9 @@ def _by_expressions(
         manifest = traces.manifest
         found = {
             **whole,
-            "files": len(manifest.get("files", [])),
-            "bytes": sum(int(file.get("bytes") or 0) for file in manifest.get("files", [])),
-            "lines": sum(int(file.get("lines") or 0) for file in manifest.get("files", [])),
+            "files": len(manifest.files),
+            "bytes": sum(int(file.get("bytes") or 0) for file in manifest.files),
+            "lines": sum(int(file.get("lines") or 0) for file in manifest.files),
             "by": list(request.by),
             "rows": kept,
             "left_out_by_top": {
@@ -167,11 +167,11 @@ def _by_expressions(
             },
             "calls": calls,
             "statements": {key: text for key, text in texts if text},
-            "warnings": manifest.get("warnings") or [],
+            "warnings": manifest.warnings or [],
             "refused": traces.refused,
-            "unread": manifest.get("unread") or {},
+            "unread": manifest.unread if manifest.says("unread") else {},
         }
-        model = page_of(found, request, names, title_of(manifest) if manifest.get("title") else "")
+        model = page_of(found, request, names, title_of(manifest) if manifest.title else "")
         return model | {"torn": traces.torn}
 
 

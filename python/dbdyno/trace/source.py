@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError, TraceError
+from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Options, Progress, cleaned_up, run_job, uninterrupted
@@ -42,7 +43,7 @@ class Traces:
     torn: int = 0
 
     @property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Manifest:
         """The manifest of the import."""
         return self.run.manifest
 
@@ -58,7 +59,7 @@ class Traces:
 
     @functools.cached_property
     def _paths(self) -> dict[int | None, str]:
-        return {entry.get("file"): str(entry.get("path", "")) for entry in self.manifest.get("files", [])}
+        return {entry.get("file"): str(entry.get("path", "")) for entry in self.manifest.files}
 
 
 @contextlib.contextmanager
@@ -85,7 +86,7 @@ def open_traces(
         run, refused = _import_aside(Path(folder), names, options or Options(), progress)
         connection, broken = connect(run)
         with connection:
-            yield Traces(run, connection, refused, broken, torn_records(run.manifest["unread"]))
+            yield Traces(run, connection, refused, broken, torn_records(run.manifest.unread))
 
 
 def _import_aside(
@@ -119,7 +120,7 @@ def read_trace(files: str | Path | Sequence[str | Path], out: str | Path) -> Run
     """Reads trace files, folders or patterns into the new run folder `out`; returns the run.
 
     `dbdyno.sql("select * from waits", run)` asks it, any Parquet reader reads it. Files that were
-    refused are in `run.manifest["refused"]`. Raises `TraceError` when none could be read.
+    refused are in `run.manifest.refused`. Raises `TraceError` when none could be read.
     """
     names = [files] if isinstance(files, str | Path) else files
     run, _ = import_traces([str(name) for name in names], Path(out))
@@ -147,7 +148,7 @@ def import_traces(
     with cleaned_up(), in_place(out, replace=replace) as aside:
         done, refused = import_into(aside, names, options, progress)
         title = title or _title(done.manifest)
-        whole = Run(aside, {**done.manifest, "title": title, "refused": refused})
+        whole = Run(aside, done.manifest.changed(title=title, refused=refused))
         whole.save(status="complete")
     return Run(out, whole.manifest), refused
 
@@ -174,8 +175,8 @@ def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
     }
 
 
-def _title(manifest: dict[str, Any]) -> str:
-    files = manifest["files"]
+def _title(manifest: Manifest) -> str:
+    files = manifest.files
     first = Path(str(files[0].get("path", ""))).name
     return first if len(files) == 1 else f"{first} and {len(files) - 1} more"
 

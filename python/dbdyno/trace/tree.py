@@ -145,7 +145,7 @@ def _at_place(traces: Traces, place: str) -> int:
     name, _, line = place.rpartition(":")
     if not line.isdigit():
         raise TraceError(f"{place!r} is no FILE:LINE", where="--line")
-    for entry in traces.manifest.get("files", []):
+    for entry in traces.manifest.files:
         if str(entry.get("path", "")).endswith(name):
             found = traces.connection.execute(
                 "select call from calls where file = $1 and line >= $2 order by line limit 1",

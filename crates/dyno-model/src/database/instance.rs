@@ -8,7 +8,6 @@ use super::checkpoint::Checkpoint;
 use super::cpu::{Cpu, SchedulerParameters};
 use super::redo::Redo;
 use super::redo_parameters::RedoParameters;
-use super::session::Session;
 use super::task::Task;
 use super::wait::{Ledger, Process, Recorder, Sink};
 use super::{dbwr, lgwr};
@@ -165,11 +164,10 @@ impl Instance {
         Ok(Self(Rc::new(Inner { sim, prefix, parameters, storage, cpu, recorder, redo, buffers, checkpoint, writers })))
     }
 
-    /// A new session, which begins now. Numbers are the caller's; each at most once at a time.
-    pub fn session(&self, number: u32) -> Session {
+    /// The work of a new session, which begins now.
+    pub(super) fn task(&self, number: u32) -> Task {
         let Inner { sim, cpu, recorder, .. } = &*self.0;
-        let task = Task::new(sim, cpu, Process::Session(number), false, recorder);
-        Session::new(number, task, self)
+        Task::new(sim, cpu, Process::Session(number), false, recorder)
     }
 
     /// The run.

@@ -69,12 +69,15 @@ pub struct Session {
     tally: Tally,
 }
 
-impl Session {
-    pub(super) fn new(number: u32, task: Task, instance: &Instance) -> Self {
+impl Instance {
+    /// A new session, which begins now. Numbers are the caller's; each at most once at a time.
+    pub fn session(&self, number: u32) -> Session {
         let (transaction, tally) = (Transaction::default(), Tally::default());
-        Self { number, task, instance: instance.clone(), transaction, tally }
+        Session { number, task: self.task(number), instance: self.clone(), transaction, tally }
     }
+}
 
+impl Session {
     /// Its number.
     pub fn number(&self) -> u32 {
         self.number

@@ -14,10 +14,17 @@ pub struct Hold<'a> {
     event: Option<u64>,
 }
 
-impl<'a> Hold<'a> {
+impl Sim {
+    /// Lets `ns` pass.
     #[inline]
-    pub(super) fn new(sim: &'a Sim, time_ns: u64) -> Self {
-        Self { sim, time_ns, event: None }
+    pub fn hold(&self, ns: u64) -> Hold<'_> {
+        self.hold_until(self.now_ns().saturating_add(ns))
+    }
+
+    /// Lets time pass up to `time_ns`; at once if that is not later than now.
+    #[inline]
+    pub fn hold_until(&self, time_ns: u64) -> Hold<'_> {
+        Hold { sim: self, time_ns, event: None }
     }
 }
 

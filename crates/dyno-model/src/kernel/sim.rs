@@ -22,7 +22,6 @@ use std::task::{Context, Poll, Waker};
 
 use super::calendar::Calendar;
 use super::error::{HORIZON_NS, SimError, Waiting};
-use super::hold::Hold;
 use super::process::{ProcessId, Processes};
 use super::sample::Stream;
 use super::streams::Streams;
@@ -278,18 +277,6 @@ impl Sim {
     fn start<F: Future<Output = ()> + 'static>(&self, name: Cow<'static, str>, daemon: bool, work: F) {
         let id = self.0.processes.borrow_mut().add(name, daemon, Box::pin(work));
         self.wake(id);
-    }
-
-    /// Lets `ns` pass.
-    #[inline]
-    pub fn hold(&self, ns: u64) -> Hold<'_> {
-        self.hold_until(self.now_ns().saturating_add(ns))
-    }
-
-    /// Lets time pass up to `time_ns`; at once if that is not later than now.
-    #[inline]
-    pub fn hold_until(&self, time_ns: u64) -> Hold<'_> {
-        Hold::new(self, time_ns)
     }
 
     /// Adds a machine.

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Fences, GroupDescription, QuantileValue, Request};
+use super::column::{Fences, GroupDescription, QuantileValue, Request};
 use crate::keys::{Ordered, sort_keys};
 use crate::moments::Moments;
 use crate::quantiles::{order_interval, type7_ranks};

@@ -18,128 +18,18 @@
 
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
-use super::input::{Compression, Input, Source, TooDense, open};
-use super::lexer::{Lexer, Options};
-use super::record::{Batch, NONE, Placed, Reason, Record, Text, Unread};
+use super::compression::Compression;
+use super::input::{Input, Source, TooDense, open};
+use super::lexer::Lexer;
+use super::reading::{FIRST, Sink};
+pub use super::reading::{FileEnd, ReadOptions};
+use super::record::Batch;
 use super::refusal::Refusal;
 use super::sniff::{sniff, without_records};
 use super::split;
-
-/// Bytes looked at to tell what kind of file it is.
-pub(super) const FIRST: usize = 1 << 20;
-
-/// How to read a file.
-#[derive(Clone, Debug)]
-pub struct ReadOptions {
-    /// Number of the file among those read: [`Batch::file`].
-    pub file: u32,
-    /// Whether binds become records.
-    pub binds: bool,
-    /// Threads that read and lex beside the calling one; 0: the calling one does it all.
-    pub threads: usize,
-    /// Bytes per batch, more or less.
-    pub chunk_bytes: usize,
-    /// Longest line or text in bytes.
-    pub cap: usize,
-    /// Counts the bytes read from disk, for whoever shows progress.
-    pub taken: Arc<AtomicU64>,
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        ReadOptions {
-            file: 0,
-            binds: false,
-            threads: 1,
-            chunk_bytes: 256 * 1024,
-            cap: Options::default().cap,
-            taken: Arc::default(),
-        }
-    }
-}
-
-impl ReadOptions {
-    pub(super) fn lexer(&self) -> Options {
-        Options { binds: self.binds, cap: self.cap.clamp(16, 1 << 30), ..Options::default() }
-    }
-
-    pub(super) fn chunk(&self) -> usize {
-        self.chunk_bytes.clamp(1, 64 << 20)
-    }
-}
-
-/// What was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileEnd {
-    /// How the file is compressed.
-    pub compression: Compression,
-    /// Bytes of text.
-    pub bytes: u64,
-    /// Lines.
-    pub lines: u64,
-    /// Records of every kind.
-    pub records: u64,
-}
-
-/// Takes the batches of a file, checks that there are records of the event in it, counts.
-pub(super) struct Sink<'a, E> {
-    on_batch: &'a mut dyn FnMut(Batch) -> Result<Batch, E>,
-    pub end: FileEnd,
-    any_record: bool,
-    last_tim: i64,
-}
-
-impl<'a, E> Sink<'a, E> {
-    fn new(on_batch: &'a mut dyn FnMut(Batch) -> Result<Batch, E>, compression: Compression) -> Self {
-        let end = FileEnd { compression, bytes: 0, lines: 0, records: 0 };
-        Sink { on_batch, end, any_record: false, last_tim: NONE }
-    }
-
-    /// Hands a batch on; gives it back for reuse. `last`: the file ends with it.
-    pub(super) fn take(&mut self, mut batch: Batch, last: bool) -> Result<Batch, E> {
-        if last {
-            doubt(&mut batch, self.last_tim);
-        }
-        self.last_tim = last_tim(&batch.records).unwrap_or(self.last_tim);
-        self.end.bytes += batch.bytes.len() as u64;
-        self.end.lines += u64::from(batch.lines);
-        self.end.records += batch.records.len() as u64;
-        self.any_record = self.any_record || batch.records.iter().any(|r| is_of_event(&r.record));
-        if batch.bytes.is_empty() {
-            return Ok(batch);
-        }
-        (self.on_batch)(batch)
-    }
-}
-
-fn last_tim(records: &[Placed]) -> Option<i64> {
-    records.iter().rev().map(|placed| placed.record.tim()).find(|tim| *tim != NONE)
-}
-
-/// Takes back the last record of a file if it stands on a line without an end and its clock is much
-/// before the one before it: the file was cut inside the number.
-fn doubt(batch: &mut Batch, last_tim_before: i64) {
-    let Some((placed, before)) = batch.records.split_last() else { return };
-    let line = &batch.bytes[placed.at as usize..];
-    let tim = placed.record.tim();
-    let before = last_tim(before).unwrap_or(last_tim_before);
-    if line.contains(&b'\n') || tim == NONE || before == NONE || tim >= before / 5 {
-        return;
-    }
-    let text = Text { start: placed.at, len: line.len().min(256) as u32 };
-    let unread = Unread { reason: Reason::Truncated, at: placed.at, line: placed.line, text };
-    batch.unread.push(unread);
-    batch.records.pop();
-}
-
-/// Whether only event 10046 writes such records.
-fn is_of_event(record: &Record) -> bool {
-    !matches!(record, Record::Stamp(_) | Record::Header(_) | Record::Other(_) | Record::Bind(_))
-}
 
 /// Reads one file. `on_batch` gets the batches in the order of the file, on this thread, and gives
 /// each back for reuse. Fails with what `on_batch` fails with, or with a [`Refusal`]; one that
@@ -263,9 +153,4 @@ fn stream<E: From<Refusal>>(
         Refusal::Damaged { path, compression, bytes, source }
     }
     .into())
-}
-
-/// Counts bytes read from a plain file.
-pub(super) fn count(options: &ReadOptions, bytes: usize) {
-    options.taken.fetch_add(bytes as u64, Ordering::Relaxed);
 }

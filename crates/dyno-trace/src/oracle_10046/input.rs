@@ -3,13 +3,13 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
 
+use super::compression::Compression;
 use super::refusal::Refusal;
 
 /// Memory that an xz or lzma decoder may take, in KiB: the largest preset needs 65 MiB.
@@ -45,51 +45,6 @@ impl Source {
         match self {
             Source::File(path) => path.metadata().map_or(0, |metadata| metadata.len()),
             Source::Stdin => 0,
-        }
-    }
-}
-
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Not at all.
-    Plain,
-    /// gzip, one member or several.
-    Gzip,
-    /// xz, one stream or several.
-    Xz,
-    /// The older format of xz's author.
-    Lzma,
-    /// bzip2, one stream or several.
-    Bzip2,
-    /// zstd, one frame or several.
-    Zstd,
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(match self {
-            Compression::Plain => "plain",
-            Compression::Gzip => "gzip",
-            Compression::Xz => "xz",
-            Compression::Lzma => "lzma",
-            Compression::Bzip2 => "bzip2",
-            Compression::Zstd => "zstd",
-        })
-    }
-}
-
-impl Compression {
-    /// What the first bytes of a file tell. lzma has no signature: its usual properties, a
-    /// dictionary of a power of two, and an unknown or sensible size are taken for one.
-    pub fn of(first: &[u8]) -> Self {
-        match first {
-            [0x1f, 0x8b, ..] => Compression::Gzip,
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
-            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
-            [0x5d, 0, 0, d, e, ..] if u16::from_le_bytes([*d, *e]).is_power_of_two() => Compression::Lzma,
-            _ => Compression::Plain,
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod accounting;
 pub mod check;
 pub mod clock;
+pub mod compression;
 pub mod events;
 pub mod evidence;
 pub mod files;
@@ -15,6 +16,7 @@ pub mod lexer;
 pub mod parameters;
 pub mod profile;
 pub mod reader;
+pub mod reading;
 pub mod record;
 pub mod refusal;
 pub mod rows;

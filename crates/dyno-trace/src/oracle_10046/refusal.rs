@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::input::Compression;
+use super::compression::Compression;
 
 /// A file, directory or pattern that cannot be read as traces.
 #[derive(Debug, Error)]

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 
-use super::files::{FIRST, ReadOptions, Sink, count};
 use super::lexer::{Options, State, record_start, scan};
+use super::reading::{FIRST, ReadOptions, Sink, count};
 use super::record::Batch;
 use super::refusal::Refusal;
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.dialect import BOTH, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Database, Load, Setting
 from dbdyno.advise.rule import Advice, Evidence, Rule
@@ -18,21 +19,23 @@ def _near(facts: Facts) -> Iterator[Advice]:
     load, limit = facts.one(Load), facts.setting("max_connections")
     if limit is None:
         return
-    free = limit.number - value(facts, "superuser_reserved_connections", 3)
+    free = limit.number - (0 if is_mariadb(facts) else value(facts, "superuser_reserved_connections", 3))
     if load.clients < NEAR * free:
         return
+    where = f"{place(facts, 'sessions')}, one look"
     yield Advice(
         f"{load.clients} of {count(free)} connections are taken, {load.active} of them active",
         (
-            Evidence("client sessions", load.clients, "count", "pg_stat_activity, one look"),
-            Evidence("active", load.active, "count", "pg_stat_activity, one look"),
-            Evidence("idle", load.idle, "count", "pg_stat_activity, one look"),
-            Evidence("idle in transaction", load.idle_in_transaction, "count", "pg_stat_activity, one look"),
-            Evidence("max_connections", limit.number, "count", "pg_settings"),
+            Evidence("client sessions", load.clients, "count", where),
+            Evidence("active", load.active, "count", where),
+            Evidence("idle", load.idle, "count", where),
+            Evidence("idle in transaction", load.idle_in_transaction, "count", where),
+            Evidence("max_connections", limit.number, "count", place(facts, "settings")),
         ),
-        "no time: at the limit logins fail; idle sessions cost little since version 14, but each may become active",
+        "no time: at the limit logins fail; idle sessions cost little, but each may become active",
         (_POOL, "-- raising max_connections lets more sessions compete for the same processors"),
         subject="max_connections",
+        source=source(facts, "Handling Too Many Connections"),
     )
 
 
@@ -70,6 +73,7 @@ RULES = (
         source="PostgreSQL documentation, Connections and Authentication (2025)",
         refuted="the look met a peak that is over",
         judge=_near,
+        engines=BOTH,
     ),
     Rule(
         name="connection_rate",

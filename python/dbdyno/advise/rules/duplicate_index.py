@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from dbdyno.advise.dialect import BOTH, drop_index, named, place, source
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Index
 from dbdyno.advise.rule import Advice, Evidence, Rule
@@ -26,11 +27,18 @@ def judge(facts: Facts) -> Iterator[Advice]:
             same = next((other for other in group[:at] if other.columns == one.columns), None)
             longer = next((other for other in group if _begins(other, one)), None)
             if same is not None or longer is not None:
-                yield _advice(one, same or longer, is_same=same is not None)
+                yield _advice(facts, one, same or longer, is_same=same is not None)
 
 
 def _worth(one: Index) -> tuple[bool, bool, bool, int, int, str]:
-    return (not one.is_constraint, not one.is_unique, not one.is_replica_identity, -one.scans, one.bytes, one.name)
+    return (
+        not one.is_constraint,
+        not one.is_unique,
+        not one.is_replica_identity,
+        -(one.scans or 0),
+        one.bytes,
+        one.name,
+    )
 
 
 def _begins(longer: Index, one: Index) -> bool:
@@ -38,23 +46,24 @@ def _begins(longer: Index, one: Index) -> bool:
     return one.method == "btree" and len(longer.columns) > length and longer.columns[:length] == one.columns
 
 
-def _advice(one: Index, other: Index | None, *, is_same: bool) -> Advice:
+def _advice(facts: Facts, one: Index, other: Index | None, *, is_same: bool) -> Advice:
     assert other is not None
     relation = "has the same key as" if is_same else "has the beginning of the key of"
     return Advice(
         f"index {one.name} on {one.table} ({', '.join(one.columns)}) {relation} {other.name}"
         + ("" if is_same else f" ({', '.join(other.columns)})"),
         (
-            Evidence(f"size of {one.name}", one.bytes, "bytes", "pg_class.relpages"),
-            Evidence(f"scans of {one.name}", one.scans, "count", "pg_stat_user_indexes.idx_scan"),
-            Evidence(f"size of {other.name}", other.bytes, "bytes", "pg_class.relpages"),
-            Evidence(f"scans of {other.name}", other.scans, "count", "pg_stat_user_indexes.idx_scan"),
+            Evidence(f"size of {one.name}", one.bytes, "bytes", place(facts, "size", one.name)),
+            Evidence(f"scans of {one.name}", one.scans, "count", place(facts, "scans", one.name)),
+            Evidence(f"size of {other.name}", other.bytes, "bytes", place(facts, "size", other.name)),
+            Evidence(f"scans of {other.name}", other.scans, "count", place(facts, "scans", other.name)),
         ),
         f"{size(one.bytes)} of disk and cache and an entry less per write"
         + ("" if is_same else "; scans by its columns alone read the longer index instead, which has more pages"),
-        (f"drop index concurrently {one.name}",),
+        (drop_index(facts, one),),
         level="warning" if is_same else "hint",
-        subject=one.name,
+        subject=named(facts, one),
+        source=source(facts, "Compound Indexes"),
     )
 
 
@@ -70,4 +79,5 @@ RULE = Rule(
     source="PostgreSQL documentation, Multicolumn Indexes (2025)",
     refuted="statements become slower without it on a copy",
     judge=judge,
+    engines=BOTH,
 )

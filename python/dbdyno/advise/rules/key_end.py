@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.dialect import BOTH, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Key
 from dbdyno.advise.rule import Advice, Evidence, Rule
@@ -21,23 +22,26 @@ def judge(facts: Facts) -> Iterator[Advice]:
         used = one.last / end
         short = one.column_most <= one.sequence_most
         table, _, column = one.column.rpartition(".")
-        fix = (
+        fix: tuple[str, ...] = (
             f"-- alter table {table} alter column {column} type bigint rewrites the table under an exclusive lock; with"
             " writers: a new bigint column, filled in portions, and switched",
             f"alter sequence {one.sequence} as bigint",
         )
+        if is_mariadb(facts):
+            fix = (f"alter table {table} modify column {column} bigint unsigned not null auto_increment  -- copies it",)
         yield Advice(
             f"{one.sequence} is at {count(one.last)}, {share(used)} of what"
             f" {f'column {one.column}' if short else 'the sequence'} can hold; {count(end - one.last)} are left",
             (
-                Evidence("last value", one.last, "count", f"pg_sequences, {one.sequence}"),
-                Evidence("end of the sequence", one.sequence_most, "count", f"pg_sequence, {one.sequence}"),
-                Evidence("end of the column's type", one.column_most, "count", f"pg_attribute, {one.column}"),
+                Evidence("last value", one.last, "count", place(facts, "key", one.sequence)),
+                Evidence("end of the sequence", one.sequence_most, "count", place(facts, "key", one.sequence)),
+                Evidence("end of the column's type", one.column_most, "count", place(facts, "column", one.column)),
             ),
             "no time: at the end every insert fails",
-            fix if short else fix[1:],
+            fix if short else fix[-1:],
             level="critical" if used >= MOST else "warning",
             subject=one.sequence,
+            source=source(facts, "AUTO_INCREMENT"),
         )
 
 
@@ -52,4 +56,5 @@ RULE = Rule(
     source="PostgreSQL documentation, Numeric Types (2025)",
     refuted="the table gets no more rows",
     judge=judge,
+    engines=BOTH,
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Column, Index, Statement, Table
+from dbdyno.advise.kinds import Column, Hypothetical, Index, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
 
@@ -22,6 +22,17 @@ _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """A finding per statement and the largest table that it names."""
+    for advice, _ in _found(facts):
+        yield advice
+
+
+def candidates(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """The tables and columns that the rule would name an index on."""
+    named = (target for _, target in _found(facts) if target is not None)
+    return tuple(dict.fromkeys((column.table, column.name) for column in named))
+
+
+def _found(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
     large = [one for one in facts.all(Table) if (one.pages or 0) >= LEAST_PAGES and one.seq_scans >= LEAST_CALLS]
     total = sum(one.ms for one in facts.all(Statement))
     for one in facts.all(Statement)[:200]:
@@ -35,7 +46,8 @@ def judge(facts: Facts) -> Iterator[Advice]:
         table = max(named, key=lambda table: table.pages or 0)
         column = _selective(facts, one, table)
         if column is not None or not _AGGREGATE.search(one.text):
-            yield from _read_whole(one, table, total, column)
+            for advice in _read_whole(facts, one, table, total, column):
+                yield advice, column
 
 
 def _selective(facts: Facts, one: Statement, table: Table) -> Column | None:
@@ -63,13 +75,15 @@ def _names(text: str, table: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I) is not None
 
 
-def _read_whole(one: Statement, table: Table, total: float, column: Column | None) -> Iterator[Advice]:
+def _read_whole(facts: Facts, one: Statement, table: Table, total: float, column: Column | None) -> Iterator[Advice]:
     pages, blocks = table.pages or 1, (one.hits + one.reads) / one.calls
     needed = LOOKED_UP + (max(table.rows, 1) / column.values if column else 0.0)
     gain = one.ms / total * (1 - needed / max(blocks, needed))
     if blocks < LEAST_OF_TABLE * pages or table.seq_scans < one.calls / 2 or gain < LEAST_SHARE:
         return
     place = f"pg_stat_statements, queryid {one.identifier}"
+    planned = _hypothetical(facts, column)
+    refused = planned is not None and not planned.used
     yield Advice(
         f"“{beginning(one.text)}” reads {count(blocks)} blocks a call and returns {count(one.rows / one.calls)} rows;"
         f" {table.name} has {count(pages)}",
@@ -82,9 +96,12 @@ def _read_whole(one: Statement, table: Table, total: float, column: Column | Non
             Evidence("scans of the whole table", table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
             Evidence("rows of a scan", table.seq_rows / table.seq_scans, "count", f"pg_stat_user_tables, {table.name}"),
             *_of_column(table, column),
+            *_planned(planned),
         ),
-        f"{share(gain)} of all statement time at most, if a look-up reads {count(needed)} pages instead",
+        f"{share(gain)} of all statement time at most, if a look-up reads {count(needed)} pages instead"
+        + ("; but the planner would not take an index on this column alone (HypoPG)" if refused else ""),
         _fix(table, column),
+        level="hint" if refused else "warning",
         gain=gain,
         subject=f"statement {one.identifier}",
     )
@@ -94,6 +111,25 @@ def _of_column(table: Table, column: Column | None) -> Iterator[Evidence]:
     if column is not None:
         rows = max(table.rows, 1) / column.values
         yield Evidence(f"rows of one value of {column.name}", rows, "number", f"pg_stats, {table.name}, {column.name}")
+
+
+def _hypothetical(facts: Facts, column: Column | None) -> Hypothetical | None:
+    return next(
+        (
+            one
+            for one in facts.rows.get(Hypothetical, ())
+            if column is not None and (one.table, one.column) == (column.table, column.name)
+        ),
+        None,
+    )
+
+
+def _planned(found: Hypothetical | None) -> Iterator[Evidence]:
+    """Estimates, and said to be."""
+    if found is not None:
+        place = "HypoPG, explain of a look-up by the column"
+        yield Evidence("estimated cost without the index", found.before, "number4", place)
+        yield Evidence("with it" if found.used else "with it, and it is not taken", found.after, "number4", place)
 
 
 def _fix(table: Table, column: Column | None) -> tuple[str, ...]:

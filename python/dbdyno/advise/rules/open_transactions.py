@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.dialect import BOTH, cancel, end_session, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Prepared, Session
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import count, counted, literal, span
 
 IDLE_S, LONG_S, PREPARED_S, WAITED_S = 60.0, 3600.0, 300.0, 1.0
+_TIMEOUT = (
+    "alter system set idle_in_transaction_session_timeout = '5min'  -- ends such sessions",
+    "set global idle_transaction_timeout = 300  -- ends such sessions",
+)
 HELD_AGE = 100_000
 """Transactions begun since: an older horizon keeps vacuum from its work."""
 
@@ -24,16 +29,17 @@ def _idle(facts: Facts) -> Iterator[Advice]:
         yield Advice(
             f"process {one.pid} ({_who(one)}) is idle in a transaction for {span(one.state_s)}"
             + (f"; {counted(one.waiters)} waiting behind its locks" if one.waiters else ""),
-            _evidence(one),
+            _evidence(facts, one),
             f"the {span(one.waited_s)} that others waited so far, and what follows"
             if one.waiters
             else "vacuum may clean up again; harmless without lock and snapshot",
             (
                 "-- have the application end its transaction before it waits for anything else",
-                "alter system set idle_in_transaction_session_timeout = '5min'  -- ends such sessions",
-                f"-- now: select pg_terminate_backend({one.pid})",
+                _TIMEOUT[is_mariadb(facts)],
+                f"-- now: {end_session(facts, one.pid)}",
             ),
             subject=f"process {one.pid}",
+            source=source(facts, "InnoDB Lock Modes; INNODB_TRX"),
         )
 
 
@@ -51,13 +57,14 @@ def _long(facts: Facts) -> Iterator[Advice]:
         yield Advice(
             f"the transaction of process {one.pid} ({_who(one)}) is open for {span(one.transaction_s)};"
             f" {count(age)} transactions began since, and vacuum keeps every row that died in them",
-            _evidence(one),
+            _evidence(facts, one),
             "scans stop reading rows that died since; by how much only dead rows per page tell",
             (
                 "-- end it in its application, or run reports on a standby or in portions",
-                f"-- now: select pg_terminate_backend({one.pid})",
+                f"-- now: {end_session(facts, one.pid)}",
             ),
             subject=f"process {one.pid}",
+            source=source(facts, "InnoDB Lock Modes; INNODB_TRX"),
         )
 
 
@@ -67,13 +74,14 @@ def _queue(facts: Facts) -> Iterator[Advice]:
             continue
         yield Advice(
             f"process {one.pid} ({_who(one)}) is at the head of a queue: {counted(one.waiters)} waiting for its locks",
-            _evidence(one),
+            _evidence(facts, one),
             f"{span(one.waited_s)} of waiting so far; a waiting exclusive lock stops everybody who comes after it",
             (
                 "-- set lock_timeout in sessions that run DDL, and try again",
-                f"-- now: select pg_cancel_backend({one.pid})",
+                f"-- now: {cancel(facts, one.pid)}",
             ),
             subject=f"process {one.pid}",
+            source=source(facts, "InnoDB Lock Modes; INNODB_TRX"),
         )
 
 
@@ -97,19 +105,27 @@ def _who(one: Session) -> str:
     return ", ".join(word for word in (one.user, one.application) if word)
 
 
-def _evidence(one: Session) -> tuple[Evidence, ...]:
-    place = f"pg_stat_activity, pid {one.pid}"
+def _evidence(facts: Facts, one: Session) -> tuple[Evidence, ...]:
+    at, began = place(facts, "state", one.pid), place(facts, "transaction", one.pid)
     return (
-        Evidence("state", one.state, "text", place),
-        Evidence("transaction open for", one.transaction_s, "span", f"{place}, xact_start"),
-        Evidence("in this state for", one.state_s, "span", f"{place}, state_change"),
-        Evidence("transactions since its snapshot", one.xmin_age, "count", f"{place}, backend_xmin"),
-        Evidence("sessions that wait behind it", one.waiters, "count", "pg_blocking_pids"),
-        Evidence("they waited", one.waited_s, "span", "pg_locks.waitstart, summed"),
+        Evidence("state", one.state, "text", at),
+        Evidence("transaction open for", one.transaction_s, "span", began),
+        Evidence("in this state for", one.state_s, "span", at),
+        Evidence("transactions since its snapshot", one.xmin_age, "count", f"{at}, backend_xmin"),
+        Evidence("sessions that wait behind it", one.waiters, "count", place(facts, "blockers")),
+        Evidence("they waited", one.waited_s, "span", place(facts, "waited")),
     )
 
 
-def _rule(name: str, title: str, condition: str, expects: str, risk: str, more: tuple[type, object]) -> Rule:
+def _rule(
+    name: str,
+    title: str,
+    condition: str,
+    expects: str,
+    risk: str,
+    more: tuple[type, object],
+    engines: tuple[str, ...] = ("postgres",),
+) -> Rule:
     kind, judge = more
     return Rule(
         name=name,
@@ -122,6 +138,7 @@ def _rule(name: str, title: str, condition: str, expects: str, risk: str, more: 
         source="PostgreSQL documentation, pg_stat_activity, Explicit Locking, Routine Vacuuming (2025)",
         refuted="it is over at the next look",
         judge=judge,  # type: ignore[arg-type]
+        engines=engines,
     )
 
 
@@ -133,6 +150,7 @@ RULES = (
         "the waits of others; what vacuum could not remove",
         "ending a session rolls its work back",
         (Session, _idle),
+        BOTH,
     ),
     _rule(
         "long_transaction",
@@ -149,6 +167,7 @@ RULES = (
         "the time they wait",
         "cancelling undoes its statement",
         (Session, _queue),
+        BOTH,
     ),
     _rule(
         "prepared_transaction",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.dialect import BOTH, drop_index, named, place, source
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Database, Index, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
@@ -21,7 +22,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
     span_s = current[0].span_s if current else None
     found = [one for one in facts.all(Index) if _is_idle(one, tables.get(one.table))]
     for one in sorted(found, key=lambda index: -index.bytes)[:MOST]:
-        yield _advice(one, tables[one.table], span_s)
+        yield _advice(facts, one, tables[one.table], span_s)
 
 
 def _is_idle(one: Index, table: Table | None) -> bool:
@@ -35,23 +36,29 @@ def _writes(table: Table) -> int:
     return table.inserted + table.updated
 
 
-def _advice(one: Index, table: Table, span_s: float | None) -> Advice:
+def _advice(facts: Facts, one: Index, table: Table, span_s: float | None) -> Advice:
     enough = span_s is not None and span_s >= ENOUGH_S
     window = f"in {span(span_s)}" if span_s is not None else "since its statistics began, nobody knows when"
     return Advice(
         f"index {one.name} on {one.table} was never scanned {window}, and {count(_writes(table))} rows were written",
         (
-            Evidence("scans", one.scans, "count", f"pg_stat_user_indexes, {one.name}, idx_scan"),
-            Evidence("size", one.bytes, "bytes", f"pg_class, {one.name}, relpages"),
-            Evidence("rows inserted or updated", _writes(table), "count", f"pg_stat_user_tables, {one.table}"),
-            Evidence("scans of the table", table.seq_scans + (table.idx_scans or 0), "count", "pg_stat_user_tables"),
-            Evidence("statistics cover", span_s, "span", "pg_stat_database.stats_reset"),
+            Evidence("scans", one.scans, "count", place(facts, "scans", one.name)),
+            Evidence("size", one.bytes, "bytes", place(facts, "size", one.name)),
+            Evidence("rows inserted or updated", _writes(table), "count", place(facts, "writes", one.table)),
+            Evidence(
+                "scans of the table",
+                table.seq_scans + (table.idx_scans or 0),
+                "count",
+                place(facts, "writes", one.table),
+            ),
+            Evidence("statistics cover", span_s, "span", place(facts, "span")),
         ),
         f"{size(one.bytes)} of disk and cache; an entry less per insert and per update that is not HOT, its WAL, and a"
         " little planning",
-        (f"drop index concurrently {one.name}",),
+        (drop_index(facts, one),),
         level="warning" if enough else "hint",
-        subject=one.name,
+        subject=named(facts, one),
+        source=source(facts, "Performance Schema, table I/O"),
         risk="" if enough else "the statistics do not cover 35 days: jobs at the end of a month may need it",
     )
 
@@ -68,4 +75,5 @@ RULE = Rule(
     source="PostgreSQL documentation, Examining Index Usage (2025)",
     refuted="a scan on any standby, or within 35 days; writes as fast without it on a copy",
     judge=judge,
+    engines=BOTH,
 )

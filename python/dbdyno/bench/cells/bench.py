@@ -28,7 +28,8 @@ from dbdyno.bench.cells.survey import MARK, describe, refuse_held, survey, times
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.bench.undo import to_wire
-from dbdyno.cells.collect import Collection, collect
+from dbdyno.cells.collect import collect
+from dbdyno.cells.collection import Collection
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.iorm_plan import alter
 from dbdyno.cells.iorm_switch import SETTLE_S, plan_undo, put
@@ -95,7 +96,7 @@ class CellsBench(QuietBench):
         return Ready(self.plan, seed, how, blocks(self.plan, how, seed), _REASON)
 
     def _as_before(self, run: Run) -> None:
-        was = run.manifest["targets"]
+        was = run.manifest.targets
         for name, facts in _targets(self.found).items():
             if facts != was.get(name):
                 differs = [key for key in facts if facts[key] != was.get(name, {}).get(key)]
@@ -143,7 +144,7 @@ class CellsBench(QuietBench):
     def begin(self, run: Run, resumed: int) -> None:
         """Notes what is found and registers the way back, before the first plan is changed."""
         if resumed:
-            run.save(restored=False, iorm={**run.manifest["iorm"], "undo": to_wire(self.undo)})
+            run.save(restored=False, iorm={**run.manifest.iorm, "undo": to_wire(self.undo)})
         self.held.callback(self._note_restored, run)
         self.held.enter_context(self.around.guardian.undo(self.undo))
         self.held.callback(

@@ -28,7 +28,7 @@ PATIENCE_S = 20.0
 def undo_of(run: Run) -> PlanUndo:
     """What puts the plans back that a run found, from its folder; raises `CellsError` for a run
     that has changed no cell."""
-    held = run.manifest.get("iorm")
+    held = run.manifest.iorm if run.manifest.says("iorm") else None
     wire = held.get("undo") if isinstance(held, dict) else None
     if not isinstance(wire, dict) or wire.get("type") != "PlanUndo":
         raise CellsError(
@@ -93,7 +93,7 @@ def refuse_cut(folder: Path, found: Mapping[Host, IormPlan]) -> None:
     """Raises `CellsError` where a run below `folder` works on one of these cells, or was cut and
     its plan is in effect there: what is found is then not the plan to put back."""
     for run in list_runs(folder):
-        if run.manifest.get("restored", True) or "iorm" not in run.manifest:
+        if run.manifest.restored or not run.manifest.says("iorm"):
             continue
         undo = undo_of(run)
         states = {host: undo.state_of(host, plan.directives) for host, plan in found.items()}

@@ -23,6 +23,7 @@ from dbdyno.bench.clients.reader import Reader, Records, StreamError
 from dbdyno.bench.recorder import AgainError
 from dbdyno.dsn import sql_without_secrets
 from dbdyno.errors import TargetError
+from dbdyno.processes import child_environment
 
 START_S = 30.0
 """From the start to the client's first record."""
@@ -66,7 +67,7 @@ class ClientProcess:
         answer_s: float = ANSWER_S,
     ) -> None:
         self.name, self.secret, self.stopped, self.answer_s = name, secret, stopped, answer_s
-        kept = {key: os.environ[key] for key in KEPT if key in os.environ}
+        kept = child_environment({key: os.environ[key] for key in KEPT if key in os.environ})
         try:
             self.process = subprocess.Popen(
                 list(command),

@@ -105,13 +105,16 @@ def can_enter(account: Account, folder: Path) -> bool:
 
 def can_run(account: Account, binaries: Binaries) -> bool:
     """Whether the account can execute the server's programs."""
+    return all(refusal(account, [binaries.program(name), "--version"]) is None for name in ("postgres", "initdb"))
+
+
+def refusal(account: Account, command: Sequence[str | Path]) -> str | None:
+    """None where the account can run the command, else what came of it."""
     try:
-        return all(
-            run_as(account, [binaries.program(name), "--version"], cwd=Path("/")).returncode == 0
-            for name in ("postgres", "initdb")
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
+        done = run_as(account, command, cwd=Path("/"))
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stdout.strip() or f"exit {done.returncode}"
 
 
 def within_reach(account: Account, binaries: Binaries) -> Binaries:

@@ -22,8 +22,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.errors import Error, TargetError
 from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.manifest import Process
 from dbdyno.evidence.run import is_alive, this_process
 from dbdyno.files import state_folder
 
@@ -51,8 +53,8 @@ class Owed:
     settings: dict[str, Kept]
     run: str = ""
     since: str = ""
-    guardian: dict[str, Any] = field(default_factory=dict)
-    runner: dict[str, Any] = field(default_factory=dict)
+    guardian: Process = field(default_factory=Process)
+    runner: Process = field(default_factory=Process)
     tries: int = 0
     problem: str = ""
 
@@ -137,8 +139,6 @@ def is_marked(run: Path) -> bool:
 
 def to_json(record: Owed) -> dict[str, Any]:
     """The record as plain values, without what may be a secret."""
-    from dbdyno.bench.postgres.server import shown_value
-
     plain = asdict(record)
     for name, kept in record.settings.items():
         if HIDDEN in (shown_value(name, kept.was), shown_value(name, kept.entry)):

@@ -163,12 +163,13 @@ class EngineBench(ABC):
     def _as_before(self, run: Run) -> None:
         """A run that was cut goes on only where settings are what it found, and in its slices or turns as they had
         grown. Raises `PlanError`."""
-        for known, now in zip(run.manifest["arms"], self.ready.arms, strict=True):
+        for known, now in zip(run.manifest.arms, self.ready.arms, strict=True):
             refuse_other_befores(run.id, known["was"], now)
-        if self.ready.timing.switch != run.manifest["switch"]:
+        if self.ready.timing.switch != run.manifest.switch:
             raise PlanError("the server would switch arms in another way than before", where=run.id)
-        grown = {key: run.manifest[key] for key in ("slice_ns", "turn_ns") if run.manifest.get(key)}
-        self.ready = self.ready.retimed(replace(self.ready.timing, **grown))
+        how = self.ready.timing
+        slice_ns, turn_ns = run.manifest.slice_ns or how.slice_ns, run.manifest.turn_ns or how.turn_ns
+        self.ready = self.ready.retimed(replace(how, slice_ns=slice_ns, turn_ns=turn_ns))
 
     def _row(self, number: int, protocol: str, special: Mapping[str, str] | None = None) -> dict[str, Any]:
         """What the manifest says of an arm. `special`: of its server."""

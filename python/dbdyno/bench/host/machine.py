@@ -66,7 +66,7 @@ def host_facts(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str
         "host_kernel": f"{platform.system()} {platform.release()}",
         "host_cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
     }
-    cpu = _field(proc / "cpuinfo", "model name") or platform.processor()
+    cpu = _field(proc / "cpuinfo", "model name") or platform.machine()
     if cpu:
         facts["host_cpu"] = cpu
     memory = _field(proc / "meminfo", "MemTotal")

@@ -9,17 +9,29 @@ compiler and a client library. A missing password is taken from MYSQL_PWD, as th
 
 from __future__ import annotations
 
+import configparser
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dbdyno.errors import Error, TargetError
+from dbdyno.files import read_given
 
 PORT = 3306
 CONNECT_S = 10
-OPTIONS = ("unix_socket", "read_default_file", "ssl_ca", "ssl_cert", "ssl_key", "server_public_key")
+OPTIONS = (
+    *("unix_socket", "read_default_file", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity"),
+    "server_public_key",
+)
 """What may stand behind the `?`; PyMySQL's own names; `server_public_key` is a file here."""
+IN_FILE = {"ssl-ca": "ssl_ca", "ssl-cert": "ssl_cert", "ssl-key": "ssl_key"}
+"""Options of a file of options that protect a connection, and what they are here."""
+VERIFY = "ssl-verify-server-cert"
+NOT_IN_FILE = ("ssl", "ssl-capath", "ssl-cipher", "ssl-crl", "ssl-crlpath", "ssl-fp", "ssl-fplist", "tls-version")
+"""Such as neither the driver nor the load would heed."""
+OFF = ("0", "off", "false", "no")
 
 _EXAMPLE = "mariadb://user@host:3306/database"
 
@@ -63,7 +75,40 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
                 next_step=_EXAMPLE,
             )
         given[name] = value
+    if path := given.get("read_default_file"):
+        given = {**_protection_of(Path(path).expanduser(), failure), **given}
+    if verify := given.pop("ssl_verify_identity", None):
+        given |= {"ssl_verify_identity": True} if str(verify).lower() not in OFF else {}
+    if given.get("ssl_verify_identity") and not given.get("ssl_ca"):
+        raise failure("there is no ssl_ca against which a certificate could be checked", next_step=_EXAMPLE)
     return of_parameters(given)
+
+
+def _protection_of(path: Path, failure: type[Error]) -> dict[str, Any]:
+    """How a file of options protects the connection: so that it holds for each of ours. Raises `failure` for an option
+    that one of them would pass over, and for a file that others may have written."""
+    driver(failure)
+    from pymysql.optionfile import Parser
+
+    file = Parser()
+    try:
+        if path.stat().st_mode & 0o002:
+            raise failure("can be written by everybody, and is not used", where=str(path), next_step="chmod o-w")
+        file.read_string(read_given(path), str(path))
+        found = dict(file.items("client")) if file.has_section("client") else {}
+    except (OSError, UnicodeDecodeError, configparser.Error) as error:
+        words = error.strerror if isinstance(error, OSError) else str(error).splitlines()[0]
+        raise failure(f"the file of options cannot be read: {words}", where=str(path)) from error
+    told = {name: (value or "").strip("\"'") for name, value in found.items()}
+    for name in NOT_IN_FILE:
+        if name in told and told[name].lower() not in OFF and not (name == "ssl" and "ssl-ca" in told):
+            raise failure(
+                f"the option {name} is not heeded by dbdyno's connections",
+                where=str(path),
+                next_step="ssl-ca protects them, with ssl-verify-server-cert; name another file",
+            )
+    given: dict[str, Any] = {here: told[name] for name, here in IN_FILE.items() if told.get(name)}
+    return given | ({"ssl_verify_identity": told[VERIFY] or "1"} if VERIFY in told else {})
 
 
 def of_parameters(given: dict[str, Any]) -> Address:
@@ -86,5 +131,5 @@ def driver(failure: type[Error] = TargetError) -> Any:
 
 def said(error: BaseException) -> str:
     """What the driver's error says, without its number."""
-    words = error.args[1] if len(error.args) > 1 else error
+    words = error.args[1] if len(error.args) > 1 and isinstance(error.args[1], str) else error
     return str(words).strip().splitlines()[0] if str(words).strip() else type(error).__name__

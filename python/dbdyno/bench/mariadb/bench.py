@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING
 
 from dbdyno.bench.clients.arms import in_words, starts, told
 from dbdyno.bench.clients.load import ClientArm, Loads
+from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold import chill
 from dbdyno.bench.engine.turns import BROKE_OFF, EngineBench, OtherValueError, sent_and_set
 from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.binaries import INSTALL
 from dbdyno.bench.mariadb.clients import client_arms
 from dbdyno.bench.mariadb.global_settings import claim, in_effect, other_values
 from dbdyno.bench.mariadb.objects import turn_sql, workload_objects
@@ -57,7 +59,7 @@ class MariaDBBench(EngineBench):
     def orders(plan: Plan, target: str | None) -> list[str]:
         """The servers it connects to or starts, what it sends and sets there."""
         does, sends = sent_and_set(plan, target, EMBEDDED)
-        return does + starts(plan) + sends
+        return does + arm_server.orders(plan, INSTALL) + starts(plan) + sends
 
     def prepare(self, seed: int | None = None) -> Ready:
         """Opens the servers. What altered settings were is read under the lock of their server."""
@@ -98,8 +100,11 @@ class MariaDBBench(EngineBench):
         with self.server_errors():
             targets = {name: target.facts() for name, target in self._targets().items()}
         protocols = [own.arm.protocol or self.ready.plan.workload.protocol for own in self.ready.arms]
-        servers = [dict(own.arm.server.settings) if own.arm.server else {} for own in self.ready.arms]
-        arms = [self._row(number, protocol, servers[number]) for number, protocol in enumerate(protocols)]
+        versions = {name: str(facts.get("version", "")).partition("-")[0] for name, facts in targets.items()}
+        arms = [
+            self._row(at, protocol, arm_server.about(own.arm.server, versions[own.target.safe_dsn]))
+            for at, (own, protocol) in enumerate(zip(self.ready.arms, protocols, strict=True))
+        ]
         for number, client in self.clients.items():
             arms[number]["changes"] |= told(client)
         return Facts(targets, arms, Reads())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.check import Check
 from dbdyno.bench.mariadb.restore import OwedMariaDB
-from dbdyno.bench.mariadb.session import rows
+from dbdyno.bench.mariadb.session import row, rows
 from dbdyno.bench.postgres.leftovers import restore_command, sources, told
 from dbdyno.errors import TargetError
 
@@ -19,20 +19,20 @@ _SAFE = "@@innodb_flush_log_at_trx_commit, @@innodb_doublewrite, @@log_bin, @@sy
 
 def version(_target: MariaDB, connection: Any) -> Check:
     """Which server it is."""
-    found = f"MariaDB {rows(connection, 'select @@version')[0][0]}"
+    found = f"MariaDB {row(connection, 'select @@version')[0]}"
     return Check("version", True, found, "known to dbdyno", "")
 
 
 def user(_target: MariaDB, connection: Any) -> Check:
     """Who we are there."""
-    name = rows(connection, "select current_user()")[0][0]
+    name = row(connection, "select current_user()")[0]
     return Check("user", True, str(name), "the load works with what this user may do", "")
 
 
 def replica(_target: MariaDB, connection: Any) -> Check:
     """Whether it can be written to."""
     name = "primary or replica"
-    if rows(connection, "select @@read_only")[0][0]:
+    if row(connection, "select @@read_only")[0]:
         step = "name the primary, or SET GLOBAL read_only = 0 if it is one"
         return Check(name, False, "read_only = on", "workloads that write are refused", step)
     return Check(name, True, "takes writes", "", "")
@@ -40,9 +40,9 @@ def replica(_target: MariaDB, connection: Any) -> Check:
 
 def connections(_target: MariaDB, connection: Any) -> Check:
     """How many sessions the load may have."""
-    most = int(rows(connection, "select @@max_connections")[0][0])
+    most = int(row(connection, "select @@max_connections")[0])
     status = "select variable_value from information_schema.global_status where variable_name = 'THREADS_CONNECTED'"
-    free = most - int(rows(connection, status)[0][0])
+    free = most - int(row(connection, status)[0])
     few = free < 20
     step = "SET GLOBAL max_connections, if the machine bears it" if few else ""
     return Check("connections", not few, f"{free} free of {most}", "the most sessions, over all arms", step)
@@ -81,7 +81,7 @@ def left_by_runs(target: MariaDB, connection: Any) -> Check:
 
 def durability(_target: MariaDB, connection: Any) -> Check:
     """Whether a commit is on disk when it returns."""
-    flush, double, binlog, synced = rows(connection, f"select {_SAFE}")[0]
+    flush, double, binlog, synced = row(connection, f"select {_SAFE}")
     weak = [
         f"{name} = {found}"
         for name, found, safe in (

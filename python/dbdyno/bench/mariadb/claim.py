@@ -33,7 +33,7 @@ class MariaClaim:
     def hold(self, run: str = "") -> Any:
         """Takes the lock, or sees that it is still held, and returns its session. Raises `TargetError` where another
         run has it, PyMySQL's errors where the server does not answer."""
-        from dbdyno.bench.mariadb.session import open_session, rows
+        from dbdyno.bench.mariadb.session import open_session, row, rows
 
         if self._session is not None and not self._still_held():
             self.close()
@@ -42,7 +42,7 @@ class MariaClaim:
             try:
                 # The session may be silent for as long as the run lasts.
                 rows(session, "set session wait_timeout = 31536000")
-                if rows(session, "select get_lock(%s, 0)", [LOCK])[0][0] != 1:
+                if row(session, "select get_lock(%s, 0)", [LOCK])[0] != 1:
                     raise _taken(rows(session, _HOLDER, [LOCK]), session.host)
             except BaseException:
                 session.close()
@@ -58,10 +58,10 @@ class MariaClaim:
                 session.close()
 
     def _still_held(self) -> bool:
-        from dbdyno.bench.mariadb.session import rows
+        from dbdyno.bench.mariadb.session import row
 
         with contextlib.suppress(Exception):
-            return bool(rows(self._session, "select is_used_lock(%s) = connection_id()", [LOCK])[0][0])
+            return bool(row(self._session, "select is_used_lock(%s) = connection_id()", [LOCK])[0])
         return False
 
 

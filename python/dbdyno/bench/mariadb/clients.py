@@ -15,7 +15,7 @@ from dbdyno.bench.clients.conformance import PATIENCE_S, Examined
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
-from dbdyno.bench.mariadb.session import rows
+from dbdyno.bench.mariadb.session import row
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.plan import Arm
 
@@ -81,7 +81,7 @@ def examination(target: MariaDB, client: str | list[str]) -> Examined:
 
     def alive() -> int:
         with contextlib.closing(target.connect()) as connection:
-            return int(rows(connection, _ALIVE, [mark])[0][0])
+            return int(row(connection, _ALIVE, [mark])[0])
 
     return Examined(made, alive, MARIADB)
 
@@ -95,6 +95,12 @@ def environment_of(connection: Any, where: str) -> dict[str, str]:
             "an external client connects by TCP, and the connection string names a Unix socket",
             where=where,
             next_step="give host and port: mariadb://user@127.0.0.1:3306/database",
+        )
+    if connection.get("sslmode") == "verify-full":
+        raise PlanError(
+            "an external client is told to check the server's certificate, and not its name (ssl_verify_identity)",
+            where=where,
+            next_step="use dbdyno's own client, or leave ssl_verify_identity out",
         )
     given = {
         "HOST": host,

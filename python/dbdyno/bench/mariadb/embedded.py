@@ -18,9 +18,9 @@ from dbdyno.bench.engine.account import engine_account, run_as
 from dbdyno.bench.engine.own_server import OwnServer, indented
 from dbdyno.bench.engine.places import free_port
 from dbdyno.bench.mariadb.address import driver
+from dbdyno.bench.mariadb.binaries import Programs, check_within_reach, find_programs
 from dbdyno.bench.mariadb.session import open_session
 from dbdyno.errors import TargetError
-from dbdyno.processes import find_program
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
@@ -34,8 +34,6 @@ LABORATORY_SETTINGS = {
 }
 """Where an embedded server differs from MariaDB's defaults; the caller's settings come after these."""
 
-PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
-"""Where distributions put the server's programs, beside PATH."""
 USER = "root"
 DATABASE = "dbdyno_lab"
 TCP_USER = "dbdyno_lab"
@@ -43,8 +41,8 @@ TCP_USER = "dbdyno_lab"
 
 class EmbeddedMariaDB(OwnServer):
     """A server of our own, as a context manager. `settings`: in effect from the start; `tcp`: by a port, too;
-    `workdir`: where its folder is made; `install`: further options of mariadb-install-db; `number`: tells it from other
-    embedded servers of a run."""
+    `workdir`: where its folder is made; `install`: further options of mariadb-install-db; `programs`: those of another
+    server than the installed one; `number`: tells it from other embedded servers of a run."""
 
     source = "installed"
 
@@ -56,10 +54,12 @@ class EmbeddedMariaDB(OwnServer):
         tcp: bool = False,
         workdir: Path | None = None,
         install: Sequence[str] = (),
+        programs: Programs | None = None,
         number: int = 1,
     ) -> None:
         super().__init__(guardian)
         self.number, self._workdir, self._install = number, workdir, tuple(install)
+        self._given = programs
         self.tcp, self._port, self._password = tcp, 0, ""
         self._settings = {**LABORATORY_SETTINGS, **(settings or {})}
 
@@ -101,7 +101,8 @@ class EmbeddedMariaDB(OwnServer):
 
     def _create(self) -> None:
         account = engine_account()
-        install = _program("mariadb-install-db")
+        self._programs = self._given or find_programs()
+        check_within_reach(account, self._programs)
 
         def fill() -> None:
             if account.other:
@@ -110,7 +111,16 @@ class EmbeddedMariaDB(OwnServer):
         self._make_folder(account, self._workdir, fill)
         own = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
         done = run_as(
-            account, [install, "--no-defaults", f"--datadir={self.data_dir}", *own, *self._install], cwd=self.folder
+            account,
+            [
+                self._programs.install,
+                "--no-defaults",
+                *self._programs.options,
+                f"--datadir={self.data_dir}",
+                *own,
+                *self._install,
+            ],
+            cwd=self.folder,
         )
         if done.returncode != 0:
             raise TargetError(
@@ -123,8 +133,9 @@ class EmbeddedMariaDB(OwnServer):
         options = {**self._settings, **settings}
         own = {"datadir": self.data_dir, "socket": self.folder / "s", "pid-file": self.folder / "pid"}
         command = [
-            str(_program("mariadbd")),
+            str(self._programs.server),
             "--no-defaults",
+            *self._programs.options,
             *(f"--{name.replace('_', '-')}={value}" for name, value in options.items()),
             *(f"--{name}={value}" for name, value in own.items()),
             *([f"--port={self._port}", "--bind-address=127.0.0.1"] if self._port else ["--skip-networking"]),
@@ -147,14 +158,3 @@ class EmbeddedMariaDB(OwnServer):
             where=str(self.folder),
             next_step="correct the setting that the log names",
         )
-
-
-def _program(name: str) -> Path:
-    """A program of an installed server. Raises `TargetError` where there is none."""
-    found = find_program(name, os.environ.get("PATH", os.defpath) + os.pathsep + PLACES)
-    if found is None:
-        raise TargetError(
-            f"no {name} was found: an embedded MariaDB needs an installed server's programs",
-            next_step="install Debian's mariadb-server-core, or use a server that runs: --target mariadb://user@host/db",
-        )
-    return found

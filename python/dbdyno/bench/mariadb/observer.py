@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.bench.metrics import Metric
 
-NO_WAITS = "what sessions wait for is not known: performance_schema is off, or this user may not read it"
-
-
 _THREADS = """
 select a.attr_value, t.thread_os_id from performance_schema.threads t
 join performance_schema.session_connect_attrs a

@@ -22,11 +22,10 @@ from dbdyno.bench.engine.prepare import (
     load_arm,
 )
 from dbdyno.bench.mariadb.global_settings import may_alter
-from dbdyno.bench.mariadb.observer import NO_WAITS
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, classify, session_sql
-from dbdyno.bench.mariadb.watch import program_names
-from dbdyno.errors import PlanError, TargetError
+from dbdyno.bench.mariadb.watch import NO_WAITS, program_names
+from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Server
 from dbdyno.study.plan.schedule import blocks, timing
 
@@ -90,15 +89,10 @@ def open_targets(plan: Plan, guardian: Guardian) -> Iterator[list[MariaDB]]:
 
 
 def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> contextlib.AbstractContextManager[MariaDB]:
+    from dbdyno.bench.mariadb.binaries import programs_in
     from dbdyno.bench.mariadb.server import open_target
 
     own, settings, dsn = arm.server or Server(), _own_settings(plan), arm.dsn or plan.dsn
-    if own.bindir:
-        raise PlanError(
-            "programs in another folder are PostgreSQL's so far",
-            where=f"arm {arm.name!r}",
-            next_step="leave bindir out, or give a server's connection string as the arm's dsn",
-        )
     return open_target(
         None if arm.server is not None or dsn == EMBEDDED else dsn,
         settings={**settings, **own.settings},
@@ -106,6 +100,7 @@ def _target_of(plan: Plan, arm: Arm, guardian: Guardian, number: int) -> context
         tcp=any(other.client is not None for other in plan.arms),
         workdir=Path(own.workdir) if own.workdir else None,
         install=own.initdb,
+        programs=programs_in(Path(own.bindir), f"arm {arm.name!r}") if own.bindir else None,
         number=number,
     )
 

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
 from dbdyno.bench.mariadb.address import Address, address, driver, of_parameters, said
-from dbdyno.bench.mariadb.session import ANSWER_S, open_session, rows
+from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
+    from dbdyno.bench.mariadb.binaries import Programs
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
 OLDEST = (10, 5)
 """The oldest version: earlier ones do not say where a setting's value comes from."""
 
 PLAIN = "neither TLS nor a server_public_key"
-KEPT = ("ssl_ca", "ssl_cert", "ssl_key", "server_public_key")
+KEPT = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity", "server_public_key")
 """Options of a connection string that hold beside what the server says."""
 _HIDDEN_NAMES = ("password", "passphrase", "secret")
 _PROBES = {
@@ -104,7 +105,7 @@ class MariaDB:
             "user": given.get("user", ""),
             "password": given.get("password"),
             "dbname": given.get("database", ""),
-            "sslmode": "verify-ca" if ca else "disable",
+            "sslmode": ("verify-full" if given.get("ssl_verify_identity") else "verify-ca") if ca else "disable",
             "sslrootcert": ca,
             "server_public_key": given.get("server_public_key"),
             "application_name": name,
@@ -112,7 +113,7 @@ class MariaDB:
 
     def identity(self, connection: Any) -> str:
         """What tells the server from others, whatever it is called: its data, and its port."""
-        uid, host, port = rows(connection, "select @@server_uid, @@hostname, @@port")[0]
+        uid, host, port = row(connection, "select @@server_uid, @@hostname, @@port")
         return f"mariadb {uid} {host}:{port}"
 
     def restart(self, options: Mapping[str, str]) -> None:
@@ -128,7 +129,7 @@ class MariaDB:
     def has_performance_schema(self, connection: Any) -> bool:
         """Whether the server accounts for waits, and this user may read it."""
         with contextlib.suppress(driver().Error):
-            if rows(connection, "select @@performance_schema")[0][0]:
+            if row(connection, "select @@performance_schema")[0]:
                 rows(connection, "select 1 from performance_schema.threads limit 1")
                 return True
         return False
@@ -140,7 +141,7 @@ class MariaDB:
         with contextlib.closing(self.connect()) as connection:
             for name, sql in _PROBES.items():
                 with contextlib.suppress(driver().Error):
-                    facts[name] = rows(connection, sql)[0][0]
+                    facts[name] = row(connection, sql)[0]
             facts["server_is_here"] = self.is_here(connection)
             if facts["server_is_here"] and (data := self.data_directory(connection)):
                 facts.update(_disk_facts(data))
@@ -162,7 +163,7 @@ class MariaDB:
         if not (given.get("unix_socket") or given["host"] in ("localhost", "127.0.0.1", "::1")):
             return None
         with contextlib.suppress(driver().Error, OSError, ValueError, IndexError):
-            path = Path(str(rows(connection, "select @@pid_file")[0][0]))
+            path = Path(str(row(connection, "select @@pid_file")[0]))
             data = self.data_directory(connection)
             file = path if path.is_absolute() or data is None else data / path
             number = int(file.read_text())
@@ -172,7 +173,7 @@ class MariaDB:
     def data_directory(self, connection: Any) -> Path | None:
         """The server's data folder."""
         with contextlib.suppress(driver().Error):
-            return Path(str(rows(connection, "select @@datadir")[0][0]))
+            return Path(str(row(connection, "select @@datadir")[0]))
         return None
 
     def _resolve(self, connection: Any) -> None:
@@ -243,6 +244,7 @@ def open_target(
     tcp: bool = False,
     workdir: Path | None = None,
     install: Sequence[str] = (),
+    programs: Programs | None = None,
     number: int = 1,
 ) -> Iterator[MariaDB]:
     """The server of `dsn`, or an embedded one (None) that is gone when the block ends. `tcp`: the load goes to that one
@@ -252,7 +254,9 @@ def open_target(
         return
     from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
 
-    own = EmbeddedMariaDB(settings, guardian=guardian, tcp=tcp, workdir=workdir, install=install, number=number)
+    own = EmbeddedMariaDB(
+        settings, guardian=guardian, tcp=tcp, workdir=workdir, install=install, programs=programs, number=number
+    )
     with own as engine:
         yield MariaDB.on(engine)
 

@@ -10,16 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.bench.mariadb.address import CONNECT_S, driver
+from dbdyno.bench.mariadb.guarded import NO_KEY, guarded
 
 ANSWER_S = 30.0
 """How long a statement that answers at once may be silent [s]."""
 STEP_S = 0.1
 CANCEL_S = 5.0
-
-
-NO_KEY = b"no key was named"
-"""Given to the driver where the user names no public key of the server: it would take one from whoever sends it, and
-seal the password for them."""
 
 
 class StopAsked(Exception):  # noqa: N818
@@ -29,28 +25,23 @@ class StopAsked(Exception):  # noqa: N818
 def open_session(parameters: Mapping[str, Any], *, answer_s: float | None = ANSWER_S, name: str = "dbdyno") -> Any:
     """A connection in autocommit. `answer_s`: None for statements that may take hours. Raises PyMySQL's errors."""
     given = {name: value for name, value in parameters.items() if value is not None}
+    if given.get("ssl_ca"):
+        given["ssl_verify_cert"] = True  # the driver would take any certificate
     if path := given.get("unix_socket"):
         _knock(path)
     if isinstance(given.get("password"), str):
         given["password"] = given["password"].encode()  # the driver would take it for Latin-1
     named = given.get("server_public_key")
     given["server_public_key"] = Path(named).read_bytes() if named else NO_KEY
-    try:
-        return driver().connect(
-            **given,
-            autocommit=True,
-            charset="utf8mb4",
-            connect_timeout=CONNECT_S,
-            read_timeout=answer_s,
-            write_timeout=CONNECT_S,
-            program_name=name,
-        )
-    except (ValueError, RuntimeError) as error:
-        if named:
-            raise
-        raise driver().OperationalError(
-            2061, "the server asks for the password itself, and there is neither TLS nor a server_public_key"
-        ) from error
+    return guarded()(
+        **given,
+        autocommit=True,
+        charset="utf8mb4",
+        connect_timeout=CONNECT_S,
+        read_timeout=answer_s,
+        write_timeout=CONNECT_S,
+        program_name=name,
+    )
 
 
 def _knock(path: str) -> None:
@@ -68,6 +59,14 @@ def rows(connection: Any, sql: str, values: Sequence[Any] | None = None) -> list
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
         return list(cursor.fetchall())
+
+
+def row(connection: Any, sql: str, values: Sequence[Any] | None = None) -> tuple[Any, ...]:
+    """The one row of a statement that always has one. Raises PyMySQL's error where a server does not give it."""
+    found = rows(connection, sql, values)
+    if not found or not found[0]:
+        raise driver().OperationalError(2027, f"the server answers nothing to: {sql}")
+    return found[0]
 
 
 def run_heeding(parameters: Mapping[str, Any], sql: str, stop: Callable[[], bool] | None) -> None:

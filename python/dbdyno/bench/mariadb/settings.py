@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from dbdyno.bench.mariadb.address import driver, said
-from dbdyno.bench.mariadb.session import rows
+from dbdyno.bench.mariadb.session import row, rows
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _try_in_session(connection: Any, facts: Mapping[str, Fact], changes: Sequenc
     for change, sql in zip([one for one in changes if one.how == "session"], session_sql(changes), strict=True):
         try:
             rows(connection, sql)
-            found = str(rows(connection, f"select @@session.{change.name}")[0][0])
+            found = str(row(connection, f"select @@session.{change.name}")[0])
         except driver().Error as error:
             raise TargetError(
                 f"the server refuses {change.value!r:.80}: {said(error)}", where=f"setting {change.name}"

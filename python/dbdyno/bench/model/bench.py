@@ -56,7 +56,7 @@ class ModelBench(QuietBench):
         """Reads the machine and has the core check everything. Raises `PlanError`, `ModelError`."""
         plan, cut = self.plan, self.around.cut
         if cut is not None:
-            self.machine = parsed(plan.dsn or "", cut.manifest["machine"]["toml"])
+            self.machine = parsed(plan.dsn or "", cut.manifest.machine["toml"])
         else:
             self.machine = machine_of(plan.dsn or "")
         if seed is None:

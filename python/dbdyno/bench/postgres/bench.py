@@ -8,13 +8,13 @@ settings and SQL in effect, and reads them back.
 from __future__ import annotations
 
 import contextlib
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.clients.arms import in_words, starts, told
 from dbdyno.bench.clients.load import Loads
+from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold import chill
 from dbdyno.bench.engine.turns import EngineBench, sent_and_set
 from dbdyno.bench.kinds import EMBEDDED
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
-    from dbdyno.study.plan.plan import Plan, Server
+    from dbdyno.study.plan.plan import Plan
 
 ASKED_FIRST = (
     "shared_buffers",
@@ -82,10 +82,7 @@ class PostgresBench(EngineBench):
     def orders(plan: Plan, target: str | None) -> list[str]:
         """The servers it connects to, what it sends and sets there."""
         lines, sends = sent_and_set(plan, target, EMBEDDED[0])
-        for arm in plan.arms:
-            if arm.server is not None:
-                lines += _started(arm.server, arm.name)
-        return lines + starts(plan) + sends
+        return lines + arm_server.orders(plan, "initdb") + starts(plan) + sends
 
     @server_errors()
     def prepare(self, seed: int | None = None) -> Ready:
@@ -207,22 +204,10 @@ def _facts(target: Postgres) -> dict[str, Any]:
     return facts
 
 
-def _started(server: Server, arm: str) -> list[str]:
-    """What starting a server for an arm does: its programs, options and settings may run anything."""
-    programs = [f"runs the server programs in {server.bindir} ({arm})"] if server.bindir else []
-    programs += [f"makes a server's folder in {server.workdir} ({arm})"] if server.workdir else []
-    options = [f"runs initdb with {shlex.join(server.initdb)} ({arm})"] if server.initdb else []
-    return [*programs, *options, *(f"starts the server with {k} = {v} ({arm})" for k, v in server.settings.items())]
-
-
 def _server(own: ReadyArm) -> dict[str, str]:
     """What is special about a server that was started for an arm."""
-    server = own.arm.server
-    if server is None:
-        return {}
-    version = own.target.facts().get("server_version")
-    about = {"server": f"PostgreSQL {version}" if version else "", "initdb": " ".join(server.initdb)}
-    return {name: value for name, value in about.items() if value} | server.settings
+    version = own.target.facts().get("server_version") if own.arm.server else None
+    return arm_server.about(own.arm.server, f"PostgreSQL {version}" if version else "")
 
 
 def _with_own_secrets(plan: Plan) -> Plan:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import TargetError
-from dbdyno.processes import find_program, search_folders
+from dbdyno.processes import child_environment, find_program, search_folders
 
 PROGRAMS = ("initdb", "postgres", "pg_ctl")
 """What a folder must contain to count as a server's."""
@@ -131,6 +131,7 @@ def version_of(bindir: Path) -> str | None:
     try:
         done = subprocess.run(
             [bindir / "postgres", "--version"],
+            env=child_environment(),
             capture_output=True,
             text=True,
             timeout=20,
@@ -162,7 +163,9 @@ def _pg_config_bindir(path: str) -> Path | None:
     if program is None:
         return None
     try:
-        done = subprocess.run([program, "--bindir"], capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(
+            [program, "--bindir"], env=child_environment(), capture_output=True, text=True, timeout=20, check=False
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return Path(done.stdout.strip()) if done.returncode == 0 and done.stdout.strip() else None

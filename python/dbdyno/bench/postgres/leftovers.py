@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 State = Literal["ours", "back", "other"]
-MANIFEST_KEY = "server_settings"
-"""Where a manifest keeps the records of the servers that its run alters."""
-
-PUT_BACK_KEY = "settings_put_back"
 
 
 @dataclass(frozen=True)
@@ -71,8 +67,8 @@ def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
 
 def unsettled(run: Run) -> list[Source]:
     """The records in the manifest of a run that was cut before it could say that all is back."""
-    records = run.manifest.get(MANIFEST_KEY) or []
-    if run.status != "aborted" or run.manifest.get(PUT_BACK_KEY) or owed.is_marked(run.path):
+    records = run.manifest.server_settings
+    if run.status != "aborted" or run.manifest.settings_put_back or owed.is_marked(run.path):
         return []
     if run.path.stat().st_uid != os.geteuid():  # a stranger's folder does not tell us what to alter
         return []

@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.login import login_failed
 from dbdyno.bench.postgres.setting_values import SettingValue
+from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.bench.postgres.wire_options import load_connection, refusal
 from dbdyno.bench.undo import SqlUndo
 from dbdyno.errors import TargetError
@@ -42,10 +44,6 @@ _NON_DEFAULT = """
 select name, current_setting(name, true), source from pg_settings
 where source not in ('default', 'override', 'client', 'session') order by name
 """
-
-SECRET_NAMES = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo$|password(?!_enc))")
-"""Settings in whose value a secret may stand."""
-CREDENTIALS = r"passw(or)?d\s*="
 
 # Keywords that each connection sets by itself, or that libpq has used up.
 _OWN_WORDS = {
@@ -314,25 +312,8 @@ class Postgres:
                 where=self.safe_dsn,
                 next_step="look in the kernel's log for what ended it (memory, disk)",
             )
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        text = said[-1].strip()
-        for secret in (self._parameters.get("password"), self._parameters.get("sslpassword")):
-            text = text.replace(secret, "...") if secret else text
-        return TargetError(
-            f"cannot log in: {text}",
-            where=self.safe_dsn or "target",
-            next_step=_login_step(text),
-        )
-
-
-def _login_step(said: str) -> str:
-    """What to do after a login that failed: a server that is silent wants no password."""
-    if "timeout" in said or "no answer" in said:
-        return (
-            "see that the server is up and nothing is between, and that no session holds a lock on a system catalog"
-            " such as pg_class: logins wait for it"
-        )
-    return "try `psql` with the same connection string; give the password in PGPASSWORD or ~/.pgpass"
+        secrets = [self._parameters.get(name) for name in ("password", "sslpassword")]
+        return login_failed(error, self.safe_dsn or "target", [secret for secret in secrets if secret])
 
 
 @contextlib.contextmanager
@@ -367,14 +348,6 @@ def _answer_s(statement_timeout_ms: int | None) -> float | None:
     if statement_timeout_ms is None:
         return ANSWER_S
     return statement_timeout_ms / 1000 + GRACE_S if statement_timeout_ms else None
-
-
-def shown_value(name: str, value: str | None) -> str:
-    """A setting's value as evidence may hold it: nothing in which a secret may stand."""
-    text = value or ""
-    if text and (SECRET_NAMES.search(name.lower()) or re.search(CREDENTIALS, text, re.I)):
-        return "(hidden)"
-    return text
 
 
 def _disk_facts(data: Path | None) -> dict[str, Any]:

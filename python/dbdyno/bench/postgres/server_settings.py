@@ -56,7 +56,6 @@ def settings_owed(ready: Prepared, run: Run) -> dict[str, Any]:
     """What the manifest says of the settings that the run alters: enough to put them back."""
     from dbdyno.bench.engine import owed
     from dbdyno.bench.postgres.alter import read_entries
-    from dbdyno.bench.postgres.leftovers import MANIFEST_KEY, PUT_BACK_KEY
     from dbdyno.bench.postgres.settings import read_facts
 
     records = []
@@ -71,14 +70,13 @@ def settings_owed(ready: Prepared, run: Run) -> dict[str, Any]:
                     values.setdefault(change.name, []).append(change.value)
         kept = {n: owed.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
         records.append(owed.to_json(owed.begun(name, server, kept, str(run.path.resolve()))))
-    return {MANIFEST_KEY: records, PUT_BACK_KEY: False} if records else {}
+    return {"server_settings": records, "settings_put_back": False} if records else {}
 
 
 @contextlib.contextmanager
 def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
     """The manifest says what the settings were before the first is changed; at the end, however it
     comes, whether they are back. The lock bears the run's name meanwhile."""
-    from dbdyno.bench.postgres.leftovers import MANIFEST_KEY, PUT_BACK_KEY
     from dbdyno.errors import Error
 
     claim_servers(ready, guardian, run.id)
@@ -86,10 +84,10 @@ def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
     try:
         yield
     finally:
-        if run.manifest.get(MANIFEST_KEY):
+        if run.manifest.server_settings:
             owing = any(getattr(undo, "record", "") for undo in guardian.pending)
             with contextlib.suppress(Error):
-                run.save(**{PUT_BACK_KEY: not owing})
+                run.save(settings_put_back=not owing)
 
 
 def read_back(ready: Prepared, number: int) -> None:

@@ -30,7 +30,7 @@ from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.bench.undo import FolderUndo
 from dbdyno.dsn import named_without_secrets, sql_without_secrets
 from dbdyno.errors import PlanError, TargetError
-from dbdyno.processes import find_program
+from dbdyno.processes import child_environment, find_program
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class ProgramBench(QuietBench):
             )
             for arm in self.plan.arms
         ]
-        about = {"version": platform.platform(), "settings": []}
+        about = {"version": f"{platform.system()} {platform.release()} {platform.machine()}", "settings": []}
         return Facts({"this host": about}, rows, Reads(), {"start_ns": self.start_ns})
 
     def begin(self, run: Run, resumed: int) -> None:
@@ -255,7 +255,12 @@ class ProgramBench(QuietBench):
         began = time.monotonic_ns()
         try:
             running = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+                words,
+                env=child_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
             )
         except OSError as error:
             raise TargetError(f"{words[0]} cannot be started: {error.strerror}") from error
@@ -345,7 +350,7 @@ def _start_ns() -> float:
     times = []
     for _ in range(STARTS):
         began = time.monotonic_ns()
-        subprocess.run([str(program)], check=False, stdin=subprocess.DEVNULL)
+        subprocess.run([str(program)], env=child_environment(), check=False, stdin=subprocess.DEVNULL)
         times.append(time.monotonic_ns() - began)
     return statistics.median(times)
 

@@ -1,4 +1,4 @@
-"""What the machine and the engine did while the load ran: small panels on one clock."""
+"""What the machine, the engine and each arm did while the load ran: small panels on one clock."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _panel(points: list[dict[str, Any]], measure: str, x: Any, colour: Any, look
     if unit == "share":
         top = 1.0 if top > SHARE_WHOLE else max(top, SHARE_LEAST)
     label = _LABELS[unit]
-    ticks = axes.linear_ticks(0, top * 1.05, 3, base=2 if unit == "bytes/s" else 10)
+    ticks = axes.linear_ticks(0, top * 1.05, 3, base=2 if unit.startswith("bytes") else 10)
     y = alt.Y(
         "value:Q",
         scale={"domain": [0, top * 1.08], "nice": False},
@@ -101,17 +101,28 @@ def _per_second(value: float) -> str:
     return "0" if value == 0 else f"{fmt.count(value) if value >= 100 else f'{value:.3g}'}/s"
 
 
+def _count(value: float) -> str:
+    return "0" if value == 0 else fmt.count(value) if value >= 100 else f"{value:.3g}"
+
+
 def _bytes_per_second(value: float) -> str:
     return "0" if value == 0 else f"{axes.size_label(value)}/s"
 
 
-_LABELS = {"share": axes.percent_label, "bytes/s": _bytes_per_second, "1/s": _per_second}
+_LABELS = {
+    "share": axes.percent_label,
+    "ns": axes.duration_label,
+    "bytes": axes.size_label,
+    "count": _count,
+    "bytes/s": _bytes_per_second,
+    "1/s": _per_second,
+}
 
 
 FIGURE = base.Figure(
     name="over_time",
-    title="What machine and engine did meanwhile",
-    how_to_read="Each dash is a stretch of the run, from its start to its end: a turn of one arm, or a block in "
-    "which arms alternated. A level that moves with the clock and not with the arm is the machine's.",
+    title="What machine, engine and arms did meanwhile",
+    how_to_read="Each dash is a stretch of the run: a turn of one arm, or a block in which arms alternated. What a "
+    "transaction used is each arm's own; a level that moves with the clock and not with the arm is the machine's.",
     draw=draw,
 )

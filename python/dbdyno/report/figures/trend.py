@@ -81,7 +81,7 @@ def _points(runs: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
                 "value": value,
                 "low": value if ends[0] is None else ends[0],
                 "high": value if ends[1] is None else ends[1],
-                "counts": bool(run.get("comparable")),
+                "counts": bool(run.get("comparable")) and name not in (run.get("failed") or {}),
                 "tip": f"{day}: {fmt.significant(value, 4)}",
             }
         )
@@ -112,6 +112,6 @@ FIGURE = base.Figure(
     "trend",
     "The runs in order of time",
     "Each dot is a run with the interval of its mean over blocks; a line is the level between two changes. Hollow and"
-    " grey: a run whose machine was in another state, which counts for no change.",
+    " grey: a run that counts for no change; its machine was in another state, or the arm failed.",
     draw,
 )

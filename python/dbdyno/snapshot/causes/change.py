@@ -20,6 +20,8 @@ Key = int | str
 """A statement's identifier: a number on PostgreSQL, a digest on MariaDB."""
 Rates = dict[str, float]
 
+HEAVIER, LEAST_WORK = 1.25, 10.0
+"""From so many times the work of a call on, and so much more of it, a statement does more."""
 LEAST_RATIO = 1.5
 """A statement that takes less than so much longer is not called slower."""
 
@@ -60,6 +62,11 @@ class Pair:
         ]
         return found[0], found[1]
 
+    def heavier(self) -> bool:
+        """Whether a call does more work than it did: that says so where times are lost in those of a busy machine."""
+        old, new = self.per_call("work")
+        return old > 0 and new >= HEAVIER * old and new - old >= LEAST_WORK
+
     def slower(self) -> bool:
         """Whether a call takes much longer than it did."""
         old, new = self.per_call("ms")
@@ -79,8 +86,8 @@ class Change(ABC):
     """What the work of a call is counted in."""
     settings_view: tuple[str, str]
     """The view of settings, and its column of values."""
-    jumps: tuple[tuple[str, str, str], ...] = ()
-    """What is counted beside statements and may show where something happened: view, column, words."""
+    jumps: tuple[tuple[str, str, str, str], ...] = ()
+    """What is counted beside statements and may show where something happened: view, column, of which rows, words."""
     jitter_us: int
     """By how much the start of one life of the server, as told, may vary."""
 
@@ -153,6 +160,11 @@ class Change(ABC):
         return frozenset(
             number for number, one in self.statements.items() if word.search(one.text) and (one.slower() or not slower)
         )
+
+    def heavier_of(self, name: str) -> frozenset[Key]:
+        """The statements that name a table and do more work a call than they did, or take longer."""
+        named = self.of_table(name, slower=False)
+        return frozenset(n for n in named if self.statements[n].heavier() or self.statements[n].slower())
 
     def totals(self, view: str, *names: str, where: str = "true") -> tuple[dict[str, float], dict[str, float]]:
         """Rates per second of counters, summed over a view's rows (of the condition); those that both have."""

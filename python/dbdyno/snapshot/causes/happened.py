@@ -6,12 +6,11 @@ import itertools
 import math
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
 
-from dbdyno.snapshot.causes import mariadb, postgres, statements
+from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.model import Row, columns, section, table
+from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.wording import three
 from dbdyno.why import MOST as CAUSES_MOST
 from dbdyno.why import Cause as Reason
@@ -27,13 +26,17 @@ JUMP_LEAST = 5
 
 CODES = {
     "dropped_indexes": "index",
+    "lost_indexes": "index",
     "other_plans": "plan",
     "other_ways": "plan",
     "proved_flips": "plan",
+    "plan_flips": "plan",
     "grown_tables": "growth",
     "bloated_tables": "bloat",
     "spills": "spill",
     "slow_syncs": "device",
+    "slow_log": "device",
+    "slow_reads": "device",
     "lock_waits": "lock",
     "checkpoints": "checkpoint",
     "restarts": "cache",
@@ -42,6 +45,7 @@ CODES = {
     "settings": "setting",
     "versions": "version",
     "redo_log": "log",
+    "room": "log",
     "new_statements": "statement",
     "more_calls": "calls",
     "slower_statements": "slower",
@@ -53,6 +57,7 @@ _SHOWN = columns("what:text share:ratio:of_the_change evidence:text when:text")
 ENGINES: dict[str, tuple[type[Change], tuple[ModuleType, ...]]] = {
     "postgres": (postgres.PostgresChange, postgres.FAMILIES),
     "mariadb": (mariadb.MariadbChange, mariadb.FAMILIES),
+    "oracle": (oracle.OracleChange, oracle.FAMILIES),
 }
 """Engines that there are rules for: how a change is read, and the families of its own rules."""
 
@@ -81,7 +86,7 @@ def _score(change: Change, cause: Cause) -> float:
     return cause.weight * (0.3 if share is None else share) - (0 if cause.direct else 0.001)
 
 
-def happened(change: Change, about: str = "") -> dict[str, Any]:
+def happened(change: Change, about: str = "") -> Part:
     """The section of the first causes, with what they leave unexplained."""
     ranked = causes(change)
     rows: list[Row] = [
@@ -99,7 +104,8 @@ def happened(change: Change, about: str = "") -> dict[str, Any]:
     if known is not None:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
-    return made | {"why": explained(change, ranked, about).as_dict()}
+    made["why"] = explained(change, ranked, about).as_dict()
+    return made
 
 
 def explained(change: Change, ranked: list[Cause], about: str) -> Why:
@@ -148,7 +154,7 @@ def budget(change: Change, ranked: list[Cause]) -> str:
     return words
 
 
-def within(interval: Interval) -> dict[str, Any] | None:
+def within(interval: Interval) -> Part | None:
     """What happened inside of one interval: its two parts around the point of `_where`. None where there are too few
     sub-intervals, or no rules for the engine."""
     series = _series(interval)
@@ -217,10 +223,10 @@ def _jumps(interval: Interval) -> dict[str, Series]:
     """What an engine's causes count beside statements, by sub-interval, where there were a few."""
     parts = list(interval.sums.parts())
     found: dict[str, Series] = {}
-    for view, column, what in ENGINES[interval.before.engine][0].jumps:
+    for view, column, which, what in ENGINES[interval.before.engine][0].jumps:
         source, known = interval.sums.relation(view, folded=False)
         if source and column in {c.name for c in known}:
-            rows = interval.query(f"select part, sum({column})::double as n from {source} group by 1")
+            rows = interval.query(f"select part, sum({column})::double as n from {source} where {which} group by 1")
             counts = {row["part"]: row["n"] or 0.0 for row in rows}
             if sum(counts.values()) >= JUMP_LEAST:
                 found[what] = [(counts.get(p["number"], 0.0), p["elapsed_ns"] / 1e9) for p in parts]

@@ -130,6 +130,8 @@ class MariadbCollector:
             " join information_schema.session_status o using (variable_name)"
         )
         self._spent = time.perf_counter_ns() - started
+        if not rows:
+            raise driver().OperationalError(2027, "the server answers nothing to a question for its status")
         counts: list[tuple[Any, ...]] = []
         states: list[tuple[Any, ...]] = []
         for name, text, own, *_ in rows:

@@ -13,7 +13,8 @@ from math import ceil
 from typing import Any
 
 from dbdyno.bench.mariadb import address as own
-from dbdyno.bench.mariadb.address import CONNECT_S, Address, said
+from dbdyno.bench.mariadb.address import Address, said
+from dbdyno.bench.mariadb.session import open_session
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.view import Options
 
@@ -27,14 +28,8 @@ def connect(where: Address, options: Options) -> Any:
     """A connection in autocommit with the session's guards set. Raises `SnapshotError`."""
     pymysql = driver()
     try:
-        connection = pymysql.connect(
-            **where.parameters,
-            autocommit=True,
-            charset="utf8mb4",
-            connect_timeout=CONNECT_S,
-            read_timeout=ceil(options.statement_timeout_ms / 1000) + 5,
-            write_timeout=CONNECT_S,
-            program_name="dbdyno snap",
+        connection = open_session(
+            where.parameters, answer_s=ceil(options.statement_timeout_ms / 1000) + 5, name="dbdyno snap"
         )
     except (pymysql.Error, OSError, ValueError) as error:
         raise SnapshotError(

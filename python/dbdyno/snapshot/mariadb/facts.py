@@ -44,7 +44,7 @@ def read(rows: Rows) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for names, sql in _QUERIES:
         try:
-            row = rows(sql)[0]
+            row = (rows(sql) or [(None,) * len(names)])[0]
         except driver().Error as error:
             if isinstance(error, driver().InterfaceError):
                 raise

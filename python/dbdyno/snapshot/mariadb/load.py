@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.mariadb.views import STATEMENTS
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -60,7 +60,7 @@ def ratio_of_hits(found: dict[str, float | None]) -> float | None:
     return None if not asked or read is None else 1 - read / asked
 
 
-def throughput(interval: Interval, top: int) -> dict[str, Any]:
+def throughput(interval: Interval, top: int) -> Part:
     """The server as a whole, and what each database had of it."""
     found = status(interval)
     per_s = {name: None if v is None else v / interval.seconds for name, v in found.items()}
@@ -131,7 +131,7 @@ def _boundaries(interval: Interval) -> list[str]:
     return notes
 
 
-def profile(interval: Interval, top: int) -> dict[str, Any]:
+def profile(interval: Interval, top: int) -> Part:
     """LOAD PROFILE per second and per statement."""
     found = status(interval)
     asked = found.get("questions")
@@ -157,7 +157,7 @@ def profile(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def tables(interval: Interval, top: int) -> dict[str, Any]:
+def tables(interval: Interval, top: int) -> Part:
     """MOST ACCESSED TABLES by their part of all rows."""
     title = "Most accessed tables by pct of tuples"
     missing = interval.missing(TABLES)
@@ -185,7 +185,7 @@ def tables(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def indexes(interval: Interval, top: int) -> dict[str, Any]:
+def indexes(interval: Interval, top: int) -> Part:
     """Indexes by reads, and those that nobody read."""
     missing = interval.missing(INDEXES)
     if missing:
@@ -215,7 +215,7 @@ def indexes(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def files(interval: Interval, top: int) -> dict[str, Any]:
+def files(interval: Interval, top: int) -> Part:
     """File access by what the file is for."""
     missing = interval.missing(FILES)
     if missing:

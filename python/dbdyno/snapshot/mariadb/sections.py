@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.errors import Error
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot import blocking, session_report
 from dbdyno.snapshot.mariadb import load
 from dbdyno.snapshot.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.mariadb.texts import OURS
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
-from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
-from dbdyno.snapshot.series import Metric
+from dbdyno.snapshot.metric import Metric
+from dbdyno.snapshot.model import Part, Row, beginning, columns, in_order, lacking, section, sql_columns, table
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -22,16 +21,9 @@ CONSUMER = "update performance_schema.setup_consumers set enabled = 'YES' where 
 WAITS = "events_waits_summary_global_by_event_name"
 
 
-def sections(interval: Interval, top: int) -> list[dict[str, Any]]:
-    """All sections; one whose evidence cannot be read says so and the others go on."""
-    found = []
-    for name, make in ORDER:
-        try:
-            found.append(make(interval, top))
-        except Error as error:
-            step = error.next_step
-            found.append(section(name, name, not_measured=[lacking(name, str(error), step)]))
-    return found
+def sections(interval: Interval, top: int) -> list[Part]:
+    """All sections, in order."""
+    return in_order(ORDER, interval, top)
 
 
 def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
@@ -54,7 +46,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
     ]
 
 
-def waits(interval: Interval, top: int) -> dict[str, Any]:
+def waits(interval: Interval, top: int) -> Part:
     """Average active sessions by class and event, sampled, and what the server itself timed."""
     source, looks = interval.samples("activity", ACTIVITY)
     tables, lacks, notes = [], [], []
@@ -133,7 +125,7 @@ _SQL = (
 )
 
 
-def statements(interval: Interval, top: int) -> dict[str, Any]:
+def statements(interval: Interval, top: int) -> Part:
     """TOP SQL by what it cost."""
     view, title = STATEMENTS.name, "Top SQL"
     missing = interval.missing(view)
@@ -182,7 +174,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def locks(interval: Interval, top: int) -> dict[str, Any]:
+def locks(interval: Interval, top: int) -> Part:
     """Deadlocks and row lock waits."""
     found = load.status(interval)
     counted = {
@@ -194,7 +186,7 @@ def locks(interval: Interval, top: int) -> dict[str, Any]:
     return section("locks", "Locks", [table("", columns("deadlocks row_lock_waits waited:ns"), [counted])])
 
 
-def settings(interval: Interval, top: int) -> dict[str, Any]:
+def settings(interval: Interval, top: int) -> Part:
     """The variables that are not what they were."""
     before, after = interval.ends("global_variables")
     rows = interval.query(
@@ -208,7 +200,7 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def changes(interval: Interval, top: int) -> dict[str, Any]:
+def changes(interval: Interval, top: int) -> Part:
     """Tables that are gone. (One that appears was first used in between, or is new: not told.)"""
     missing = interval.missing(load.TABLES)
     title = "Tables dropped or made anew"

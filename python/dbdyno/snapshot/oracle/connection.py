@@ -21,6 +21,8 @@ PORT = 1521
 CONNECT_S = 10
 PASSTHROUGH = ("config_dir", "wallet_location", "ssl_server_dn_match")
 _EXAMPLE = "oracle://user@host:1521/service"
+_LOGIN = "check host, service, user and password (DBDYNO_ORACLE_PASSWORD)"
+_OLD = "the driver's thin mode, and the queries, ask for Oracle 12.1 or later"
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def connect(where: Address, timeout_ms: int) -> Any:
         raise SnapshotError(
             f"cannot log in: {said(error)}",
             where=where.safe,
-            next_step="check host, service, user and password (DBDYNO_ORACLE_PASSWORD)",
+            next_step=_OLD if "DPY-3010" in str(error) else _LOGIN,
         ) from error
     return connection
 

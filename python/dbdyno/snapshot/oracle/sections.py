@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.errors import Error
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot import session_report
-from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
+from dbdyno.snapshot.metric import Metric
+from dbdyno.snapshot.model import Part, Row, Table, beginning, columns, in_order, lacking, section, sql_columns, table
 from dbdyno.snapshot.oracle.scripts import LICENSED, script
-from dbdyno.snapshot.series import Metric
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -36,16 +35,9 @@ _PROFILE = (
 _THROUGHPUT = columns("database:text tps:per_s hitrate:ratio lio_ps:per_s rd_ps:per_s rows_ps:per_s changes_ps:per_s")
 
 
-def sections(interval: Interval, top: int) -> list[dict[str, Any]]:
-    """All sections; one whose evidence cannot be read says so and the others go on."""
-    found = []
-    for name, make in ORDER:
-        try:
-            found.append(make(interval, top))
-        except Error as error:
-            step = error.next_step
-            found.append(section(name, name, not_measured=[lacking(name, str(error), step)]))
-    return found
+def sections(interval: Interval, top: int) -> list[Part]:
+    """All sections, in order."""
+    return in_order(ORDER, interval, top)
 
 
 def counts(interval: Interval) -> dict[str, int | None]:
@@ -86,7 +78,7 @@ def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
     ]
 
 
-def throughput(interval: Interval, top: int) -> dict[str, Any]:
+def throughput(interval: Interval, top: int) -> Part:
     """The instance as a whole."""
     found = counts(interval)
 
@@ -115,7 +107,7 @@ def throughput(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def profile(interval: Interval, top: int) -> dict[str, Any]:
+def profile(interval: Interval, top: int) -> Part:
     """LOAD PROFILE per second and per transaction."""
     found = counts(interval)
     done = _whole(found, "user commits", "user rollbacks")
@@ -138,7 +130,7 @@ def profile(interval: Interval, top: int) -> dict[str, Any]:
     return section("profile", "Load profile", [table("", shown, rows)])
 
 
-def waits(interval: Interval, top: int) -> dict[str, Any]:
+def waits(interval: Interval, top: int) -> Part:
     """Foreground waits as the instance added them up, with the CPU, and sampled sessions."""
     missing = interval.missing("system_event")
     title = "Waits by class and event"
@@ -204,7 +196,7 @@ def _lengths(interval: Interval, events: list[str]) -> list[Row]:
     return [row | {"length": f"up to {row['us']} us"} for row in rows if row["event"] in events]
 
 
-def _sampled(interval: Interval, top: int) -> list[dict[str, Any]]:
+def _sampled(interval: Interval, top: int) -> list[Table]:
     found = []
     source, looks = interval.samples("activity", script("session").columns)
     history = LICENSED + "active_session_history"
@@ -237,7 +229,7 @@ _SQL = (
 )
 
 
-def statements(interval: Interval, top: int) -> dict[str, Any]:
+def statements(interval: Interval, top: int) -> Part:
     """TOP SQL by what it cost."""
     missing = interval.missing("sql")
     if missing:
@@ -248,8 +240,10 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
           sum(user_io_wait) * 1000 as io, sum(buffer_gets) as gets, sum(disk_reads) as reads,
           sum(rows_processed) as rows, sum(parse_calls) as parses,
           sum(elapsed_time) * 1000 / nullif(sum(executions), 0) as mean,
-          sum(elapsed_time) / nullif(sum(sum(elapsed_time)) over (), 0) as share
-        from sql where verdict = 'ok' group by 1""",
+          sum(elapsed_time) / nullif(sum(sum(elapsed_time)) over (), 0) as share,
+          case when bool_or(verdict = 'evicted') then 'evicted' else 'ok' end as verdict,
+          coalesce(max(why) filter (verdict = 'evicted'), '') as why
+        from sql where verdict in ('ok', 'evicted') and executions is not null group by 1""",
         "sql",
     )
     texts: dict[str, str] = {}
@@ -264,7 +258,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
         tables.append(table(heading, sql_columns(spec), first, top=top))
         shown |= dict.fromkeys(row["statement"] for row in first[:top])
     told = [{"statement": one, "text": texts.get(one)} for one in shown]
-    lost = interval.query("select sql_id as name, verdict, why from sql where verdict <> 'ok' order by 2, 1")
+    lost = interval.query("select sql_id as name, verdict, why from sql where executions is null order by 2, 1")
     return section(
         "sql",
         "Top SQL",
@@ -277,7 +271,7 @@ def statements(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def segments(interval: Interval, top: int) -> dict[str, Any]:
+def segments(interval: Interval, top: int) -> Part:
     """MOST ACCESSED SEGMENTS by logical reads."""
     missing = interval.missing("segment_statistics")
     title = "Most accessed segments"
@@ -299,7 +293,7 @@ def segments(interval: Interval, top: int) -> dict[str, Any]:
     return section("segments", title, [table("", shown, rows, top=top)])
 
 
-def settings(interval: Interval, top: int) -> dict[str, Any]:
+def settings(interval: Interval, top: int) -> Part:
     """The parameters that are not what they were."""
     missing = interval.missing("parameter")
     if missing:
@@ -315,7 +309,7 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
     return section("settings", "Settings that changed", [table("", shown, rows)], notes=notes)
 
 
-def provenance(interval: Interval, top: int) -> dict[str, Any]:
+def provenance(interval: Interval, top: int) -> Part:
     """What a reader of any Oracle report must know of it."""
     return section("provenance", "How sure this is", notes=[NEVER_RUN])
 

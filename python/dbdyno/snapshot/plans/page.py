@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Row, columns, lacking, moment_us, section, table
+from dbdyno.snapshot.model import Part, Row, columns, lacking, moment_us, section, table
 from dbdyno.snapshot.plans.flips import Flip, flips, seen
 from dbdyno.snapshot.plans.latency import LATENCY_SQL, PLANS_SQL
 from dbdyno.snapshot.wording import times
@@ -105,7 +105,7 @@ def row(flip: Flip, place: str) -> Row:
     }
 
 
-def _flips_section(changes: Sequence[Flip], logs: Sequence[Row], several: int, top: int) -> dict[str, Any]:
+def _flips_section(changes: Sequence[Flip], logs: Sequence[Row], several: int, top: int) -> Part:
     rows = [row(one, f"{logs[one.file]['log']}:{one.line}") for one in changes]
     notes = [said(one) for one in changes[:5]]
     if several:
@@ -130,7 +130,7 @@ def _several(connection: duckdb.DuckDBPyConnection, changed: set[str]) -> int:
     return sum(1 for (one,) in rows if one not in changed)
 
 
-def _plans_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], top: int) -> dict[str, Any]:
+def _plans_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], top: int) -> Part:
     rows = _rows(connection, PLANS_SQL)
     lacks = []
     if not any(one["plans"] for one in logs):
@@ -159,7 +159,7 @@ def _plans_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], t
     )
 
 
-def _latency_section(connection: duckdb.DuckDBPyConnection, top: int) -> dict[str, Any]:
+def _latency_section(connection: duckdb.DuckDBPyConnection, top: int) -> Part:
     words = {"plan": "auto_explain", "statement": "log_min_duration_statement"}
     rows = [one | {"source": words[one["source"]]} for one in _rows(connection, LATENCY_SQL)]
     return section(

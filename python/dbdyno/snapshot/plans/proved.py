@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.plans import kept
 from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, names, seen, tree
 from dbdyno.snapshot.plans.latency import LATENCY_SQL
@@ -98,7 +98,7 @@ def latencies(interval: Interval) -> dict[str, Row]:
     return {one["statement"]: one for one in interval.query(LATENCY_SQL)}
 
 
-def plans(interval: Interval, top: int) -> dict[str, Any]:
+def plans(interval: Interval, top: int) -> Part:
     """The section of a report: plans that changed inside of the interval."""
     title = "Plans that changed"
     found = _attached(interval, interval)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import columns, lacking, section, table
+from dbdyno.snapshot.model import Lack, Part, columns, lacking, section, table
 from dbdyno.snapshot.postgres.parts import setting, several_databases, unknown
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ VIEW = "pg_stat_user_functions"
 _FUNCTIONS = columns("function:text calls time:ns self:ns mean:ns mean_self:ns")
 
 
-def functions(interval: Interval, top: int) -> dict[str, Any]:
+def functions(interval: Interval, top: int) -> Part:
     """Functions by time and by calls, and those of triggers."""
     title = "Functions"
     missing = interval.missing(VIEW)
@@ -49,7 +49,7 @@ def functions(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def _untracked(tracked: str | None, any_seen: bool) -> dict[str, Any] | None:
+def _untracked(tracked: str | None, any_seen: bool) -> Lack | None:
     if tracked == "all" or tracked is None:
         return None
     if tracked == "pl":

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 LONGEST = 4000
 PLAN_TIMEOUT_MS = 2000
 PLAN_LOCK_TIMEOUT_MS = 200
-_EXPLAINED = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*(select|with|values|table)\b", re.IGNORECASE | re.DOTALL)
-"""What is explained: a statement that reads. The transaction refuses to write whatever else it says."""
+_EXPLAINED = re.compile(
+    r"(?:\s|--[^\n]*+\n|/\*.*?\*/)*+(?:select|with|values|table|insert|update|delete|merge)\b", re.I | re.S
+)
+"""What is explained. EXPLAIN runs none of it, and the transaction refuses to write whatever else it says."""
 
 
 def _age(start: str) -> str:
@@ -100,7 +102,9 @@ def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:
     if row is None or not row[1]:
         raise SnapshotError(f"no session {pid} with a statement that this role may see")
     if not _EXPLAINED.match(row[1]):
-        raise SnapshotError(f"session {pid} runs no query: only SELECT, WITH, VALUES and TABLE are explained")
+        raise SnapshotError(
+            f"session {pid} runs no query: only queries, INSERT, UPDATE, DELETE and MERGE are explained"
+        )
     import psycopg
 
     try:

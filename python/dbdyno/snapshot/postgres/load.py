@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, Table, columns, lacking, section, table
 from dbdyno.snapshot.postgres.parts import own_transactions, present, setting, untimed
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _SESSIONS = columns(
 )
 
 
-def throughput(interval: Interval, top: int) -> dict[str, Any]:
+def throughput(interval: Interval, top: int) -> Part:
     """DATABASE THROUGHPUT, as its ancestor named it, and what else is known of each database."""
     view = "pg_stat_database"
     missing = interval.missing(view)
@@ -99,7 +99,7 @@ _OF_SESSIONS = {
 }
 
 
-def _sessions(interval: Interval, rows: list[Row]) -> dict[str, Any]:
+def _sessions(interval: Interval, rows: list[Row]) -> Table:
     """How sessions ended and what time was spent in them: columns that this server has, checksums where one failed."""
     has = interval.columns("pg_stat_database")
     shown = []
@@ -144,7 +144,7 @@ _LINES = (
 )
 
 
-def profile(interval: Interval, top: int) -> dict[str, Any]:
+def profile(interval: Interval, top: int) -> Part:
     """LOAD PROFILE over all databases, with the log and the statements."""
     view = "pg_stat_database"
     if not interval.has(view):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.difference import union_columns
 from dbdyno.snapshot.ends import Ends
+from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.postgres.parts import own_of, present
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
-from dbdyno.snapshot.series import Metric
 from dbdyno.snapshot.store import many
 
 if TYPE_CHECKING:

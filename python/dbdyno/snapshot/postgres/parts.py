@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.difference import quoted
-from dbdyno.snapshot.model import columns, lacking, table
+from dbdyno.snapshot.model import Lack, Table, columns, lacking, table
 from dbdyno.snapshot.parquet import literal
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def setting(interval: Interval, name: str) -> str | None:
     return values[0] if values[0] == values[1] else None
 
 
-def untimed(interval: Interval, what: str) -> dict[str, Any] | None:
+def untimed(interval: Interval, what: str) -> Lack | None:
     """What is missing where reads and writes are not timed."""
     if setting(interval, "track_io_timing") == "on":
         return None
@@ -56,7 +56,7 @@ def own_of(chain: Sequence[Snapshot]) -> dict[str, int]:
     return total
 
 
-def unknown(interval: Interval, view: str, name: str, top: int) -> dict[str, Any]:
+def unknown(interval: Interval, view: str, name: str, top: int) -> Table:
     """The rows of a view whose difference is not known, each with its verdict and why."""
     rows = interval.query(
         f"select {name} as name, verdict, why from {view} where verdict <> 'ok' order by verdict, name",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.difference import quoted
-from dbdyno.snapshot.model import Row, beginning, columns, lacking, section, sql_columns, table
+from dbdyno.snapshot.model import Lack, Part, Row, Table, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.plans.proved import latencies
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, setting, unknown, untimed
@@ -40,7 +40,7 @@ _ORDERS = (
 )
 
 
-def statements(interval: Interval, top: int) -> dict[str, Any]:
+def statements(interval: Interval, top: int) -> Part:
     """The first statements of each order; their texts follow."""
     title = "Top SQL"
     missing = interval.missing(VIEW)
@@ -75,7 +75,7 @@ _LATENCY = "statement:text p50:ns p95:ns p99:ns worst:ns:max logged:text:calls_s
 _SOURCES = {"plan": "auto_explain", "statement": "log_min_duration_statement"}
 
 
-def _latency(interval: Interval, rows: list[Row], top: int) -> dict[str, Any]:
+def _latency(interval: Interval, rows: list[Row], top: int) -> Table:
     """Quantiles from the log, where one of this time is kept: those that took most time."""
     known = latencies(interval)
     shown = [
@@ -189,7 +189,7 @@ def _texts(interval: Interval) -> str:
     return "(select null::bigint as queryid, null::varchar as query where false)"
 
 
-def _not_measured(interval: Interval, rows: list[Row]) -> list[dict[str, Any] | None]:
+def _not_measured(interval: Interval, rows: list[Row]) -> list[Lack | None]:
     planning = setting(interval, "pg_stat_statements.track_planning")
     has = interval.columns(VIEW)
     return [

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import columns, lacking, section, table
+from dbdyno.snapshot.model import Heading, Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.parts import present, relation_name, several_databases, unknown
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _ACCESS = columns(
 )
 
 
-def tables(interval: Interval, top: int) -> dict[str, Any]:
+def tables(interval: Interval, top: int) -> Part:
     """MOST ACCESSED TABLES by pct of tuples, as its ancestor named them."""
     views = ("pg_stat_user_tables", "pg_statio_user_tables")
     title = "Most accessed tables"
@@ -82,12 +82,12 @@ def tables(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def _most(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+def _most(rows: list[Row], name: str) -> list[Row]:
     """Those that have some of it, most first."""
     return sorted((row for row in rows if row[name]), key=lambda row: -row[name])
 
 
-def _without(shown: list[dict[str, str]], has: set[str]) -> list[dict[str, str]]:
+def _without(shown: list[Heading], has: set[str]) -> list[Heading]:
     """Updates to another page are counted from version 16 on."""
     return [one for one in shown if one["name"] != "new_page" or "n_tup_newpage_upd" in has]
 
@@ -100,7 +100,7 @@ _INDEXES = columns("index:text table:text scans rows_read rows_fetched blocks_re
 _UNUSED = columns("index:text table:text size:bytes scans_ever why:text")
 
 
-def indexes(interval: Interval, top: int) -> dict[str, Any]:
+def indexes(interval: Interval, top: int) -> Part:
     """Indexes by scans, and those that nobody scanned."""
     views = ("pg_stat_user_indexes", "pg_statio_user_indexes")
     for view in views:
@@ -137,7 +137,7 @@ def indexes(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def _unused(interval: Interval, relation: str) -> list[dict[str, Any]]:
+def _unused(interval: Interval, relation: str) -> list[Row]:
     size = "null"
     join = ""
     if interval.has("pg_class"):
@@ -166,7 +166,7 @@ _VACUUM = columns(
 _AGE = columns("database:text oldest_table:text age:count:age_in_transactions limit:ratio:of_limit")
 
 
-def vacuum(interval: Interval, top: int) -> dict[str, Any]:
+def vacuum(interval: Interval, top: int) -> Part:
     """What vacuum and analyze did, and how far each database is from wrap-around."""
     view = "pg_stat_user_tables"
     if not interval.has(view):
@@ -209,7 +209,7 @@ def vacuum(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def _dead(interval: Interval) -> list[dict[str, Any]]:
+def _dead(interval: Interval) -> list[Row]:
     return interval.query(
         f"""select {relation_name("", several_databases(interval))} as "table", n_dead_tup as dead,
           n_dead_tup_before as dead_before, n_live_tup as live
@@ -218,7 +218,7 @@ def _dead(interval: Interval) -> list[dict[str, Any]]:
     )
 
 
-def _ages(interval: Interval) -> list[dict[str, Any]]:
+def _ages(interval: Interval) -> list[Row]:
     if not interval.has("pg_class") or "frozen_age" not in interval.columns("pg_class"):
         return []
     return interval.query(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import Row, columns, section, table
+from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, section, table
 from dbdyno.snapshot.postgres.parts import present
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _RECEIVER = columns("sender:text status:text slot:text received:bytes:received b
 _REPLAY = columns("what:text value:quantity unit:text:")
 
 
-def replication(interval: Interval, top: int) -> dict[str, Any]:
+def replication(interval: Interval, top: int) -> Part:
     """Standbys and slots at the end of the interval, and how far behind; the receiver of a standby."""
     in_recovery = bool(interval.after.facts.get("in_recovery"))
     standbys = _standbys(interval)
@@ -124,7 +124,7 @@ def _replay(interval: Interval) -> list[Row]:
     return rows
 
 
-def _prefetch(interval: Interval) -> tuple[list[dict[str, str]], list[Row]]:
+def _prefetch(interval: Interval) -> tuple[list[Heading], list[Row]]:
     view = "pg_stat_recovery_prefetch"
     shown = columns("prefetched hits skipped_init skipped_new skipped_image skipped_repeated")
     if not interval.has(view):
@@ -138,7 +138,7 @@ def _prefetch(interval: Interval) -> tuple[list[dict[str, str]], list[Row]]:
     return shown, rows
 
 
-def _conflicts(interval: Interval) -> tuple[list[dict[str, str]], list[Row]]:
+def _conflicts(interval: Interval) -> tuple[list[Heading], list[Row]]:
     """Conflicts by their kind; the server counts them on a standby only."""
     view = "pg_stat_database_conflicts"
     has = interval.columns(view)
@@ -155,7 +155,7 @@ def _conflicts(interval: Interval) -> tuple[list[dict[str, str]], list[Row]]:
     return shown, rows
 
 
-def _logical(interval: Interval) -> dict[str, Any] | None:
+def _logical(interval: Interval) -> Table | None:
     view = "pg_stat_replication_slots"
     if not interval.has(view):
         return None
@@ -170,7 +170,7 @@ def _logical(interval: Interval) -> dict[str, Any] | None:
     return table("Logical decoding", shown, rows)
 
 
-def _subscriptions(interval: Interval) -> dict[str, Any] | None:
+def _subscriptions(interval: Interval) -> Table | None:
     view = "pg_stat_subscription_stats"
     if not interval.has(view):
         return None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.errors import Error
 from dbdyno.snapshot import blocking, session_report
-from dbdyno.snapshot.model import lacking, section
+from dbdyno.snapshot.model import Part, in_order
 from dbdyno.snapshot.plans.proved import plans
 from dbdyno.snapshot.postgres import (
     functions,
@@ -49,13 +48,6 @@ ORDER = (
 )
 
 
-def sections(interval: Interval, top: int) -> list[dict[str, Any]]:
-    """All sections; one whose evidence cannot be read says so and the others go on."""
-    found = []
-    for name, make in ORDER:
-        try:
-            found.append(make(interval, top))
-        except Error as error:
-            step = error.next_step
-            found.append(section(name, name, not_measured=[lacking(name, str(error), step)]))
-    return found
+def sections(interval: Interval, top: int) -> list[Part]:
+    """All sections, in order."""
+    return in_order(ORDER, interval, top)

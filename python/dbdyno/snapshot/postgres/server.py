@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Lack, Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.parts import setting, several_databases, untimed
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _IO = columns(
 )
 
 
-def io(interval: Interval, top: int) -> dict[str, Any]:
+def io(interval: Interval, top: int) -> Part:
     """I/O by who (backend type), what (object) and how (context)."""
     view, title = "pg_stat_io", "I/O by who and what"
     missing = interval.missing(view)
@@ -62,9 +62,9 @@ def io(interval: Interval, top: int) -> dict[str, Any]:
 _VALUES = columns("what:text total:number per_second:number:per_second unit:text:")
 
 
-def log(interval: Interval, top: int) -> dict[str, Any]:
+def log(interval: Interval, top: int) -> Part:
     """WAL, checkpoints, the background writer, the archiver."""
-    lacks: list[dict[str, Any] | None] = []
+    lacks: list[Lack | None] = []
     tables = []
     for title, view, lines in (
         ("WAL", "pg_stat_wal", _WAL),
@@ -156,7 +156,7 @@ def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, floa
 _SLRU = columns("name:text hits reads hitrate:ratio written zeroed flushes truncates")
 
 
-def slru(interval: Interval, top: int) -> dict[str, Any]:
+def slru(interval: Interval, top: int) -> Part:
     """The caches of transaction status, subtransactions, multixacts and their kind."""
     view, title = "pg_stat_slru", "SLRU caches"
     missing = interval.missing(view)
@@ -176,7 +176,7 @@ def slru(interval: Interval, top: int) -> dict[str, Any]:
     return section("slru", title, [table("", _SLRU, rows)], notes=notes)
 
 
-def changes(interval: Interval, top: int) -> dict[str, Any]:
+def changes(interval: Interval, top: int) -> Part:
     """Objects created, dropped and renamed in between."""
     rows: list[Row] = []
     several = several_databases(interval)

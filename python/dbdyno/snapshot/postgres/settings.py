@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.bench.postgres.server import shown_value
-from dbdyno.snapshot.model import columns, lacking, section, table
+from dbdyno.bench.postgres.shown_settings import shown_value
+from dbdyno.snapshot.model import Part, columns, lacking, section, table
 from dbdyno.snapshot.postgres.parts import several_databases
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _OURS = "('client', 'session')"
 _STATES = "('transaction_isolation', 'transaction_read_only', 'transaction_deferrable')"
 
 
-def settings(interval: Interval, top: int) -> dict[str, Any]:
+def settings(interval: Interval, top: int) -> Part:
     """The settings that are not what they were, and those that are not the default."""
     title = "Settings"
     missing = interval.missing("pg_settings")
@@ -53,7 +53,7 @@ def settings(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def extensions(interval: Interval, top: int) -> dict[str, Any]:
+def extensions(interval: Interval, top: int) -> Part:
     """The extensions of the databases that were read, with their versions."""
     view, title = "pg_extension", "Extensions"
     missing = interval.missing(view)

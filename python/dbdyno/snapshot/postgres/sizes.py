@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.parts import relation_name, several_databases
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _TABLES = columns("table:text size:bytes growth:bytes toast:bytes toast_growth:b
 _INDEXES = columns("index:text table:text size:bytes growth:bytes")
 
 
-def sizes(interval: Interval, top: int) -> dict[str, Any]:
+def sizes(interval: Interval, top: int) -> Part:
     """How large everything is at the end, and by how much it grew."""
     lacks = []
     found: dict[str, list[Row]] = {}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, setting
 
@@ -30,7 +30,7 @@ _JIT_COUNTS = {
 _JIT_TIMES = ("generation", "inlining", "optimization", "emission", "deform")
 
 
-def totals(interval: Interval, top: int) -> dict[str, Any]:
+def totals(interval: Interval, top: int) -> Part:
     """Sums over the statements of each database and of each role."""
     title = "Statements by database and role"
     missing = interval.missing(VIEW)

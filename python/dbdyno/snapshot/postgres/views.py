@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbdyno.bench.postgres.server import CREDENTIALS, SECRET_NAMES
+from dbdyno.bench.postgres.shown_settings import CREDENTIALS, SECRET_NAMES
 from dbdyno.snapshot.view import Column
 
 _NO_SECRET = (

@@ -6,10 +6,10 @@ time, so that without samples nothing is known.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.evidence.events import ON_CPU, wait_class
-from dbdyno.snapshot.model import Row, columns, lacking, section, table
+from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.sessions import WITHOUT
 
@@ -47,7 +47,7 @@ def activity(interval: Interval) -> int:
     return looks
 
 
-def waits(interval: Interval, top: int) -> dict[str, Any]:
+def waits(interval: Interval, top: int) -> Part:
     """Average active sessions by class, by event, by statement."""
     title = "Waits by class and event"
     looks = activity(interval)
@@ -93,7 +93,7 @@ def waits(interval: Interval, top: int) -> dict[str, Any]:
     )
 
 
-def locks(interval: Interval, top: int) -> dict[str, Any]:
+def locks(interval: Interval, top: int) -> Part:
     """Deadlocks and conflicts."""
     found: list[Row] = []
     if interval.has("pg_stat_database"):

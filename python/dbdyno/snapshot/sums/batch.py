@@ -20,7 +20,7 @@ from dbdyno.snapshot.store import Place, Snapshot, many
 from dbdyno.snapshot.view import Column, Verdict
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.series import Metric
+    from dbdyno.snapshot.metric import Metric
 
 PART = Column("part", "key", "count", "BIGINT")
 """Which sub-interval a row is of."""
@@ -36,6 +36,7 @@ class Batch:
         self.connection = in_memory()
         self.pairs: list[Ends] = []
         peeked: Any = {}
+        self._seen: dict[str, str | None] = {}
         for first, last in pairwise(chain):
             try:
                 self.pairs.append(self._pair(first, last, chain, peeked))
@@ -54,7 +55,7 @@ class Batch:
 
     def _pair(self, first: Snapshot, last: Snapshot, chain: Sequence[Snapshot], peeked: Any) -> Ends:
         """A pair with its verdicts."""
-        pair = Ends(first, last, self.connection, chain, peeked)
+        pair = Ends(first, last, self.connection, chain, peeked, self._seen)
         pair.verdicts = dict(pair.engine.judge(pair))
         return pair
 

@@ -33,7 +33,7 @@ from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.engines import engine
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.settled import changed
-from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.sums.batch import Batch
 from dbdyno.snapshot.sums.index import VERSION, Light, sampled_rows
 from dbdyno.snapshot.sums.pairwise import Pairwise
@@ -108,7 +108,8 @@ class Chunk:
         """Computes what is not kept yet."""
         self._earlier: tuple[Path, dict[str, Any]] | None = self._grown_from()
         done = len(self._earlier[1]["parts"]) if self._earlier else 0
-        new = [_opened(one) for one in self.chain[done:]]
+        holder = Store(self.chain[0].store)  # one for all: what their columns are is read once
+        new = [holder.open(one.number) for one in self.chain[done:]]
         at_once = hasattr(engine(self.chain[0].engine), "part_metrics")
         batch = Batch(new) if at_once else Pairwise(new, self._alone)
         aside = self.home / f".{self.digest}.{os.getpid()}"
@@ -196,11 +197,6 @@ def _columns_of(parts: Sequence[dict[str, Any]], metrics: Sequence[str]) -> dict
     """The values of each metric beside each other, NaN where there is none: a month of them as objects is 150 MB."""
     values = [part.pop("values") for part in parts]
     return {name: array("d", [one.get(name, math.nan) for one in values]) for name in metrics}
-
-
-def _opened(one: Light) -> Snapshot:
-    """The snapshot with its whole manifest."""
-    return Store(one.store).open(one.number)
 
 
 def _copy(batch: Batch, query: str, path: Path) -> None:

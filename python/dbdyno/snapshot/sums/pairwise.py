@@ -12,7 +12,7 @@ from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.batch import Batch, counted
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.series import Metric
+    from dbdyno.snapshot.metric import Metric
 
 
 class Pairwise(Batch):

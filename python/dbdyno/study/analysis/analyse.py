@@ -10,7 +10,7 @@ import contextlib
 import importlib
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
@@ -22,9 +22,10 @@ from dbdyno.study.analysis.facts import arm_of, is_open, run_facts
 from dbdyno.study.analysis.measures import Measures, measure
 from dbdyno.study.analysis.over_time import over_time
 from dbdyno.study.analysis.reads import in_virtual_time, reads
+from dbdyno.study.analysis.rows import Figures, Judging, MetricRow, Model, RunRow, TestRow
 
 if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.decide import Verdict, Withheld
     from dbdyno.stats.metrics import Metric
     from dbdyno.study.analysis.gates import Examined
@@ -39,7 +40,7 @@ ARMS_TOLD = 3
 """With more arms than this the metrics beside the headline's are told by the table alone."""
 
 
-def analyse(run: Run) -> dict[str, Any]:
+def analyse(run: Run) -> Model:
     """Analyses the whole blocks of a run and writes analysis.json into its folder where it can.
 
     Raises `EvidenceError` when nothing can be analysed.
@@ -54,12 +55,12 @@ def analyse(run: Run) -> dict[str, Any]:
         refuse_foreign(run.path)
         write_json(run.path / "analysis.json", model)
         brief = {key: model["verdict"][key] for key in ("decision", "headline")}
-        if run.manifest.get("verdict") != brief:
+        if run.manifest.verdict != brief:
             run.save(verdict=brief)
     return model
 
 
-def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
+def model_of(run: Run) -> tuple[Model, list[str]]:
     """The model of a run whose operations were timed, and the parts that could not be read."""
     from dbdyno.evidence.query import connect
 
@@ -69,16 +70,16 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
         return _model(run, measures, connection), [*measures.broken, *broken]
 
 
-def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
+def _model(run: Run, measures: Measures, connection: Any) -> Model:
     from dbdyno.study.analysis import databases, devices, failed, gates, logs, race, resources, tail
     from dbdyno.study.analysis.method import engine, method
     from dbdyno.study.analysis.why import run as why
 
-    kind = run.manifest["kind"]
-    judge = run.manifest["plan"]["judge"]
+    kind = run.manifest.kind
+    judge = run.manifest.plan["judge"]
     latencies = [arm.pooled() for arm in measures.arms]
     failures = failed.of_run(connection, measures)
-    model: dict[str, Any] = {
+    model: Model = {
         "schema": SCHEMA,
         "kind": kind,
         "run": run_facts(run, measures.arms[0].blocks),
@@ -115,7 +116,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
             "headline": "One arm was run; there is nothing to compare it with.",
             "sentences": [],
         }
-    if run.manifest["study"] and kind in ("experiment", "sweep"):
+    if run.manifest.study and kind in ("experiment", "sweep"):
         model["verdict"]["sentences"] += resources.sentences(model, measures)
     if judge.get("longest"):
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
@@ -132,31 +133,31 @@ def _model(run: Run, measures: Measures, connection: Any) -> dict[str, Any]:
     return model
 
 
-def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any) -> dict[str, Any]:
+def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any) -> Figures:
     """What the figures draw, as far as it does not depend on the verdict."""
-    virtual, level = in_virtual_time(run), run.manifest["plan"]["judge"]["level"]
+    virtual, level = in_virtual_time(run), run.manifest.plan["judge"]["level"]
     return {
         "distribution": pictures.distribution(latencies),
         "quantile_ratio": pictures.quantile_ratio(measures, latencies, level),
         "tail": pictures.tail(latencies),
         "blocks": [],
-        "heatmap": [] if virtual else pictures.heatmap(connection, measures, run.manifest.get("resumed", [])),
+        "heatmap": [] if virtual else pictures.heatmap(connection, measures, run.manifest.resumed),
         "waits": pictures.waits(connection, measures),
-        "over_time": [] if virtual else over_time(connection, measures),
+        "over_time": [] if virtual else over_time(connection, run, measures),
         "curve": None,
     }
 
 
-def _of_its_kind(model: dict[str, Any], connection: Any, measures: Measures, run: Run) -> None:
+def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) -> None:
     """The verdict of a run whose arms are not judged one by one, and what it rests on."""
     from dbdyno.study.analysis import correlation, curve, sweep, tune
 
-    kind = run.manifest["kind"]
+    kind = run.manifest.kind
     if kind == "aa":
         from dbdyno.study.analysis.noise import noise_verdict
 
         model["verdict"] = noise_verdict(
-            measures, run.manifest["plan"]["judge"], headline_of(run), in_virtual_time=in_virtual_time(run)
+            measures, run.manifest.plan["judge"], headline_of(run), in_virtual_time=in_virtual_time(run)
         )
     elif kind == "curve":
         curve.add(model, connection, measures)
@@ -170,8 +171,8 @@ def _of_its_kind(model: dict[str, Any], connection: Any, measures: Measures, run
 
 def _is_compared(run: Run) -> bool:
     """Whether every arm is compared with its base: of a sweep where the plan names its factors, of a race never."""
-    kind = run.manifest["kind"]
-    return bool(run.manifest["plan"].get("factors")) if kind == "sweep" else kind != "tune"
+    kind = run.manifest.kind
+    return bool(run.manifest.plan.get("factors")) if kind == "sweep" else kind != "tune"
 
 
 def _examined(
@@ -180,7 +181,7 @@ def _examined(
     latencies: pictures.Latencies,
     connection: Any,
     codes: list[dict[str, int]],
-    model: dict[str, Any],
+    model: Model,
     comparisons: dict[str, list[BlockComparison]],
 ) -> Examined:
     """What the gates look at."""
@@ -195,7 +196,7 @@ def _examined(
         connection,
         codes,
         model["run"],
-        {**run.manifest["plan"]["judge"], "headline": headline},
+        judging(run),
         str(model["kind"]),
         min(usable, default=len(measures.arms[0].blocks)),
         in_virtual_time(run),
@@ -203,7 +204,7 @@ def _examined(
 
 
 def judged(
-    model: dict[str, Any],
+    model: Model,
     measures: Measures,
     latencies: pictures.Latencies,
     comparisons: dict[str, list[BlockComparison]],
@@ -235,7 +236,7 @@ def _told(verdict: Verdict) -> list[str]:
     return [sentence for sentence in said if sentence != verdict.headline]
 
 
-def compare_arm(measures: Measures, arm: int, judge: dict[str, Any], run: dict[str, Any]) -> list[BlockComparison]:
+def compare_arm(measures: Measures, arm: int, judge: Judging, run: RunRow) -> list[BlockComparison]:
     """All metrics of an arm against its base. In an open loop the rate is given, not measured."""
     from dbdyno.stats.blocks import compare_metric
     from dbdyno.stats.metrics import METRICS
@@ -271,11 +272,17 @@ def headline_of(run: Run) -> str:
     """The metric of the verdict: the plan's, else the loop's default."""
     from dbdyno.stats.metrics import default_headline
 
-    chosen = run.manifest["plan"]["judge"]["headline"]
+    chosen = run.manifest.plan["judge"]["headline"]
     return str(chosen or default_headline("open" if is_open(run) else "closed"))
 
 
-def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
+def judging(run: Run) -> Judging:
+    """How the verdict of a run is reached, its metric named."""
+    given: Judging = run.manifest.plan["judge"]
+    return {**given, "headline": headline_of(run)}
+
+
+def _metric_rows(verdict: Verdict, measures: Measures) -> list[MetricRow]:
     return [
         metric_row(c, arm=number, base=measures.arms[number].base)
         for (number, _), arm in zip(measures.compared(), verdict.arms, strict=True)
@@ -283,18 +290,18 @@ def _metric_rows(verdict: Verdict, measures: Measures) -> list[dict[str, Any]]:
     ]
 
 
-def metric_row(c: BlockComparison, *, arm: int, base: int) -> dict[str, Any]:
+def metric_row(c: BlockComparison, *, arm: int, base: int) -> MetricRow:
     """A comparison of two arms as a row of `metrics` in the model."""
     from dbdyno.stats.blocks import row_of
 
     return {"arm": arm, "baseline": base, **row_of(c)}
 
 
-def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[str, Any]]:
+def _classical(latencies: pictures.Latencies, measures: Measures) -> list[TestRow]:
     """Welch, Mann-Whitney, Kolmogorov-Smirnov over all operations: shown, never deciding."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
-    rows = []
+    rows: list[TestRow] = []
     for number, arm in measures.compared():
         at = arm.base
         base, other = latencies[at], latencies[number]
@@ -320,9 +327,9 @@ def _classical(latencies: pictures.Latencies, measures: Measures) -> list[dict[s
     return rows
 
 
-def cleaned(model: dict[str, Any]) -> dict[str, Any]:
+def cleaned(model: Model) -> Model:
     """The model as JSON values."""
-    return {key: clean(value) for key, value in model.items()}
+    return cast("Model", {key: clean(value) for key, value in model.items()})
 
 
 def clean(value: Any) -> Any:

@@ -22,6 +22,7 @@ from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis import cells_verdict
 from dbdyno.study.analysis.cells_turns import DISK, Turn
+from dbdyno.study.analysis.rows import ArmRow, Model
 
 _SQL = """
 select block, arm, source, metric, object, unit, min_by(value, at_ns), max_by(value, at_ns),
@@ -32,7 +33,7 @@ group by all order by all
 """
 
 
-def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
+def model_of(run: Run) -> tuple[Model, list[str]]:
     """The analysis model, and the parts that could not be read.
 
     Raises `EvidenceError` where no whole block counts.
@@ -54,9 +55,9 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
             where=str(run.path),
             next_step="run it again: a run on cells cannot go on",
         )
-    model: dict[str, Any] = {
+    model: Model = {
         "schema": SCHEMA,
-        "kind": run.manifest["kind"],
+        "kind": run.manifest.kind,
         "run": run_facts(run, kept),
         "arms": [_arm(run, at, own) for at, own in enumerate(turns)],
         "metrics": [],
@@ -72,8 +73,8 @@ def model_of(run: Run) -> tuple[dict[str, Any], list[str]]:
 
 def _turns(run: Run, blocks: list[Block], rows: list[tuple[Any, ...]]) -> tuple[list[list[Turn]], list[Block]]:
     """The turns of each arm, a list per arm with one per block that counts, and these blocks."""
-    names = [arm["name"] for arm in run.manifest["arms"]]
-    cells = set(run.manifest["iorm"]["cells"])
+    names = [arm["name"] for arm in run.manifest.arms]
+    cells = set(run.manifest.iorm["cells"])
     found: dict[tuple[int, str], tuple[list[Reading], list[Reading]]] = {}
     for block, arm, source, metric, item, unit, old, new, first, last in rows:
         cell = str(source).removeprefix(PREFIX)
@@ -112,9 +113,9 @@ def _turn(moved: list[Change]) -> Turn:
     return Turn(sums(flash), sums(disks))
 
 
-def _arm(run: Run, at: int, turns: list[Turn]) -> dict[str, Any]:
+def _arm(run: Run, at: int, turns: list[Turn]) -> ArmRow:
     """An arm in the model; an operation of it is a redo write that the cells counted."""
-    about = run.manifest["arms"][at]
+    about = run.manifest.arms[at]
     texts = set(about["changes"].values())
     writes = math.fsum(_known(turn.of("FL_RQ_W") for turn in turns))
     times = math.fsum(_known(turn.of("FL_RQ_TM_W") for turn in turns))
@@ -145,13 +146,13 @@ def _known(values: Iterator[float]) -> Iterator[float]:
 
 def _method(run: Run) -> list[str]:
     manifest = run.manifest
-    judge = manifest["plan"]["judge"]
+    judge = manifest.plan["judge"]
     return [
-        f"Each block is one turn of every arm, in an order drawn from seed {manifest['seed']} and "
-        f"mirrored in the next block, because {manifest['switch_reason']}.",
+        f"Each block is one turn of every arm, in an order drawn from seed {manifest.seed} and "
+        f"mirrored in the next block, because {manifest.switch_reason}.",
         "The arms were switched by ALTER IORMPLAN on every cell, and the plan read back. A turn "
         "begins with the first collection of a cell after that, and ends with a later one, "
-        f"{manifest['turn_ns'] / 1e9:g} s on by the cell's own clock.",
+        f"{(manifest.turn_ns or 0) / 1e9:g} s on by the cell's own clock.",
         "The load was that of the databases' own users. What they did differently from turn to "
         "turn is noise here; the random order keeps it from favouring an arm.",
         "The unit of inference is the block. Each block gives one number per arm and metric, "
@@ -168,7 +169,7 @@ def _method(run: Run) -> list[str]:
 
 def _engine(run: Run) -> dict[str, Any]:
     """What the cells are, and the plans found on them."""
-    targets, iorm = run.manifest["targets"], run.manifest["iorm"]
+    targets, iorm = run.manifest.targets, run.manifest.iorm
     facts: dict[str, Any] = {
         "cells": ", ".join(targets),
         "databases": ", ".join(iorm["databases"]),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.stats.metrics import Metric
+from dbdyno.study.analysis.rows import Judging
 
 if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
 
 SKIPPED = "FL_IO_W_SKIP_"
 DISK = ("CD_IO_TM_W_SM", "CD_IO_RQ_W_SM")
@@ -47,7 +48,7 @@ def _ratio(part: float, whole: float) -> float:
     return part / whole if whole > 0 else math.nan
 
 
-def compared(turns: list[list[Turn]], judge: dict[str, Any]) -> list[BlockComparison]:
+def compared(turns: list[list[Turn]], judge: Judging) -> list[BlockComparison]:
     """Every metric of the second arm against the first that the cells give in some block."""
     from dbdyno.stats.blocks import compare_metric
 

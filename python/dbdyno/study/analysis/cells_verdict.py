@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.study.analysis.cells_turns import METRICS, SKIPPED, Turn, compared
 from dbdyno.study.analysis.gates import conclude, rows, withheld_from
 from dbdyno.study.analysis.race import COUNTERS, share_over_blocks
+from dbdyno.study.analysis.rows import Caution, Model, VerdictRow
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Block, Run
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.gates import Gate
 
 WRITES_LEAST = 1000
@@ -22,9 +23,9 @@ OTHERS_MOST = 0.05
 _HEADLINE = "redo_write"
 
 
-def add(model: dict[str, Any], run: Run, turns: list[list[Turn]], blocks: list[Block]) -> None:
+def add(model: Model, run: Run, turns: list[list[Turn]], blocks: list[Block]) -> None:
     """Adds metrics, verdict, race, gates and warnings to the model."""
-    judge = run.manifest["plan"]["judge"]
+    judge = run.manifest.plan["judge"]
     comparisons = compared(turns, judge)
     model["race"] = list(_race(turns, judge["level"]))
     model["verdict"] = _verdict(model, run, comparisons)
@@ -37,11 +38,11 @@ def add(model: dict[str, Any], run: Run, turns: list[list[Turn]], blocks: list[B
     model["warnings"] = _conditions(run, blocks)
 
 
-def _verdict(model: dict[str, Any], run: Run, comparisons: list[BlockComparison]) -> dict[str, Any]:
+def _verdict(model: Model, run: Run, comparisons: list[BlockComparison]) -> VerdictRow:
     from dbdyno.stats.decide import decide
     from dbdyno.study.analysis.analyse import metric_row
 
-    names = [arm["name"] for arm in run.manifest["arms"]]
+    names = [arm["name"] for arm in run.manifest.arms]
     if not any(c.metric == _HEADLINE for c in comparisons):
         seen = sum(own["ops"] for own in model["arms"])
         return {
@@ -63,7 +64,7 @@ def _verdict(model: dict[str, Any], run: Run, comparisons: list[BlockComparison]
     return {"decision": verdict.decision, "headline": verdict.headline, "sentences": said}
 
 
-def _noise(rows: tuple[BlockComparison, ...]) -> dict[str, Any]:
+def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
     """The same plan twice: what these blocks could have seen."""
     from dbdyno.stats.words import percent
 
@@ -128,11 +129,11 @@ def _mean_ns(turns: list[Turn], time: str, requests: str) -> float:
     return math.fsum(known) * 1000 / count if known and count else math.nan
 
 
-def _race_sentences(model: dict[str, Any], run: Run) -> Iterator[str]:
+def _race_sentences(model: Model, run: Run) -> Iterator[str]:
     from dbdyno.stats.words import duration
 
     for row in model["race"]:
-        name = run.manifest["arms"][row["arm"]]["name"]
+        name = run.manifest.arms[row["arm"]]["name"]
         if row["races"]:
             yield (
                 f"{name}: flash was first in {row['flash_first']:,} of {row['races']:,} redo "
@@ -153,7 +154,7 @@ def _ends(row: dict[str, Any]) -> str:
     return f" ({100 * row['level']:g} % {low} to {high} over {row['blocks']} blocks)"
 
 
-def _outliers(model: dict[str, Any], turns: list[list[Turn]], level: float) -> Iterator[str]:
+def _outliers(model: Model, turns: list[list[Turn]], level: float) -> Iterator[str]:
     """Slow redo writes that no flash copy spared: per million, and the difference of the arms."""
     for row in model["race"]:
         slow = row["prevented"] + row["outliers"]
@@ -210,12 +211,12 @@ def _by_block(
         }
 
 
-def _gates(model: dict[str, Any], run: Run, turns: list[list[Turn]], blocks: list[Block]) -> Iterator[Gate]:
+def _gates(model: Model, run: Run, turns: list[list[Turn]], blocks: list[Block]) -> Iterator[Gate]:
     import numpy as np
 
     from dbdyno.stats import gates, gates_in_time
 
-    yield gates.enough_blocks(len(blocks), run.manifest["plan"]["judge"]["level"])
+    yield gates.enough_blocks(len(blocks), run.manifest.plan["judge"]["level"])
     yield gates.blocks_missing(len(blocks), run.measured_blocks() - len(blocks))
     yield _work(turns)
     if model["kind"] != "aa":
@@ -248,7 +249,7 @@ def _switched(run: Run, turns: list[list[Turn]]) -> Iterator[Gate]:
     from dbdyno.stats.gates import Gate
 
     shares = {}
-    for on, own in zip(run.manifest["iorm"]["on"], turns, strict=True):
+    for on, own in zip(run.manifest.iorm["on"], turns, strict=True):
         raced = sum(_zero(turn.of("FL_IO_W")) for turn in own)
         every = sum(_zero(turn.of("FL_RQ_W")) for turn in own)
         shares[on] = raced / every if every else math.nan
@@ -292,7 +293,7 @@ def _identity(turns: list[list[Turn]]) -> Gate:
     )
 
 
-def _conditions(run: Run, blocks: list[Block]) -> list[dict[str, Any]]:
+def _conditions(run: Run, blocks: list[Block]) -> list[Caution]:
     """What was wrong with the conditions, each with its next step."""
     found = []
     marks: dict[str, int] = {}
@@ -301,11 +302,11 @@ def _conditions(run: Run, blocks: list[Block]) -> list[dict[str, Any]]:
             marks[mark] = marks.get(mark, 0) + 1
     for mark, times in marks.items():
         found.append(_warning("cell left out", f"{mark} (in {times} block(s))", "the other cells count"))
-    if len(run.blocks()) < run.manifest["blocks_planned"]:
-        text = f"{len(run.blocks())} of {run.manifest['blocks_planned']} blocks are whole"
+    if len(run.blocks()) < run.manifest.blocks_planned:
+        text = f"{len(run.blocks())} of {run.manifest.blocks_planned} blocks are whole"
         found.append(_warning("cut short", text, "start it again for more"))
     return found
 
 
-def _warning(code: str, text: str, step: str) -> dict[str, Any]:
+def _warning(code: str, text: str, step: str) -> Caution:
     return {"code": code, "text": text, "next": step}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import StatsError
 from dbdyno.evidence.memory import for_files
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.rows import Model, VerdictRow
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run
@@ -38,7 +39,7 @@ PROPERTIES = (
 )
 
 
-def add(model: dict[str, Any], connection: Any, measures: Measures, run: Run) -> None:
+def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
     """Puts the correlations, their figure and the verdict into the model."""
     blocks = [block.index for block in measures.arms[0].blocks]
     statements, fallen = _statements(connection, run, blocks)
@@ -162,7 +163,7 @@ def _adjust(rows: list[dict[str, Any]]) -> None:
         row["q"] = q
 
 
-def _verdict(rows: list[dict[str, Any]], statements: list[dict[str, Any]], fallen: int) -> dict[str, Any]:
+def _verdict(rows: list[dict[str, Any]], statements: list[dict[str, Any]], fallen: int) -> VerdictRow:
     own = next((row for row in rows if row["property"] == "hit_ratio"), None)
     if own is None:
         return {
@@ -223,7 +224,7 @@ def _partial(statements: list[dict[str, Any]], name: str) -> float | None:
     return (xy - xz * yz) / math.sqrt(rest) if rest > 1e-12 else None
 
 
-def _too_few(n: int) -> dict[str, Any]:
+def _too_few(n: int) -> VerdictRow:
     return {
         "decision": "unclear",
         "headline": f"Only {n} statements ran {CALLS_MIN} times or more; a correlation needs {STATEMENTS_MIN}.",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import StatsError
 from dbdyno.study.analysis.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.rows import Model, VerdictRow
 
 if TYPE_CHECKING:
     from dbdyno.stats.curve import CurveFit
@@ -18,7 +19,7 @@ NEAR = 0.25
 _UNITS = {"B": 1, "kB": 1024, "MB": 2**20, "GB": 2**30}
 
 
-def add(model: dict[str, Any], connection: Any, measures: Measures) -> None:
+def add(model: Model, connection: Any, measures: Measures) -> None:
     """Fits a curve to each arm and puts them, and the verdict that follows, into the model."""
     put(model, [(arm.label, points(connection, arm)) for arm in measures.arms])
 
@@ -35,7 +36,7 @@ def points(connection: Any, arm: ArmMeasures) -> Columns:
     return columns
 
 
-def put(model: dict[str, Any], found: list[tuple[str, Columns]]) -> None:
+def put(model: Model, found: list[tuple[str, Columns]]) -> None:
     """One curve per entry, in the order of the model's arms, each with its own fit."""
     several = len(found) > 1
     curves, verdicts = [], []
@@ -55,7 +56,7 @@ def put(model: dict[str, Any], found: list[tuple[str, Columns]]) -> None:
     model["verdict"] = {**first, "sentences": [*first["sentences"], *others]}
 
 
-def _fitted(columns: Columns, model: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+def _fitted(columns: Columns, model: Model) -> tuple[dict[str, Any] | None, VerdictRow]:
     """The curve of one arm for the figure, and its verdict."""
     from dbdyno.stats.curve import fit_curve
 
@@ -121,7 +122,7 @@ def _left_to_wait_for(columns: Columns) -> list[str]:
     ]
 
 
-def _wal_buffers(model: dict[str, Any], fit: CurveFit) -> list[str]:
+def _wal_buffers(model: Model, fit: CurveFit) -> list[str]:
     """Whether a bend lies where the log buffer ends."""
     settings = {s["name"]: s["value"] for s in model["engine"]["settings"]}
     text = str(settings.get("wal_buffers", ""))

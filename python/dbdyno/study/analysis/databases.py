@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.study.analysis.rows import DatabaseRow
+
 if TYPE_CHECKING:
     from dbdyno.study.analysis.measures import Measures
 
@@ -41,7 +43,7 @@ group by all order by object
 """
 
 
-def of_run(connection: Any, measures: Measures, level: float) -> list[dict[str, Any]]:
+def of_run(connection: Any, measures: Measures, level: float) -> list[DatabaseRow]:
     """Per arm and database, the studied one first: `transactions` and I/Os per second of virtual
     time (`disk_per_s`, `flash_per_s`), its `share` of the disks' I/Os with the interval over
     blocks, and `wait_ns` an I/O waited for its turn. Empty where a machine has one database."""
@@ -53,7 +55,7 @@ def of_run(connection: Any, measures: Measures, level: float) -> list[dict[str, 
         own = by_arm.setdefault(arm, {}).setdefault(block, {}).setdefault(database, {})
         own[names[metric]] = value
         own["span_ns"] = span_ns
-    rows = []
+    rows: list[DatabaseRow] = []
     for at, arm in enumerate(measures.arms):
         looks = list(by_arm.get(arm.name, {}).values())
         for database in sorted({name for look in looks for name in look}, key=_first):
@@ -65,7 +67,7 @@ def _first(name: str) -> tuple[bool, str]:
     return name != "ORCL", name
 
 
-def _row(looks: list[dict[str, dict[str, float]]], database: str, level: float) -> dict[str, Any]:
+def _row(looks: list[dict[str, dict[str, float]]], database: str, level: float) -> DatabaseRow:
     from dbdyno.study.analysis.race import share_over_blocks
 
     own = [look[database] for look in looks]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.study.analysis.rows import DeviceRow
+
 if TYPE_CHECKING:
     from dbdyno.study.analysis.measures import Measures
 
@@ -57,7 +59,7 @@ _NAMES = (
 )
 
 
-def of_run(connection: Any, measures: Measures) -> list[dict[str, Any]]:
+def of_run(connection: Any, measures: Measures) -> list[DeviceRow]:
     """One row per arm and kind of station that served anything, the busiest first.
 
     `completions` are those of the blocks that count, all stations of the row together; `sojourn_ns`
@@ -80,13 +82,13 @@ def of_run(connection: Any, measures: Measures) -> list[dict[str, Any]]:
         if sum(station["completions"] for station in own)
     ]
     peak: dict[str, float] = {}
-    for row in rows:
-        peak[row["station"]] = max(peak.get(row["station"], 0.0), row["utilisation_max"])
-    rows.sort(key=lambda row: (-peak[row["station"]], row["station"], row["arm"]))
+    for one in rows:
+        peak[one["station"]] = max(peak.get(one["station"], 0.0), one["utilisation_max"])
+    rows.sort(key=lambda one: (-peak[one["station"]], one["station"], one["arm"]))
     return rows[:ROWS_MOST]
 
 
-def _row(arm: int, kind: str, own: list[dict[str, Any]], virtual_s: float) -> dict[str, Any]:
+def _row(arm: int, kind: str, own: list[dict[str, Any]], virtual_s: float) -> DeviceRow:
     done = sum(station["completions"] for station in own)
 
     def mean(name: str) -> float:

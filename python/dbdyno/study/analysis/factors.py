@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.evidence.run import Run
 from dbdyno.stats.words import change_of, duration, size
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.rows import ArmRow, Judging, Model, VerdictRow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +43,7 @@ _NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*", re.
 
 def levels_of(run: Run) -> list[dict[str, str]]:
     """Which level of each factor each arm stands for; empty where the plan has no factors."""
-    plan = run.manifest["plan"]
+    plan = run.manifest.plan
     return [arm["levels"] for arm in plan["arms"]] if plan.get("factors") else []
 
 
@@ -76,14 +77,14 @@ def _span(factor: str, low: str, high: str, word: str = "and") -> str:
     return f"{low} {word} {said(factor, high)}" if factor == "sessions" else f"{said(factor, low)} {word} {high}"
 
 
-def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> None:
+def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     """Puts `factors` into the model, and the verdict that follows from them."""
     from dbdyno.errors import StatsError
     from dbdyno.stats.levels import compare_levels
     from dbdyno.stats.metrics import metric_named
 
-    about, judge = levels_of(run), run.manifest["plan"]["judge"]
-    metric, names = metric_named(headline), list(run.manifest["plan"]["factors"])
+    about, judge = levels_of(run), run.manifest.plan["judge"]
+    metric, names = metric_named(headline), list(run.manifest.plan["factors"])
     values = _better(measures, headline, metric.higher_is_better)
     groups = list(_groups(about, names))
     level = 1 - (1 - judge["level"]) / max(len(groups), 1)
@@ -304,7 +305,7 @@ def _range(one: Any, word: Callable[[float], str] = "{:.3g}".format) -> str:
     return f"{word(one.value)}{ends}"
 
 
-def _interactions(about: list[dict[str, str]], names: list[str], values: Array, judge: dict[str, Any]) -> Any:
+def _interactions(about: list[dict[str, str]], names: list[str], values: Array, judge: Judging) -> Any:
     """Each pair of factors whose combinations were all run, the others at their first levels."""
     import numpy as np
 
@@ -350,7 +351,7 @@ def _together(one: str, other: str, mine: list[str], yours: list[str], found: In
     return f"whether {one} and {other} act on each other cannot be told: {step} is {least}, {most}"
 
 
-def _fill(factors: dict[str, Any], arms: list[dict[str, Any]], headline: str) -> None:
+def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:
     """The metric of each level as the table of arms has it."""
     for curve in factors["curves"]:
         for row in curve["levels"]:
@@ -359,7 +360,7 @@ def _fill(factors: dict[str, Any], arms: list[dict[str, Any]], headline: str) ->
             row["value"] = plain[headline] if headline in plain else arm["quantiles_ns"].get(headline)
 
 
-def _verdict(factors: dict[str, Any], judge: dict[str, Any]) -> dict[str, Any]:
+def _verdict(factors: dict[str, Any], judge: Judging) -> VerdictRow:
     """The curves of the axis first; a run that tells nothing says so."""
     own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
     if not own:

@@ -8,32 +8,33 @@ from typing import Any
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.measures import QUANTILES, ArmMeasures, Measures
 from dbdyno.study.analysis.reads import in_virtual_time
+from dbdyno.study.analysis.rows import ArmRow, RunRow
 from dbdyno.study.analysis.timeline import timeline
 
 
 def is_open(run: Run) -> bool:
     """Whether all arms ran in an open loop."""
-    return all(arm["rate_per_s"] for arm in run.manifest["arms"])
+    return all(arm["rate_per_s"] for arm in run.manifest.arms)
 
 
-def run_facts(run: Run, blocks: list[Block]) -> dict[str, Any]:
+def run_facts(run: Run, blocks: list[Block]) -> RunRow:
     """The run in the model; `blocks` are those that count."""
     manifest = run.manifest
-    switch = manifest["switch"]
-    slices = manifest.get("slice_ns")
+    switch = manifest.switch
+    slices = manifest.slice_ns
     orders = {"slices": "randomised ABBA", "model": "from the same beginning"}
     order = orders.get(switch, "random, mirrored from block to block")
     return {
         "id": run.id,
-        "title": manifest["title"],
-        "question": manifest["question"],
+        "title": manifest.title,
+        "question": manifest.question,
         "status": run.status,
-        "started_at": manifest["started_at"],
+        "started_at": manifest.started_at,
         "duration_s": _duration_s(run),
         "virtual_s": sum(b.ended_ns - b.started_ns for b in blocks) / 1e9 if in_virtual_time(run) else None,
-        "tool_version": manifest["tool_version"],
-        "seed": manifest["seed"],
-        "blocks_planned": manifest["blocks_planned"],
+        "tool_version": manifest.tool_version,
+        "seed": manifest.seed,
+        "blocks_planned": manifest.blocks_planned,
         "blocks_whole": len(blocks),
         "warmup_blocks": sum(block.kind == "warmup" for block in run.blocks()),
         "switch": switch,
@@ -41,21 +42,21 @@ def run_facts(run: Run, blocks: list[Block]) -> dict[str, Any]:
         "order": order,
         "randomised": True,
         "open_loop": is_open(run),
-        "threshold": manifest["plan"]["judge"]["threshold"],
-        "plan_toml": manifest["plan"]["toml"],
+        "threshold": manifest.plan["judge"]["threshold"],
+        "plan_toml": manifest.plan["toml"],
     }
 
 
 def _duration_s(run: Run) -> float | None:
     """What a stop watch would have shown; of older evidence, from the first block's begin."""
-    if in_virtual_time(run) or "wall_s" in run.manifest:
-        return run.manifest.get("wall_s")
-    return timeline(run.blocks(), run.manifest.get("resumed", [])).length_s
+    if in_virtual_time(run) or run.manifest.says("wall_s"):
+        return run.manifest.wall_s if run.manifest.says("wall_s") else None
+    return timeline(run.blocks(), run.manifest.resumed).length_s
 
 
-def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> dict[str, Any]:
+def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> ArmRow:
     """An arm in the model: what it is, and what it did."""
-    about = run.manifest["arms"][at]
+    about = run.manifest.arms[at]
     return {
         "index": at,
         "name": about["name"],
@@ -68,7 +69,7 @@ def arm_of(run: Run, measures: Measures, at: int, latencies: Any) -> dict[str, A
     }
 
 
-def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> dict[str, Any]:
+def arm_numbers(arm: ArmMeasures, at: int, latencies: Any) -> ArmRow:
     """Counts and latencies of an arm over all its blocks."""
     import numpy as np
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.rows import Caution, Model
 from dbdyno.study.plan.conditions import class_of, condition_of, meaning
 
 TRANSACTION = "transaction"
@@ -80,18 +81,18 @@ def _same(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["arm"], row["sqlstate"], row["vendor_code"], row["message"], row["expected"]
 
 
-def add_expected(model: dict[str, Any], measures: Measures, failures: Failures) -> None:
+def add_expected(model: Model, measures: Measures, failures: Failures) -> None:
     """Says of each arm how many expected errors it had, where the plan expects any."""
     for arm, own in zip(model["arms"], failures.expected if measures.expected else (), strict=False):
         arm["expected_codes"] = own
 
 
-def differing(measures: Measures, failures: Failures, threshold: float) -> list[dict[str, Any]]:
+def differing(measures: Measures, failures: Failures, threshold: float) -> list[Caution]:
     """A warning for each arm whose share of an expected error is surely another than its base's: the arms had other
     outcomes, so their times are of other work."""
     from dbdyno.stats.gates_lost import Lost, Words, lost_alike
 
-    found = []
+    found: list[Caution] = []
     for at, arm in measures.compared():
         base = measures.arms[arm.base]
         apart = []

@@ -34,7 +34,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
     with connection, reading("flash probe", run.id):
         measured = {row[0]: row[1:] for row in connection.execute(_PHASES).fetchall()}
         times = connection.execute(_TIMES, {"bins": BINS}).fetchall()
-        about = dict(run.manifest["flash"])
+        about = dict(run.manifest.flash)
         phases = _phases(run, measured)
         return _model(run, about, phases, _times(phases, times)), broken
 
@@ -112,15 +112,15 @@ def _model(run: Run, about: Model, phases: list[Model], times: list[Model]) -> M
         "kind": "flash",
         "run": {
             "id": run.id,
-            "title": str(run.manifest.get("title") or ""),
+            "title": str(run.manifest.title or ""),
             "status": run.status,
-            "started_at": str(run.manifest.get("started_at") or ""),
-            "seed": run.manifest.get("seed"),
-            "tool_version": run.manifest.get("tool_version"),
+            "started_at": str(run.manifest.started_at or ""),
+            "seed": run.manifest.seed,
+            "tool_version": run.manifest.tool_version,
         },
         "verdict": _verdict(figures, phases),
         "flash": about,
-        "host": dict(run.manifest["target"]["host"]),
+        "host": dict(run.manifest.target["host"]),
         "steady": figures,
         "phases": phases,
         "times": times,
@@ -165,7 +165,7 @@ def _verdict(figures: Model, phases: list[Model]) -> Model:
 
 def _warnings(run: Run, about: Model, figures: Model) -> list[Model]:
     found = []
-    if run.manifest["target"]["host"].get("data_in_memory"):
+    if run.manifest.target["host"].get("data_in_memory"):
         found.append(("memory", "The file lay in memory: these are no times of a device.", "name a path on a disk"))
     if figures["overwrite_ns"] is not None and figures["written_times"] < 1:
         text = (

@@ -4,12 +4,13 @@ to the verdict, and what is said aloud when a condition was wrong."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis import client_cost, logs, stalls
 from dbdyno.study.analysis.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
+from dbdyno.study.analysis.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
 from dbdyno.study.analysis.timeline import timeline
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Examined:
     latencies: Latencies
     connection: Any
     codes: list[dict[str, int]]
-    facts: dict[str, Any]
-    judge: dict[str, Any]
+    facts: RunRow
+    judge: Judging
     kind: str
     blocks: int
     virtual: bool
@@ -59,21 +60,26 @@ def examine(of: Examined) -> list[Gate]:
     return [*between(of), *within(of)]
 
 
-def rows(found: Sequence[Gate], judge: dict[str, Any]) -> list[dict[str, Any]]:
+def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
     """Gates as rows of the model, with what their failure does to the verdict."""
     from dbdyno.decisions import RULES
 
     accepted = judge.get("accept", [])
     return [
         {
-            **{key: value for key, value in asdict(gate).items() if key != "because"},
+            "name": gate.name,
+            "ok": gate.ok,
+            "text": gate.text,
+            "next": gate.next,
+            "code": gate.code,
+            "arm": gate.arm,
             "effect": "warns" if gate.code in accepted or gate.code not in RULES else RULES[gate.code].effect,
         }
         for gate in found
     ]
 
 
-def withheld(found: Sequence[Gate], measures: Measures, judge: dict[str, Any]) -> dict[str, Withheld]:
+def withheld(found: Sequence[Gate], measures: Measures, judge: Judging) -> dict[str, Withheld]:
     """The arms without a verdict, by label, each with the first reason: a gate of its own, of its
     base, or of the whole run that withholds and has failed, and is not accepted by the plan."""
     from dbdyno.stats.decide import Withheld
@@ -90,7 +96,7 @@ def withheld(found: Sequence[Gate], measures: Measures, judge: dict[str, Any]) -
     return without
 
 
-def withheld_from(arms: Sequence[dict[str, Any]], found: Sequence[Gate], judge: dict[str, Any]) -> dict[str, Withheld]:
+def withheld_from(arms: Sequence[ArmRow], found: Sequence[Gate], judge: Judging) -> dict[str, Withheld]:
     """The same where the arms of the model are known only: every gate is of the whole run."""
     from dbdyno.stats.decide import Withheld
 
@@ -98,7 +104,7 @@ def withheld_from(arms: Sequence[dict[str, Any]], found: Sequence[Gate], judge: 
     return {str(arm["name"]): Withheld(against[0].reason) for arm in arms[1:] if against}
 
 
-def conclude(model: dict[str, Any], without: dict[str, Withheld]) -> None:
+def conclude(model: Model, without: dict[str, Withheld]) -> None:
     """Takes the verdict of a run away whose arms are not judged one by one (a curve, a sweep, a
     correlation, an arm against itself) if any of them is without one; lists the arms without."""
     model["verdict"]["withheld"] = [
@@ -113,7 +119,7 @@ def conclude(model: dict[str, Any], without: dict[str, Withheld]) -> None:
         row |= {"decision": held.decision, "words": held.decision}
 
 
-def conditions(run: Run, measures: Measures, virtual: bool) -> list[dict[str, Any]]:
+def conditions(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
     """What was wrong with the conditions, each with its next step."""
     return list(_conditions(run, measures, virtual))
 
@@ -248,7 +254,7 @@ def _in_time(of: Examined) -> Iterator[Gate]:
 
     arms = of.measures.arms
     blocks = arms[0].blocks
-    known = timeline(blocks, of.run.manifest.get("resumed", []))
+    known = timeline(blocks, of.run.manifest.resumed)
     at_s = [known.begins_s[block.index] for block in blocks]
     yield gates.drift(f"mean {arms[0].operation} time of {arms[0].label}", arms[0].values["mean"], at_s, is_level=True)
     for _, arm in of.measures.compared():
@@ -274,7 +280,7 @@ def _operations(of: Examined) -> Iterator[Gate]:
     if len(of.measures.arms) < 2 or of.facts["open_loop"]:
         return
     stretch = "slice" if of.facts["switch"] == "slices" else "turn"
-    counted = of.run.manifest["plan"]["schedule"].get("turn_transactions") is not None
+    counted = of.run.manifest.plan["schedule"].get("turn_transactions") is not None
     for arm in of.measures.arms:
         per_slice = [
             (done + lost) / (slices * arm.sessions)
@@ -315,7 +321,7 @@ def _mean(values: Any) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[dict[str, Any]]:
+def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution]:
     """What was wrong with the conditions, each with its next step."""
     import os
 
@@ -347,7 +353,7 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[dict[st
             f"{number:,} transactions failed{said}",
             "failed transactions count as no throughput and give no latency",
         )
-    for facts in run.manifest["targets"].values():
+    for facts in run.manifest.targets.values():
         for setting in facts.get("settings", []):
             if setting["name"] in RISKY and str(setting["value"]).lower() in OFF:
                 yield _warning(
@@ -362,13 +368,13 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[dict[st
                 "set TMPDIR to a folder on a disk",
             )
     yield from logs.warnings(run)
-    if len(blocks) < run.manifest["blocks_planned"] and "race" not in run.manifest:
+    if len(blocks) < run.manifest.blocks_planned and not run.manifest.says("race"):
         yield _warning(
             "cut short",
-            f"{len(blocks)} of {run.manifest['blocks_planned']} blocks are whole",
+            f"{len(blocks)} of {run.manifest.blocks_planned} blocks are whole",
             f"finish it: dbdyno run --resume {run.id}",
         )
 
 
-def _warning(code: str, text: str, step: str) -> dict[str, Any]:
+def _warning(code: str, text: str, step: str) -> Caution:
     return {"code": code, "text": text, "next": step}

@@ -8,6 +8,7 @@ from typing import Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.measures import QUANTILES, Measures
+from dbdyno.study.analysis.rows import Caution, Model, VerdictRow
 
 PATHS = ("first path", "second path")
 RACE = {
@@ -22,12 +23,12 @@ RACE = {
 }
 
 
-def add(model: dict[str, Any], connection: Any, measures: Measures, run: Run) -> None:
+def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
     """Adds `logs` to the model: one entry per arm; and for a probe alone its verdict."""
     blocks = [block.index for block in measures.arms[0].blocks]
     waits = _waits(connection, blocks)
     counts = _counts(connection, blocks)
-    model["logs"] = [_log(at, given, waits, counts) for at, given in enumerate(run.manifest.get("logs", []))]
+    model["logs"] = [_log(at, given, waits, counts) for at, given in enumerate(run.manifest.logs)]
     if model["kind"] == "probe":
         model["verdict"] = _verdict(model)
     else:
@@ -36,9 +37,9 @@ def add(model: dict[str, Any], connection: Any, measures: Measures, run: Run) ->
         model["verdict"]["sentences"].append(_cost(model["logs"]))
 
 
-def warnings(run: Run) -> Iterator[dict[str, Any]]:
+def warnings(run: Run) -> Iterator[Caution]:
     """What was wrong with the conditions of a probe, each with its next step."""
-    for log in run.manifest.get("logs", []):
+    for log in run.manifest.logs:
         name = log["name"]
         if log["same_device"]:
             yield {
@@ -129,7 +130,7 @@ def _log(
     }
 
 
-def _verdict(model: dict[str, Any]) -> dict[str, Any]:
+def _verdict(model: Model) -> VerdictRow:
     """A probe of one log: what it found, in sentences."""
     from dbdyno.stats.words import duration
 
@@ -137,7 +138,7 @@ def _verdict(model: dict[str, Any]) -> dict[str, Any]:
     if not arm["ops"]:
         return {"decision": "unclear", "headline": "No commit was acknowledged.", "sentences": []}
     quantiles = arm["quantiles_ns"]
-    sessions = f"{arm['sessions']} session" + ("s" if arm["sessions"] > 1 else "")
+    sessions = f"{arm['sessions']} session" + ("" if arm["sessions"] == 1 else "s")
     headline = (
         f"A commit takes {duration(quantiles['p50'])} at the median, {duration(quantiles['p99'])} "
         f"at p99; {arm['throughput_per_s']:,.0f} a second from {sessions}."

@@ -124,8 +124,8 @@ def measure(run: Run) -> Measures:
     operation = operation_of(run)
     expected = expected_of(run)
     rows = summaries([[part] for part in parts], list(QUANTILES.values()), operation, expected)
-    about = run.manifest["arms"]
-    length_ns = run.manifest.get("slice_ns") or run.manifest.get("turn_ns")
+    about = run.manifest.arms
+    length_ns = run.manifest.slice_ns or run.manifest.turn_ns
     places = {arm["name"]: at for at, arm in enumerate(about)}
     arms = [
         ArmMeasures(
@@ -136,7 +136,7 @@ def measure(run: Run) -> Measures:
             parts,
             _arrays(rows, arm["name"], len(parts)),
             operation,
-            places.get(arm.get("against"), 0),
+            places.get(arm.get("against") or "", 0),
             at,
             expected,
         )
@@ -150,13 +150,13 @@ def measure(run: Run) -> Measures:
 
 def operation_of(run: Run) -> str:
     """The kind of call whose times the run compares."""
-    return str(run.manifest["plan"]["judge"].get("operation", "transaction"))
+    return str(run.manifest.plan["judge"].get("operation", "transaction"))
 
 
 def expected_of(run: Run) -> tuple[str, ...]:
     """The SQLSTATEs that a run's plan calls outcomes. A row of calls that says itself whether it was expected is taken
     at its word: of a script's own, and of MariaDB's numbers."""
-    plan = run.manifest["plan"]
+    plan = run.manifest.plan
     scripts = [script for of in (plan["workload"], *plan["arms"]) for script in of.get("scripts") or ()]
     given = [code for of in (plan["workload"], *scripts) for code in of.get("expected_errors") or ()]
     return tuple(dict.fromkeys(map(str, given)))

@@ -5,21 +5,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.measures import expected_of, part_of, summaries, throughput
+from dbdyno.study.analysis.rows import MethodRow, Overhead
 from dbdyno.study.plan.network import words
 from dbdyno.study.plan.plan import plan_from_dict
 
 QUAD = 4
 
 
-def method(run: Run) -> dict[str, Any]:
+def method(run: Run) -> MethodRow:
     """The method in sentences, and what watching cost."""
     manifest = run.manifest
-    judge, schedule = manifest["plan"]["judge"], manifest["plan"]["schedule"]
+    judge, schedule = manifest.plan["judge"], manifest.plan["schedule"]
     level, threshold = judge["level"] * 100, judge["threshold"] * 100
     sentences = [_switching(manifest)]
-    if manifest["reads"]["virtual"] and schedule.get("warmup_transactions"):
+    if manifest.reads["virtual"] and schedule.get("warmup_transactions"):
         sentences.append(
             f"The first {schedule['warmup_transactions']} transactions of each session do not "
             "count, and sessions wait for one another after them."
@@ -29,7 +31,7 @@ def method(run: Run) -> dict[str, Any]:
         sentences.append(f"Latencies are those of the {operation} alone; throughput counts whole transactions.")
     if schedule["warmup_blocks"]:
         sentences.append(f"{schedule['warmup_blocks']} warm-up block(s) were recorded and do not count.")
-    if any(arm["rate_per_s"] for arm in manifest["arms"]):
+    if any(arm["rate_per_s"] for arm in manifest.arms):
         sentences.append(
             "Open loop: latency counts from the intended start, so that a stall of the "
             "engine is not hidden by the load waiting for it."
@@ -49,38 +51,38 @@ def method(run: Run) -> dict[str, Any]:
         "Welch, Mann-Whitney and Kolmogorov-Smirnov over all operations assume independent "
         "operations, which they are not; they are shown and decide nothing.",
     ]
-    if manifest.get("resumed"):
+    if manifest.resumed:
         sentences.append(
-            f"The run was interrupted and resumed {len(manifest['resumed'])} time(s), with a warm-up before it went on."
+            f"The run was interrupted and resumed {len(manifest.resumed)} time(s), with a warm-up before it went on."
         )
     return {"sentences": sentences, "overhead": overhead(run)}
 
 
-def _switching(manifest: dict[str, Any]) -> str:
-    if manifest["reads"]["virtual"]:
+def _switching(manifest: Manifest) -> str:
+    if manifest.reads["virtual"]:
         return (
             "The run passed in virtual time. Each block is a replication: every arm begins alike "
-            f"and draws the same random numbers (seed {manifest['seed']}), so that arms are "
+            f"and draws the same random numbers (seed {manifest.seed}), so that arms are "
             "paired; blocks are independent of each other. Nothing of the machine that computed it "
             "enters."
         )
-    if manifest["switch"] == "slices":
+    if manifest.switch == "slices":
         return (
-            f"The arms alternated in slices of {manifest['slice_ns'] / 1e6:g} ms, in randomised "
-            f"ABBA order (seed {manifest['seed']}), because {manifest['switch_reason']}."
+            f"The arms alternated in slices of {(manifest.slice_ns or 0) / 1e6:g} ms, in randomised "
+            f"ABBA order (seed {manifest.seed}), because {manifest.switch_reason}."
         )
-    if len(manifest["arms"]) == 1:
-        return f"One arm ran in blocks (seed {manifest['seed']})."
+    if len(manifest.arms) == 1:
+        return f"One arm ran in blocks (seed {manifest.seed})."
     return (
-        f"Each block is one turn of every arm, in an order drawn from seed {manifest['seed']} and "
-        f"mirrored in the next block, because {manifest['switch_reason']}."
+        f"Each block is one turn of every arm, in an order drawn from seed {manifest.seed} and "
+        f"mirrored in the next block, because {manifest.switch_reason}."
     )
 
 
 def _lines(run: Run) -> list[str]:
     """Which sessions went by way of a longer line, and how late it was by itself."""
     manifest = run.manifest
-    plan = plan_from_dict(manifest["plan"])
+    plan = plan_from_dict(manifest.plan)
     lengths = {arm.name: words(plan.network_of(arm)) for arm in plan.arms if plan.network_of(arm)}
     if not lengths:
         return []
@@ -98,12 +100,12 @@ def _lines(run: Run) -> list[str]:
     ]
 
 
-def overhead(run: Run) -> dict[str, Any] | None:
+def overhead(run: Run) -> Overhead | None:
     """What watching cost the throughput of the base arm, from the blocks with and without it."""
     from dbdyno.stats.blocks import compare_blocks
     from dbdyno.stats.words import interval
 
-    name = run.manifest["arms"][0]["name"]
+    name = run.manifest.arms[0]["name"]
     with_it, without = [], []
     for block in run.blocks():
         if block.kind == "overhead" and run.calls_part(block).exists():
@@ -134,6 +136,6 @@ def _rate(run: Run, block: Block, arm: str, quad: int, *, watched: bool) -> floa
 
 def engine(run: Run) -> dict[str, Any]:
     """Facts and settings of the engine (the first, where arms have several)."""
-    facts = dict(next(iter(run.manifest["targets"].values()), {}))
+    facts = dict(next(iter(run.manifest.targets.values()), {}))
     settings = facts.pop("settings", [])
     return {"facts": facts, "settings": settings}

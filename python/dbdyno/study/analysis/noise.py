@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dbdyno.errors import StatsError
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.rows import Judging, VerdictRow
 
 
-def noise_verdict(
-    measures: Measures, judge: dict[str, Any], headline: str, *, in_virtual_time: bool = False
-) -> dict[str, Any]:
+def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtual_time: bool = False) -> VerdictRow:
     """The noise floor of the headline metric first, the other metrics after it. A model has none:
     there both arms must be equal."""
     from dbdyno.stats.metrics import METRICS
@@ -55,7 +52,7 @@ def noise_verdict(
     }
 
 
-def _equal(measures: Measures) -> dict[str, Any]:
+def _equal(measures: Measures) -> VerdictRow:
     """Whether an arm and its twin, drawing the same random numbers, did the same."""
     import numpy as np
 

@@ -1,18 +1,21 @@
-"""What the machine and the engine did while the load ran, stretch by stretch: CPU, disks, redo,
+"""What the machine, the engine and each arm did while the load ran, stretch by stretch: CPU, disks, redo,
 transactions, blocks read, errors.
 
 A stretch lies between two readings of the counters: a turn of one arm, or, where arms alternate in
-slices, a whole block, which belongs to all of them (arm null). Errors come from the operations
-themselves and are always an arm's own.
+slices, a whole block, which belongs to all of them (arm null). What a transaction used is told of the
+sessions that ran it, and errors come from the operations themselves: both are always an arm's own.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.measures import Measures
 from dbdyno.study.analysis.pictures import has_table
+from dbdyno.study.analysis.resources import BLOCKS, ON_CPU, counted_by_block
 from dbdyno.study.analysis.timeline import timeline
 
 _CPU_IDLE = ("cpu_idle", "cpu_iowait")
@@ -38,26 +41,70 @@ _RATES = (
 )
 """What a rate is called, its unit, and the counters that add up to it."""
 
+_USED = (("storage reads of a transaction", "read_bytes"), ("storage writes of a transaction", "write_bytes"))
+_TOUCHED = (("blocks of a transaction", "blocks"), ("temporary blocks of a transaction", "temp_blocks"))
+"""What is told of an arm's own sessions, and of its own statements."""
 
-def over_time(connection: Any, measures: Measures) -> list[dict[str, Any]]:
-    """One entry per measure and arm: `measure`, `unit` (`share`, `bytes/s`, `1/s`), `arm` (null: all of
-    them), `at_s`, `seconds` (how long the stretch was), `value`. Empty where nothing was read."""
+
+def over_time(connection: Any, run: Run, measures: Measures) -> list[dict[str, Any]]:
+    """One entry per measure and arm: `measure`, `unit` (`share`, `ns`, `bytes`, `count`, `bytes/s`, `1/s`), `arm`
+    (null: all of them), `at_s`, `seconds` (how long the stretch was), `value`. Empty where nothing was read."""
     blocks = measures.arms[0].blocks
     numbers = {arm.name: at for at, arm in enumerate(measures.arms)}
     at_s = timeline(blocks).begins_s
     started = {block.index: block.started_ns for block in blocks}
     points: dict[tuple[str, str, int | None], list[tuple[float, float, float]]] = defaultdict(list)
-    for (arm, block), own in sorted(_stretches(connection, list(started)).items(), key=lambda it: it[1]["began"]):
-        begin = at_s[block] + max(0.0, (own["began"] - started[block]) / 1e9)
+    stretches = _stretches(connection, list(started))
+    spans = {
+        (arm, block): (at_s[block] + max(0.0, (own["began"] - started[block]) / 1e9), own["seconds"])
+        for (arm, block), own in stretches.items()
+    }
+    for measure, unit, at, block, value in (*_used(measures), *_touched(connection, run, measures)):
+        whole = at_s[block.index], (block.ended_ns - block.started_ns) / 1e9
+        points[measure, unit, at].append((*spans.get((measures.arms[at].name, block.index), whole), value))
+    for (arm, index), own in sorted(stretches.items(), key=lambda it: it[1]["began"]):
         for measure, unit, value in _values(own):
-            points[measure, unit, numbers.get(arm)].append((begin, own["seconds"], value))
+            points[measure, unit, numbers.get(arm)].append((*spans[arm, index], value))
     for measure, unit, number, failed in _errors(measures):
         points[measure, unit, number] += [(at_s[b.index], (b.ended_ns - b.started_ns) / 1e9, v) for b, v in failed]
+    told = {measure for (measure, _, _), own in points.items() if any(value for _, _, value in own)}
     return [
         {"measure": measure, "unit": unit, "arm": number, **_columns(own)}
         for (measure, unit, number), own in points.items()
-        if any(value for _, _, value in own)
+        if measure in told
     ]
+
+
+Point = tuple[str, str, int, Block, float]
+"""A measure, its unit, the place of the arm among those judged, the block, the value."""
+
+
+def _used(measures: Measures) -> Iterator[Point]:
+    """What the sessions of each arm, or its programs, used for a transaction, by block: where the bench saw it."""
+    for at, arm in enumerate(measures.arms):
+        for block in arm.blocks:
+            own: dict[str, float] = next((row for row in block.report.get("arms", []) if row["arm"] == arm.number), {})
+            count = own.get("transactions", 0)
+            if not count or "user_ns" not in own:
+                continue
+            cpu_ns = own.get(ON_CPU, own["user_ns"] + own["system_ns"])
+            yield "CPU of a transaction", "ns", at, block, cpu_ns / count
+            for measure, name in _USED:
+                if name in own:
+                    yield measure, "bytes", at, block, own[name] / count
+
+
+def _touched(connection: Any, run: Run, measures: Measures) -> Iterator[Point]:
+    """Blocks that the statements of each arm touched for a transaction, by block of the run."""
+    counted = counted_by_block(connection, run, measures)
+    for at, arm in enumerate(measures.arms):
+        for block in arm.blocks:
+            own: dict[str, float] = next((row for row in block.report.get("arms", []) if row["arm"] == arm.number), {})
+            found, count = counted.get((arm.name, block.index)), own.get("transactions", 0)
+            if not found or not count:
+                continue
+            for measure, name in _TOUCHED:
+                yield measure, "count", at, block, sum(found[metric] for metric in BLOCKS[name]) / count
 
 
 def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], dict[str, Any]]:

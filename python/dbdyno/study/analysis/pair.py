@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis import pictures
-from dbdyno.study.analysis.analyse import cleaned, compare_arm, headline_of, judged
+from dbdyno.study.analysis.analyse import cleaned, compare_arm, judged, judging
 from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.facts import arm_of, is_open, run_facts
 from dbdyno.study.analysis.measures import ArmMeasures, Measures, measure, operation_of
 from dbdyno.study.analysis.reads import in_virtual_time, reads
+from dbdyno.study.analysis.rows import Caution, Model
 
 if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
 
 
-def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
+def analyse_pair(first: Run, second: Run) -> Model:
     """The base arms of two runs against each other; not written to either run.
 
     Two runs of a study whose answer is a curve give both curves, each with its own fit. Raises
@@ -38,9 +39,9 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
     arms = [_renamed(found.arms[0], run, runs) for found, run in zip((one, two), runs, strict=True)]
     measures = Measures(arms, [*one.broken, *two.broken])
     latencies = [arm.pooled() for arm in arms]
-    judge = first.manifest["plan"]["judge"]
-    titles = [str(run.manifest["title"]) for run in runs]
-    model: dict[str, Any] = {
+    judge = first.manifest.plan["judge"]
+    titles = [str(run.manifest.title) for run in runs]
+    model: Model = {
         "schema": SCHEMA,
         "kind": "experiment",
         "run": {
@@ -74,17 +75,17 @@ def analyse_pair(first: Run, second: Run) -> dict[str, Any]:
         "warnings": _warnings(runs),
     }
     _judge(model, runs, measures, latencies)
-    if all(run.manifest["kind"] == "curve" for run in runs):
+    if all(run.manifest.kind == "curve" for run in runs):
         _curves(model, runs, arms)
     return cleaned(model)
 
 
-def _judge(model: dict[str, Any], runs: tuple[Run, Run], measures: Measures, latencies: pictures.Latencies) -> None:
+def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: pictures.Latencies) -> None:
     """Gates between the runs and within each, and the verdict that they leave."""
     from dbdyno.evidence.query import connect
     from dbdyno.study.analysis import failed, gates
 
-    judge = {**runs[0].manifest["plan"]["judge"], "headline": headline_of(runs[0])}
+    judge = judging(runs[0])
     other = measures.arms[1]
     ones = [Measures([replace(arm, base=0)], []) for arm in measures.arms]
     comparisons = {other.label: compare_arm(measures, 1, judge, model["run"])}
@@ -161,7 +162,7 @@ def _comparable(first: Run, second: Run) -> None:
         )
 
 
-def _curves(model: dict[str, Any], runs: tuple[Run, Run], arms: list[ArmMeasures]) -> None:
+def _curves(model: Model, runs: tuple[Run, Run], arms: list[ArmMeasures]) -> None:
     from dbdyno.evidence.query import connect
     from dbdyno.study.analysis import curve
 
@@ -184,15 +185,15 @@ def _renamed(arm: ArmMeasures, run: Run, runs: tuple[Run, Run]) -> ArmMeasures:
 def _target(run: Run) -> str:
     """Where the run ran, in a word or two."""
     if in_virtual_time(run):
-        return str(run.manifest["arms"][0]["target"])
-    facts: dict[str, Any] = next(iter(run.manifest["targets"].values()), {})
+        return str(run.manifest.arms[0]["target"])
+    facts: dict[str, Any] = next(iter(run.manifest.targets.values()), {})
     said = str(facts.get("version", ""))
     version = re.search(r"\d+(\.\d+)*", said)
     engine = said.split(maxsplit=1)[0] if version else "PostgreSQL"
     return f"{engine} {version[0]}" if version else engine
 
 
-def _warnings(runs: tuple[Run, Run]) -> list[dict[str, Any]]:
+def _warnings(runs: tuple[Run, Run]) -> list[Caution]:
     modelled = [in_virtual_time(run) for run in runs]
     if all(modelled):
         return []

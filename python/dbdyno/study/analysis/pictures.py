@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.study.analysis.measures import ArmMeasures, Measures, summaries
@@ -147,7 +148,7 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
     return figures
 
 
-def heatmap(connection: Any, measures: Measures, resumed: list[int], columns: int = 60) -> list[dict[str, Any]]:
+def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns: int = 60) -> list[dict[str, Any]]:
     """Counts of transactions by time and logarithmic latency, per arm. Time is that of the blocks
     laid one after the other, so that a step of the wall clock is none here."""
     blocks = measures.arms[0].blocks

@@ -9,7 +9,7 @@ from dbdyno.evidence.run import Run, reading
 def reads(run: Run) -> Reads:
     """How the run's evidence is read, as its manifest says."""
     with reading("kind of evidence", run.id):
-        return Reads.from_json(run.manifest["reads"])
+        return Reads.from_json(run.manifest.reads)
 
 
 def in_virtual_time(run: Run) -> bool:

@@ -7,10 +7,12 @@ count of transactions. A number that a bench does not see is null.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.rows import Model
 
 COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
 """Names in a block's report, per arm, of what its transactions used."""
@@ -33,7 +35,7 @@ with spans as (
   where source = 'pg_stat_statements' and arm <> '' and list_contains($1::uinteger[], block)
   group by all having count(*) > 1
 )
-select arm, object, metric, sum(value) from spans group by all
+select * from spans
 """
 COLD_BYTES = 1024
 """From so many bytes a transaction on, sessions are said to read from the storage."""
@@ -67,22 +69,10 @@ def _exact(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str, float]]:
-    """By arm the blocks that its statements touched, per transaction: where arms take turns and statements are
-    counted. dbdyno's own readings are left out."""
-    from dbdyno.study.analysis.correlation import is_own, texts_of
-    from dbdyno.study.analysis.pictures import has_table
-
-    if not run.manifest["plan"]["watch"].get("statements") or not has_table(connection, "metrics"):
-        return {}
-    texts = texts_of(run)
-    counted: dict[str, dict[str, float]] = {}
-    found = connection.execute(_COUNTED, [[block.index for block in measures.arms[0].blocks]]).fetchall()
-    for arm, statement, metric, value in found:
-        if not is_own(texts.get(statement, "")):
-            own = counted.setdefault(arm, {})
-            own[metric] = own.get(metric, 0.0) + value
-            if metric == "calls" and texts.get(statement, "").lstrip("( ").lower().startswith(_HAS_PLAN):
-                own[PLANNABLE] = own.get(PLANNABLE, 0.0) + value
+    """By arm the blocks that its statements touched, per transaction."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for (name, _), found in counted_by_block(connection, run, measures).items():
+        counted[name].update(found)
     per = {}
     for arm in measures.arms:
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
@@ -98,7 +88,27 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
     return per
 
 
-def sentences(model: dict[str, Any], measures: Measures) -> list[str]:
+def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tuple[str, int], Counter[str]]:
+    """By arm and block what the server counted of statements, added up: where arms take turns and statements are
+    counted. dbdyno's own readings are left out."""
+    from dbdyno.study.analysis.correlation import is_own, texts_of
+    from dbdyno.study.analysis.pictures import has_table
+
+    if not run.manifest.plan["watch"].get("statements") or not has_table(connection, "metrics"):
+        return {}
+    texts = texts_of(run)
+    counted: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    found = connection.execute(_COUNTED, [[block.index for block in measures.arms[0].blocks]]).fetchall()
+    for arm, block, statement, metric, value in found:
+        text = texts.get(statement, "")
+        if not is_own(text):
+            counted[arm, block][metric] += value
+            if metric == "calls" and text.lstrip("( ").lower().startswith(_HAS_PLAN):
+                counted[arm, block][PLANNABLE] += value
+    return counted
+
+
+def sentences(model: Model, measures: Measures) -> list[str]:
     """What arms took of the CPU, each against its base, of many arms the least and the most; and where their data came
     from. Empty where fewer than two are known."""
     rows = {row["arm"]: row for row in model["resources"] if _cpu(row)}

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.evidence.manifest import ArmRecord
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis import factors
 from dbdyno.study.analysis.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.reads import reads
+from dbdyno.study.analysis.rows import Model, VerdictRow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
 SESSIONS = "sessions"
 
 
-def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> None:
+def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     """Puts the curves and what they say into the model."""
     planned = factors.levels_of(run)
-    every = planned or [set_by(own) for own in run.manifest["arms"]]
+    every = planned or [set_by(own) for own in run.manifest.arms]
     axis, names = axes(every)
     places, words = _places([own[axis] for own in every])
-    level = run.manifest["plan"]["judge"]["level"]
+    level = run.manifest.plan["judge"]["level"]
     curves: dict[str, list[dict[str, Any]]] = {}
     for at, arm in enumerate(measures.arms):
         point = {"arm": at, "x": places[at], **_point(arm, level)}
@@ -48,7 +50,7 @@ def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> N
     model["verdict"]["sentences"] += _limits(run)
 
 
-def set_by(arm: dict[str, Any]) -> dict[str, str]:
+def set_by(arm: ArmRecord) -> dict[str, str]:
     """What an arm of a manifest sets, sessions included."""
     return {**arm["changes"], SESSIONS: str(arm["sessions"])}
 
@@ -97,7 +99,7 @@ def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, 
     return math.exp(middle), math.exp(low), math.exp(high)
 
 
-def _verdict(sweep: dict[str, Any]) -> dict[str, Any]:
+def _verdict(sweep: dict[str, Any]) -> VerdictRow:
     """The best curve against the first where most is asked, and where each one stops growing."""
     from dbdyno.stats.words import duration
 
@@ -130,8 +132,8 @@ def _knee(points: list[dict[str, Any]], label: str) -> str:
 def _limits(run: Run) -> list[str]:
     if "limits" not in reads(run).parts:
         return []
-    machine = run.manifest["machine"]
+    machine = run.manifest.machine
     from dbdyno.model.limits import sentences
     from dbdyno.model.machine import parsed
 
-    return sentences(parsed(machine["target"], machine["toml"]), run.manifest["plan"]["arms"])
+    return sentences(parsed(machine["target"], machine["toml"]), run.manifest.plan["arms"])

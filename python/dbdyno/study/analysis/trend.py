@@ -1,7 +1,8 @@
 """All runs of one plan over time: where an arm changed, on a machine that did not.
 
 The unit is the run: its number is the geometric mean over its blocks. A run whose canaries (a loop on the CPU, an
-fsync) lie off the others' says that the machine was another one that day: it is shown, and counts for no change.
+fsync) lie off the others' says that the machine was another one that day: it is shown, and counts for no change. Nor
+does an arm count in a run in which it failed: what is left of its transactions may be the quick ones.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Any
 
 from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
+from dbdyno.stats.gates_lost import SHARE_MOST
 from dbdyno.study.analysis.contract import SCHEMA
+from dbdyno.study.analysis.rows import VerdictRow
 
 CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
 """By how much (log) the median of a run's canary may lie off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
@@ -27,13 +30,13 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict
     if not runs:
         raise EvidenceError("has no run yet", where=title, next_step="dbdyno run it, or name another folder: --runs")
     headline = metric or headline_of(runs[-1])
-    about, level = metric_named(headline), float(runs[-1].manifest["plan"]["judge"]["level"])
+    about, level = metric_named(headline), float(runs[-1].manifest.plan["judge"]["level"])
     rows = [_row(run, headline) for run in runs]
     _compare_machines(rows)
-    names = [arm["name"] for arm in runs[-1].manifest["arms"]]
+    names = [arm["name"] for arm in runs[-1].manifest.arms]
     arms, warnings = [], []
     for name in names:
-        counting = [at for at, row in enumerate(rows) if row["comparable"] and row["values"].get(name)]
+        counting = [at for at, row in enumerate(rows) if _counts(row, name)]
         values = [rows[at]["values"][name] for at in counting]
         own_level = 1 - (1 - level) / len(names)
         try:
@@ -49,6 +52,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict
                 "found_from": _found_from(values, changes, own_level),
             }
         )
+    warnings += _failing(rows, names)
     left = sum(not row["comparable"] for row in rows)
     if left:
         text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"
@@ -75,21 +79,25 @@ def _row(run: Run, headline: str) -> dict[str, Any]:
 
     row: dict[str, Any] = {
         "run": run.id,
-        "started_at": str(run.manifest.get("started_at", "")),
+        "started_at": str(run.manifest.started_at),
         "values": {},
         "lows": {},
         "highs": {},
+        "failed": {},
     }
     try:
         measures = measure(run)
     except EvidenceError as error:
         return row | {"blocks": 0, "canaries": {}, "unread": error.message}
-    level = float(run.manifest["plan"]["judge"]["level"])
+    level = float(run.manifest.plan["judge"]["level"])
     for arm in measures.arms:
         logs = [math.log(value) for value in arm.values[headline] if value > 0 and math.isfinite(value)]
         mean, low, high = mean_interval(logs, level)
         for key, value in (("values", mean), ("lows", low), ("highs", high)):
             row[key][arm.label] = math.exp(value) if math.isfinite(value) else None
+        failed, good = arm.of("failed"), arm.of("transactions")
+        if failed > SHARE_MOST * (failed + good):
+            row["failed"][arm.label] = failed / (failed + good)
     blocks = measures.arms[0].blocks
     row["canaries"] = {
         name: statistics.median(known)
@@ -97,6 +105,24 @@ def _row(run: Run, headline: str) -> dict[str, Any]:
         if (known := [block.canaries[name] for block in blocks if block.canaries.get(name)])
     }
     return row | {"blocks": len(blocks)}
+
+
+def _counts(row: dict[str, Any], arm: str) -> bool:
+    return row["comparable"] and arm not in row["failed"] and bool(row["values"].get(arm))
+
+
+def _failing(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, str]]:
+    """A warning for each arm that failed in some run."""
+    from dbdyno.stats.words import percent
+
+    warnings = []
+    for name in names:
+        shares = [row["failed"][name] for row in rows if name in row["failed"]]
+        if shares:
+            most = f"up to {percent(max(shares))} % of its transactions failed in {len(shares)} of {len(rows)} runs"
+            text = f"{name}: {most}: it counts for no change there"
+            warnings.append({"code": "errors", "text": text, "next": "`dbdyno report RUN` names the errors"})
+    return warnings
 
 
 def _compare_machines(rows: list[dict[str, Any]]) -> None:
@@ -131,7 +157,7 @@ def _found_from(values: list[float], changes: list[dict[str, Any]], level: float
     return least if math.isfinite(least) else None
 
 
-def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> dict[str, Any]:
+def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> VerdictRow:
     from dbdyno.stats.words import change_of
 
     told = sorted(
@@ -142,15 +168,26 @@ def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: boo
         f"{rows[at]['started_at'][:16].replace('T', ' ')} ({rows[at]['run']})."
         for at, name, one in told
     ]
+    from dbdyno.decisions import NO_VERDICT
+    from dbdyno.stats.words import percent
+
     counted = sum(row["comparable"] for row in rows)
+    if failed := rows[-1]["failed"]:
+        shares = ", ".join(f"{percent(share)} % of {name}'s" for name, share in failed.items())
+        headline = f"{shares} transactions failed in the last run ({rows[-1]['run']})."
+        return {"decision": NO_VERDICT, "headline": headline, "sentences": sentences}
     if not told:
         least = [arm["found_from"] for arm in arms if arm["found_from"]]
         if not least:
-            return {"decision": "unclear", "headline": f"{counted} runs are too few for a trend.", "sentences": []}
-        percent = f"{(max(least) - 1) * 100:.2g}"
-        would = f"A lasting change of about {percent} % in the middle of them would be found four times out of five."
+            return {"decision": "unclear", "headline": _too_few(counted), "sentences": []}
+        change = f"{(max(least) - 1) * 100:.2g}"
+        would = f"A lasting change of about {change} % in the middle of them would be found four times out of five."
         return {"decision": "not found", "headline": f"No change found in {counted} runs.", "sentences": [would]}
     last = told[0][2]
     worse = (last["ratio"] < 1) == higher
     decision = "slower" if worse else "faster"
     return {"decision": decision, "headline": sentences[0], "sentences": sentences[1:]}
+
+
+def _too_few(runs: int) -> str:
+    return f"{runs} {'run is' if runs == 1 else 'runs are'} too few for a trend."

@@ -7,6 +7,7 @@ from typing import Any
 from dbdyno.evidence.run import Run
 from dbdyno.stats.words import change_of
 from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.rows import Judging, Model, VerdictRow
 
 _ENDS = {
     "one": "",
@@ -16,9 +17,9 @@ _ENDS = {
 }
 
 
-def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> None:
+def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     """Puts `tune` and the verdict into the model."""
-    race = run.manifest.get("race")
+    race = run.manifest.race if run.manifest.says("race") else None
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
     if race is None:
         model["verdict"] = {"decision": "unclear", "headline": "The race was cut before its end.", "sentences": []}
@@ -44,7 +45,7 @@ def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> N
                 "state": "failed" if failed else "left" if left else "best" if at == race["leader"] else "in",
             }
         )
-    judge = run.manifest["plan"]["judge"]
+    judge = run.manifest.plan["judge"]
     full = race["blocks"] * len(names)
     model["tune"] = {
         "metric": headline,
@@ -59,7 +60,7 @@ def add(model: dict[str, Any], measures: Measures, run: Run, headline: str) -> N
     model["verdict"] = _verdict(model["tune"], race, names, judge)
 
 
-def _verdict(tune: dict[str, Any], race: dict[str, Any], names: list[str], judge: dict[str, Any]) -> dict[str, Any]:
+def _verdict(tune: dict[str, Any], race: dict[str, Any], names: list[str], judge: Judging) -> VerdictRow:
     leader, still = names[tune["leader"]], [at for at in race["alive"] if at != tune["leader"]]
     certain = race["end"] == "one"
     words = f"{leader} is best of {len(names)}" if certain else f"{leader} is ahead of {len(names)}"

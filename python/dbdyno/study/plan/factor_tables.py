@@ -29,7 +29,7 @@ from dbdyno.study.plan.factors import Level, combined, with_level
 from dbdyno.study.plan.plan import Arm
 
 if TYPE_CHECKING:
-    from dbdyno.study.plan.file import _Reader
+    from dbdyno.study.plan.reading import Reading
 
 ONE_AT_A_TIME = "one-at-a-time"
 DESIGNS = ("every-combination", ONE_AT_A_TIME)
@@ -40,7 +40,7 @@ _OWN = ("sessions", "rate_per_s", "protocol", "statement_mode", "client", "fetch
 _NAME_LONGEST = 60
 
 
-def arms_of(reader: _Reader, tables: Any, design: str, given: Sequence[Arm]) -> tuple[list[str], list[Arm]]:
+def arms_of(reader: Reading, tables: Any, design: str, given: Sequence[Arm]) -> tuple[list[str], list[Arm]]:
     """Names of the factors and the arms that they make; of the `given` arms, each at every combination."""
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         reader.fail("a factor is a table: write [[factor]] once for each", "", "factor", 0)
@@ -67,7 +67,7 @@ def arms_of(reader: _Reader, tables: Any, design: str, given: Sequence[Arm]) -> 
     return names, arms
 
 
-def _every_combination(reader: _Reader, factors: list[list[Level]]) -> list[Arm]:
+def _every_combination(reader: Reading, factors: list[list[Level]]) -> list[Arm]:
     count = 1
     for levels in factors:
         count *= len(levels)
@@ -83,7 +83,7 @@ def _one_at_a_time(factors: list[list[Level]]) -> list[Arm]:
     return [base, *alone]
 
 
-def _too_many(reader: _Reader, count: int, factors: list[list[Level]]) -> None:
+def _too_many(reader: Reading, count: int, factors: list[list[Level]]) -> None:
     alone, most = 1 + sum(len(levels) - 1 for levels in factors), reader.arms_most
     ways = [f'design = "{ONE_AT_A_TIME}" makes {alone} arms of them'] if alone < count else []
     ways += [f"`dbdyno tune` races up to {keys.ARMS_MOST}"] if count <= keys.ARMS_MOST and most < keys.ARMS_MOST else []
@@ -91,7 +91,7 @@ def _too_many(reader: _Reader, count: int, factors: list[list[Level]]) -> None:
     reader.fail(f"the factors make {count} arms; a plan with factors has at most {most}", "factor", "", 0, step)
 
 
-def _level(reader: _Reader, arm: Arm, at: int) -> Level:
+def _level(reader: Reading, arm: Arm, at: int) -> Level:
     """One of the plan's own arms as the level of a factor."""
     if arm.against is not None:
         reader.fail("with factors, every arm is compared with the first: leave against out", "arm", "against", at)
@@ -102,7 +102,7 @@ def _level(reader: _Reader, arm: Arm, at: int) -> Level:
 class _Factor:
     """One table: its name, and its levels."""
 
-    def __init__(self, reader: _Reader, table: dict[str, Any], at: int) -> None:
+    def __init__(self, reader: Reading, table: dict[str, Any], at: int) -> None:
         self.reader, self.at = reader, at
         own = {key: value for key, value in table.items() if key != "name"}
         if len(own) != 1:

@@ -15,7 +15,7 @@ from dbdyno.study.plan.keys import Key
 
 if TYPE_CHECKING:
     from dbdyno.core_types import Line
-    from dbdyno.study.plan.file import _Reader
+    from dbdyno.study.plan.reading import Reading
 
 DELAY, RATE = "delay", "rate"
 KEYS = (
@@ -39,7 +39,7 @@ _UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
 _RATE_LEAST, _RATE_MOST = 8_000, 100 * 10**9
 
 
-def read(reader: _Reader, table: dict[str, Any], where: str, at: int) -> dict[str, str]:
+def read(reader: Reading, table: dict[str, Any], where: str, at: int) -> dict[str, str]:
     """The table's words, checked; fails through the reader of the plan."""
     reader.check(table, KEYS, where, at)
     rate = table.get(RATE)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dbdyno.errors import PlanError
+from dbdyno.evidence.manifest import Manifest
 from dbdyno.study.plan.plan import Plan
 
 _SPAN = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
@@ -17,10 +18,9 @@ _FREE = ("toml", "dsn", "title", "question")
 _FREE_SCHEDULE = ("seed", "blocks", "warmup_blocks")
 
 
-def same_plan(plan: Plan, manifest: Mapping[str, Any]) -> bool:
+def same_plan(plan: Plan, manifest: Manifest) -> bool:
     """Whether a run had the arms, workload, load and verdict of `plan`; number of blocks, seed and server aside."""
-    kept = manifest.get("plan")
-    return isinstance(kept, Mapping) and _essence(plan.to_dict()) == _essence(kept)
+    return manifest.says("plan") and _essence(plan.to_dict()) == _essence(manifest.plan)
 
 
 def _essence(plan: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,11 +93,11 @@ def resume(
         around = replace(_around(stack, run.path.parent, progress, ways), cut=run, target=target)
         bench = stack.enter_context(held(opened(plan, around)))
         around.stopping.on_ask = bench.stop
-        ready = bench.prepare(int(run.manifest["seed"]))
+        ready = bench.prepare(int(run.manifest.seed))
         _ask(bench, agree, around.stopping)
         around.stopping.check()
         run.drop_leftovers()
-        times = [*run.manifest.get("resumed", []), len(run.blocks())]
+        times = [*run.manifest.resumed, len(run.blocks())]
         run.save(status="running", process=this_process(), resumed=times)
         _carry_out(run, bench, ready, around.stopping, progress)
     return run
@@ -106,13 +106,13 @@ def resume(
 def plan_to_resume(run: Run) -> Plan:
     """The plan of a run that was cut; raises `PlanError` where it cannot go on."""
     refuse_ended(run)
-    if "plan" not in run.manifest:
+    if not run.manifest.says("plan"):
         raise PlanError(
-            f"is a run of {run.manifest['kind']} without a plan; it cannot go on",
+            f"is a run of {run.manifest.kind} without a plan; it cannot go on",
             where=run.id,
             next_step="start it again; the whole blocks of this one stay readable",
         )
-    plan, kind = plan_from_dict(run.manifest["plan"]), kind_named(run.manifest["bench"])
+    plan, kind = plan_from_dict(run.manifest.plan), kind_named(run.manifest.bench)
     if kind_of(plan.dsn) is not kind:
         raise EvidenceError(f"was made on {kind.word}, and its plan names {kind_of(plan.dsn).word}", where=run.id)
     if reason := RACES if plan.kind == "tune" else kind.bench().traits.refuses_resume:
@@ -121,7 +121,7 @@ def plan_to_resume(run: Run) -> Plan:
             where=run.id,
             next_step="start it again; the whole blocks of this one stay readable",
         )
-    if run.manifest["plan"].get("secrets_left_out"):
+    if run.manifest.plan.get("secrets_left_out"):
         raise PlanError(
             "cannot go on: its SQL held secrets, and those were not kept",
             where=run.id,
@@ -133,9 +133,9 @@ def plan_to_resume(run: Run) -> Plan:
 def orders(run: Run, target: str | None = None) -> list[str]:
     """What going on with a run would do that its folder alone says, in words. Empty where this user made the run with
     this plan."""
-    if is_own(run.manifest):
+    if is_own(run.manifest.plan, run.manifest.seal):
         return []
-    plan = plan_from_dict(run.manifest["plan"])
+    plan = plan_from_dict(run.manifest.plan)
     return kind_of(plan.dsn).bench().orders(plan, target)
 
 
@@ -261,7 +261,7 @@ def _carry_out(
     progress.begin(run.id, len(ready.blocks), len(ready.blocks) - len(todo), seconds)
     try:
         with ending(run), held(bench):
-            bench.begin(run, len(run.manifest.get("resumed", [])))
+            bench.begin(run, len(run.manifest.resumed))
             runner(bench, ready, run, stopping, progress).go(todo)
     finally:
         progress.end()

@@ -83,7 +83,7 @@ class RaceRunner(Runner):
 def _rows(run: Run, index: int) -> Iterator[tuple[int, dict[str, Any]]]:
     """The summary of each arm in a block."""
     block = next(block for block in run.blocks() if block.index == index)
-    names = [arm["name"] for arm in run.manifest["arms"]]
+    names = [arm["name"] for arm in run.manifest.arms]
     for row in summaries([[part_of(run, block)]], list(QUANTILES.values()), operation_of(run), expected_of(run)):
         if row["arm"] in names:
             yield names.index(row["arm"]), row

@@ -56,6 +56,11 @@ def rates(plan: Plan, report: dict[str, Any], turns: Sequence[Turn]) -> dict[str
     return found if len(found) <= SHOWN_MOST else {}
 
 
+def begun(report: dict[str, Any]) -> set[int]:
+    """The arms of which transactions were begun."""
+    return {arm["arm"] for arm in report.get("arms", []) if arm["transactions"]}
+
+
 def hopeless(report: dict[str, Any]) -> Iterator[tuple[int, int, str]]:
     """The arms of which nothing went well: number, how many were tried, what was said first."""
     for arm in report.get("arms", []):

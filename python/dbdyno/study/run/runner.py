@@ -19,7 +19,7 @@ from dbdyno.evidence.run import Block, Run, SliceRecord
 from dbdyno.signals import Interrupted
 from dbdyno.study.analysis.timeline import STEP, RunClock
 from dbdyno.study.run.growth import regrown, told
-from dbdyno.study.run.report import hopeless, joined, rates
+from dbdyno.study.run.report import begun, hopeless, joined, rates
 
 if TYPE_CHECKING:
     from dbdyno.bench.protocol import Bench, Ready
@@ -43,18 +43,19 @@ class Runner:
         self.stopping, self.progress = stopping, progress
         self.clock = RunClock()
         self.names = [arm.name for arm in ready.plan.arms]
+        self.begun = {arm for block in run.blocks() for arm in begun(block.report)}
 
     def go(self, todo: Sequence[PlannedBlock]) -> None:
         """Runs these blocks; raises `Interrupted` when asked to stop, other errors as they come."""
         began = time.monotonic()
-        before = float(self.run.manifest.get("wall_s", 0.0))
+        before = float(self.run.manifest.wall_s) if self.run.manifest.says("wall_s") else 0.0
         try:
             if self.bench.traits.parallel_blocks and self.side_by_side:
                 self._side_by_side(todo)
             else:
                 self._one_by_one(todo)
         finally:
-            self.run.manifest["wall_s"] = before + time.monotonic() - began
+            self.run.note(wall_s=before + time.monotonic() - began)
 
     def _one_by_one(self, todo: Sequence[PlannedBlock]) -> None:
         for block in todo:
@@ -86,8 +87,7 @@ class Runner:
             recorder.marks.append(f"run again: {why}")
         report = {**joined(recorder.reports), **recorder.own, STEP: step_ns}
         self._keep(recorder, turns, report)
-        if planned.kind == "warmup" or planned.index == 0:
-            self._refuse_hopeless(report)
+        self._refuse_hopeless(planned, report)
         if planned.kind == "warmup" and self.bench.traits.grows:
             self._grow(report, planned.index + 1)
 
@@ -137,9 +137,14 @@ class Runner:
             self.progress.note(told(before, self.ready, report, next_block))
             self.run.save(slice_ns=how.slice_ns if how.in_slices else None, turn_ns=how.turn_ns)
 
-    def _refuse_hopeless(self, report: dict[str, Any]) -> None:
-        """Raises `TargetError` when nothing of an arm went well: its script or its settings do not fit."""
+    def _refuse_hopeless(self, planned: PlannedBlock, report: dict[str, Any]) -> None:
+        """Raises `TargetError` when nothing went well of an arm in a warm-up or in its first block: its script or its
+        settings do not fit."""
+        new = begun(report) - self.begun
+        self.begun |= new
         for arm, tried, said in hopeless(report):
+            if planned.kind != "warmup" and arm not in new:
+                continue
             raise TargetError(
                 f"all {tried:,} transactions failed in the first block, the first with: {said}",
                 where=f"arm {self.names[arm]!r}",

@@ -101,7 +101,7 @@ def grown_tables(change: Change) -> Iterator[Cause]:
     gained may be older, for a server counts a load's rows when its transaction has ended, or a second later."""
     for key, table in change.tables.items():
         old, middle, new = (_state(side, key, "n_live_tup") for side in change.states)
-        slow = change.of_table(table.name)
+        slow = change.heavier_of(table.name)
         if old >= 100 and new >= 1.5 * old and new >= 1.25 * middle and slow:
             yield Cause(
                 f"table {table.name} grew to {three(new / old)} times its rows",

@@ -19,9 +19,11 @@ class PostgresChange(Change):
     work = "blocks"
     settings_view = ("pg_settings", "setting")
     jumps = (
-        ("pg_stat_database", "sessions", "sessions begun"),
-        ("pg_stat_bgwriter", "checkpoints_req", "checkpoints asked for"),
-        ("pg_stat_checkpointer", "num_requested", "checkpoints asked for"),
+        ("pg_stat_database", "sessions", "true", "sessions begun"),
+        ("pg_stat_bgwriter", "checkpoints_req", "true", "checkpoints asked for"),
+        ("pg_stat_checkpointer", "num_requested", "true", "checkpoints asked for"),
+        ("pg_stat_wal", "wal_sync_time", "true", "ms of WAL syncs"),
+        ("pg_stat_io", "fsync_time", "object = 'wal'", "ms of WAL syncs"),
     )
     jitter_us = 0
 

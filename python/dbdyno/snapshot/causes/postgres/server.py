@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
-from dbdyno.snapshot.causes.change import Cause, Change, Pair
-from dbdyno.snapshot.causes.statements import slower_at_same_work
+from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
+from dbdyno.snapshot.causes.statements import no_more_work, slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
@@ -19,6 +20,8 @@ LEAST_WAITING = 0.02
 OUTSIDE = 4.0
 """The weight of waits that are twice the statement time that was added: no statement's share tells them."""
 _SYNCS = "event in ('WALSync', 'WalSync')"
+ALIKE, CALLS_LEAST = 1.25, 10.0
+"""So much longer take all statements, each called so often, for a processor to be the cause."""
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
 
@@ -38,17 +41,29 @@ def slow_syncs(change: Change) -> Iterator[Cause]:
 
 
 def _timed_syncs(change: Change) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The mean of a sync, and the time of all in a second, in ms, before and after; 0 where they are not timed."""
+    """The mean of a sync, that of the middle sub-interval, so that one slow minute of a good period is no slow period;
+    and the time of all in a second, in ms; before and after; 0 where they are not timed."""
     for view, count, time, where in (
         ("pg_stat_wal", "wal_sync", "wal_sync_time", "true"),
         ("pg_stat_io", "fsyncs", "fsync_time", "object = 'wal'"),
     ):
         sides = change.totals(view, count, time, where=where)
         if time in sides[1]:
-            syncs, spent = ([side[name] for side in sides] for name in (count, time))
-            means = [ms / n if n else 0.0 for ms, n in zip(spent, syncs, strict=True)]
-            return (means[0], means[1]), (spent[0], spent[1])
+            means = [_middle(one, view, count, time, where) for one in (change.before, change.after)]
+            return (means[0], means[1]), (sides[0][time], sides[1][time])
     return (0.0, 0.0), (0.0, 0.0)
+
+
+def _middle(one: Interval, view: str, count: str, time: str, where: str) -> float:
+    """The median of the sub-intervals' means, of those in which something was counted; 0 without any."""
+    source, known = one.sums.relation(view, folded=False)
+    if not {count, time} <= {c.name for c in known}:
+        return 0.0
+    rows = one.query(
+        f"select sum({time}) / sum({count}) as mean from {source} where {where}"
+        f" and part > {one.before.number} and part <= {one.after.number} group by part having sum({count}) > 0"
+    )
+    return float(median(row["mean"] for row in rows)) if rows else 0.0
 
 
 def lock_waits(change: Change) -> Iterator[Cause]:
@@ -81,6 +96,7 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     """Calls that take longer at the same work, from the same cache, and wait for nothing that the server knows of:
     what is left is a processor that others use, or that became slower."""
     slow = frozenset(n for n in slower_at_same_work(change) if not _waits_more(change.statements[n]))
+    slow = slow or _all_alike(change)
     (old, _), (new, _) = (_sampled(one, "coalesce(event_type, '') = ''") for one in (change.before, change.after))
     (waited_old, _), (waited, _) = (_sampled(one, "event_type <> ''") for one in (change.before, change.after))
     looked = old or new or waited_old or waited
@@ -92,6 +108,21 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     yield Cause(
         "calls take longer at the same work: processors are slower, or others use them", evidence, slow, weight=2.3
     )
+
+
+def _all_alike(change: Change) -> frozenset[Key]:
+    """All statements that were called in both stretches, where each does the same work and takes longer: by less than
+    one alone would have to, for only the processor is common to all."""
+    both = {n: one for n, one in change.statements.items() if min(_calls(one)) * change.after.seconds >= CALLS_LEAST}
+    alike = all(
+        no_more_work(one) and not _waits_more(one) and one.per_call("ms")[1] >= ALIKE * one.per_call("ms")[0]
+        for one in both.values()
+    )
+    return frozenset(both) if alike else frozenset()
+
+
+def _calls(one: Pair) -> tuple[float, float]:
+    return one.before.get("calls", 0.0), one.after.get("calls", 0.0)
 
 
 def _waits_more(one: Pair) -> bool:

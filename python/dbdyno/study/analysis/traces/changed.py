@@ -7,10 +7,11 @@ which of the two more statements did the same, and so is every effect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.traces.account import COMMIT, HARD, Account, Statement
 from dbdyno.study.analysis.traces.same import Known
 
@@ -144,7 +145,9 @@ def _other_plan(one: Statement, two: Statement) -> bool:
     return False
 
 
-def rows_of(found: dict[str, Change], judged: dict[str, Any], response_ns: Sequence[float]) -> list[dict[str, Any]]:
+def rows_of(
+    found: dict[str, Change], judged: Mapping[str, ComparisonRow], response_ns: Sequence[float]
+) -> list[dict[str, Any]]:
     """The statements whose time or plan changed, most time first: what JSON and the pages hold.
 
     `judged` has the comparison of the time per execution by key, where both sets have several.

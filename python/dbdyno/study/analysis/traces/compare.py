@@ -12,9 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import TraceError
+from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.analyse import cleaned
 from dbdyno.study.analysis.contract import SCHEMA
 from dbdyno.study.analysis.pictures import distribution, tail
+from dbdyno.study.analysis.rows import Model
 from dbdyno.study.analysis.traces import page as traces_page
 from dbdyno.study.analysis.traces import verdict as traces_verdict
 from dbdyno.study.analysis.traces.account import account
@@ -33,13 +35,13 @@ from dbdyno.trace.plans import plans_of
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.stratified import Stratum
 
 Sets = tuple[Traces, Traces]
 
 
-def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> dict[str, Any]:
+def compare_traces(base: Traces, other: Traces, question: Question | None = None) -> Model:
     """The analysis of `other` against `base`. Raises `TraceError` when a set holds nothing to
     compare."""
     from dbdyno.stats.blocks import row_of
@@ -59,6 +61,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
             raise TraceError(f"{what} in it", where=name, next_step="`dbdyno trace check` says more")
     numbers = (per_block(base, blocks[0]), per_block(other, blocks[1]))
     comparisons = _comparisons(sets, numbers, blocks, explained, asked)
+    used = _used(comparisons[0].metric, numbers, blocks, explained, asked)
     verdict = decide({asked.names[1]: comparisons}, baseline=asked.names[0], headline=comparisons[0].metric)
     why = reasons(explained, asked.names)
     counted = "executions" if _per(explained, blocks) != "transaction" else "transactions"
@@ -66,11 +69,11 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     whole = [v.astype("uint64") for v in values]
     changed = rows_of(explained.changes, _judged(sets, explained, asked), explained.response_ns)
     _add_steps(sets, changed)
-    model: dict[str, Any] = {
+    model: Model = {
         "schema": SCHEMA,
         "kind": "traces",
-        "run": traces_page.run(sets, blocks, asked),
-        "verdict": traces_verdict.verdict(verdict, blocks, asked, explained, why, once),
+        "run": traces_page.run(sets, used, asked),
+        "verdict": traces_verdict.verdict(verdict, used, asked, explained, why, once),
         "account": traces_page.account(explained),
         "reasons": why,
         "why": [why_of(explained, why, asked.names).as_dict()],
@@ -103,7 +106,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
             "curve": None,
         },
         "gates": [],
-        "method": {"sentences": traces_verdict.method(blocks, asked, explained), "overhead": None},
+        "method": {"sentences": traces_verdict.method(used, asked, explained), "overhead": None},
         "engine": {"facts": {}, "settings": []},
         "warnings": traces_verdict.warnings_of(sets, blocks, asked, explained, pairs),
     }
@@ -161,19 +164,44 @@ def _judge(
     *,
     per: str = "",
 ) -> BlockComparison:
-    import numpy as np
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = [side[name] / side[f"{per}s"] if per else side[name] for side in numbers]
     return judge(
         blocks[0].unit,
-        (values[0], values[1]),
+        _values(numbers, name, per),
         level=asked.level,
         threshold=asked.threshold,
         metric=name,
         label=label,
         unit="ns",
     )
+
+
+def _values(numbers: tuple[dict[str, Any], dict[str, Any]], name: str, per: str) -> tuple[Any, Any]:
+    """A number of each block, perhaps per execution or transaction of it."""
+    import numpy as np
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one, two = (side[name] / side[f"{per}s"] if per else side[name] for side in numbers)
+    return one, two
+
+
+def _used(
+    metric: str,
+    numbers: tuple[dict[str, Any], dict[str, Any]],
+    blocks: tuple[Blocks, Blocks],
+    explained: Explained,
+    asked: Question,
+) -> traces_verdict.Used:
+    """How many blocks the verdict rests on: one in which nothing was executed has no time per execution."""
+    import numpy as np
+
+    if blocks[0].unit == "batch":
+        return traces_verdict.Used("batch", (blocks[0].count, blocks[1].count), (blocks[0].count, blocks[1].count))
+    values = _values(numbers, metric, "" if asked.event else _per(explained, blocks))
+    good = [np.isfinite(side) & (side > 0) for side in values]
+    if blocks[0].unit == "pair":
+        good = [good[0] & good[1]] * 2
+    counts = (int(good[0].sum()), int(good[1].sum()))
+    return traces_verdict.Used(blocks[0].unit, counts, (blocks[0].count, blocks[1].count))
 
 
 def _totals(sets: Sets, what: What, label: str, explained: Explained, asked: Question) -> BlockComparison:
@@ -203,7 +231,7 @@ def _once(sets: Sets, explained: Explained) -> float:
     return abs(sides[1] - sides[0]) / difference if difference else 0.0
 
 
-def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, Any]:
+def _judged(sets: Sets, explained: Explained, asked: Question) -> dict[str, ComparisonRow]:
     """By statement: its time per execution of the one set against the other."""
     from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg

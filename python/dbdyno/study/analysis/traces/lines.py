@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
 
     Array = NDArray[np.float64]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.study.analysis.pictures import QUANTILE_GRID
+from dbdyno.study.analysis.rows import ArmRow, RunRow, TestRow
 from dbdyno.study.analysis.traces.blocks import QUANTILES, Blocks
 from dbdyno.study.analysis.traces.verdict import UNITS
 from dbdyno.trace.page import facts
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from dbdyno.study.analysis.traces.account import Account
     from dbdyno.study.analysis.traces.causes import Explained
     from dbdyno.study.analysis.traces.question import Question
+    from dbdyno.study.analysis.traces.verdict import Used
 
 
 def account(explained: Explained) -> dict[str, Any]:
@@ -39,7 +41,7 @@ def account(explained: Explained) -> dict[str, Any]:
     }
 
 
-def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: Question) -> dict[str, Any]:
+def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, asked: Question) -> ArmRow:
     """One set as an arm."""
     import numpy as np
 
@@ -51,7 +53,7 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
         "description": ", ".join(
             [
                 _number(about["files"], "file"),
-                _number(about["sessions"], "session"),
+                _sessions(traces, about["sessions"]),
                 f"{seconds:.3g} s of session time",
             ]
         ),
@@ -71,6 +73,13 @@ def arm(at: int, traces: Traces, blocks: Blocks, own: Account, values: Any, aske
     }
 
 
+def _sessions(traces: Traces, count: int) -> str:
+    """`7 sessions, 1 of them without a call`: such a one is in no comparison."""
+    called = traces.rows("select count(distinct session) as n from calls")[0]["n"]
+    left = count - called
+    return _number(count, "session") + (f", {left} of them without a call" if 0 < left < count else "")
+
+
 def _number(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
@@ -80,7 +89,7 @@ def _errors(traces: Traces) -> int:
     return int(row[0]) if row else 0
 
 
-def classical(values: tuple[Any, Any]) -> list[dict[str, Any]]:
+def classical(values: tuple[Any, Any]) -> list[TestRow]:
     """The tests over all values, which assume independence."""
     from dbdyno.stats.classical import kolmogorov_smirnov, mann_whitney, welch
 
@@ -135,7 +144,7 @@ def classes(sets: tuple[Traces, Traces]) -> list[dict[str, Any]]:
     return found
 
 
-def run(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Question) -> dict[str, Any]:
+def run(sets: tuple[Traces, Traces], used: Used, asked: Question) -> RunRow:
     """What the head of the page says."""
     a, b = asked.names
     subject = f"the waits for {asked.event}" if asked.event else "the client's executions"
@@ -146,14 +155,14 @@ def run(sets: tuple[Traces, Traces], blocks: tuple[Blocks, Blocks], asked: Quest
         "status": "complete",
         "started_at": None,
         "duration_s": None,
-        "tool_version": sets[1].manifest.get("tool_version"),
+        "tool_version": sets[1].manifest.tool_version,
         "seed": None,
         "blocks_planned": None,
-        "blocks_whole": None if blocks[0].unit == "batch" and not asked.event else min(b.count for b in blocks),
+        "blocks_whole": None if used.unit == "batch" and not asked.event else min(used.counts),
         "warmup_blocks": None,
         "switch": None,
         "slice_ms": None,
-        "order": f"not interleaved; blocks are {UNITS[blocks[0].unit]}",
+        "order": f"not interleaved; blocks are {UNITS[used.unit]}",
         "randomised": False,
         "open_loop": False,
         "threshold": asked.threshold,

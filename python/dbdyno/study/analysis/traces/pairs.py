@@ -53,7 +53,7 @@ def pair(sets: tuple[Traces, Traces], pattern: str) -> Pairs:
 
 def _files(traces: Traces, pattern: re.Pattern[str]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for entry in traces.manifest.get("files", []):
+    for entry in traces.manifest.files:
         name = PurePath(str(entry.get("path", ""))).name
         fit = pattern.search(name)
         if fit is not None:
@@ -77,7 +77,7 @@ def _alone(sets: tuple[Traces, Traces], sides: tuple[dict[str, list[int]], ...],
     found = []
     for traces, files in zip(sets, sides, strict=True):
         paired = {file for key in keys for file in files[key]}
-        for entry in traces.manifest.get("files", []):
+        for entry in traces.manifest.files:
             if entry.get("file") not in paired:
                 found.append(PurePath(str(entry.get("path", ""))).name)
     return found

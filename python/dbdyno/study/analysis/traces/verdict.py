@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.decisions import PROVISIONAL
 from dbdyno.stats import chance
 from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
+from dbdyno.study.analysis.rows import Caution, VerdictRow
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
 from dbdyno.trace.page import merged, warnings
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
-    from dbdyno.stats.blocks import BlockComparison
+    from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.decide import Verdict
-    from dbdyno.study.analysis.traces.blocks import Blocks
+    from dbdyno.study.analysis.traces.blocks import Blocks, Unit
     from dbdyno.study.analysis.traces.causes import Explained
     from dbdyno.study.analysis.traces.pairs import Pairs
     from dbdyno.study.analysis.traces.question import Question
@@ -33,14 +35,27 @@ SINGLE = 0.5
 """Where calls made once hold more than this share of the difference, nothing says it repeats."""
 
 
+@dataclass(frozen=True)
+class Used:
+    """What the blocks are, how many of each set the verdict rests on, and of how many."""
+
+    unit: Unit
+    counts: tuple[int, int]
+    of: tuple[int, int]
+
+    def told(self, at: int) -> str:
+        """`7`; `6 of 7` where one has nothing to compare."""
+        return f"{self.counts[at]}" + (f" of {self.of[at]}" if self.counts[at] != self.of[at] else "")
+
+
 def verdict(
     found: Verdict,
-    blocks: tuple[Blocks, Blocks],
+    used: Used,
     asked: Question,
     explained: Explained,
     why: list[dict[str, Any]],
     once: float,
-) -> dict[str, Any]:
+) -> VerdictRow:
     """The decision, the two numbers, the reasons in words, and what the interval means."""
     lead = found.arms[0].headline
     decision = lead.decision
@@ -49,7 +64,7 @@ def verdict(
     sentences = [] if not asked.event else [_event_sentence(lead, asked)]
     said = _main(why, explained)
     sentences += [reason["text"] + "." for reason in said]
-    sentences.append(_meaning(lead, decision, blocks, asked, once > SINGLE))
+    sentences.append(_meaning(lead, decision, used, asked, once > SINGLE))
     inside = next((c for c in found.arms[0].comparisons if c.metric == "database" and c is not lead), None)
     if inside is not None and inside.decision not in (lead.decision, "unclear"):
         because = "" if inside.decision == "same" else _inside(why, said, explained)
@@ -124,11 +139,9 @@ def _inside(why: list[dict[str, Any]], said: list[dict[str, Any]], explained: Ex
     return f"; {most['text']}" if abs(most["effect_ns"]) >= INSIDE_LEAST * abs(two - one) else ""
 
 
-def _meaning(
-    lead: BlockComparison, decision: str, blocks: tuple[Blocks, Blocks], asked: Question, is_once: bool
-) -> str:
+def _meaning(lead: BlockComparison, decision: str, used: Used, asked: Question, is_once: bool) -> str:
     """What the decision rests on, and what it does not say."""
-    unit = blocks[0].unit
+    unit = used.unit
     if is_once:
         return (
             "Cannot tell whether it would be so again: most of the difference lies in calls that were made once."
@@ -137,8 +150,7 @@ def _meaning(
     if math.isnan(lead.low):
         return "Cannot tell whether it would be so again: too little was done more than once."
     if unit != "batch":
-        counts = [own.count for own in blocks]
-        number = f"{counts[0]} pairs" if unit == "pair" else f"{counts[0]} and {counts[1]} {UNITS[unit]}"
+        number = f"{used.told(0)} pairs" if unit == "pair" else f"{used.told(0)} and {used.told(1)} {UNITS[unit]}"
         rests = f"{lead.label}, over {number}: {lead.words}."
         return rests[0].upper() + rests[1:]
     words = {"same": f"no difference larger than {asked.threshold * 100:g} %"}.get(decision, interval(lead))
@@ -154,9 +166,9 @@ def _meaning(
     )
 
 
-def method(blocks: tuple[Blocks, Blocks], asked: Question, explained: Explained) -> list[str]:
+def method(used: Used, asked: Question, explained: Explained) -> list[str]:
     """How the numbers were made, a sentence each."""
-    unit = blocks[0].unit
+    unit = used.unit
     base, other = asked.names
     same = {
         "run": "The sets did the same work (executions, rows or transactions within 2 %), so their totals are"
@@ -185,12 +197,12 @@ def method(blocks: tuple[Blocks, Blocks], asked: Question, explained: Explained)
         )
     elif unit == "pair":
         sentences.append(
-            f"Files are paired by name; the logarithms of the {blocks[0].count} ratios are tested by Student's t,"
+            f"Files are paired by name; the logarithms of the {used.counts[0]} ratios are tested by Student's t,"
             f" {asked.level * 100:g} %."
         )
     else:
         sentences.append(
-            f"Blocks are {UNITS[unit]}: {blocks[0].count} in {base}, {blocks[1].count} in {other}. They are compared by"
+            f"Blocks are {UNITS[unit]}: {used.told(0)} in {base}, {used.told(1)} in {other}. They are compared by"
             f" Welch's t on the logarithms, {asked.level * 100:g} %."
         )
     sentences.append(
@@ -208,12 +220,13 @@ def warnings_of(
     asked: Question,
     explained: Explained,
     pairs: Pairs | None,
-) -> list[dict[str, Any]]:
+) -> list[Caution]:
     """What the readers said, and what to keep in mind of these two sets."""
     sides = [merged(warnings(traces)) for traces in sets]
     both = [warning["text"] for warning in sides[0] if warning in sides[1]]
-    found: list[dict[str, Any]] = [
-        {**warning, "text": f"{' and '.join(asked.names) if warning['text'] in both else name}: {warning['text']}"}
+    whose = " and ".join(asked.names)
+    found: list[Caution] = [
+        cast("Caution", {**warning, "text": f"{whose if warning['text'] in both else name}: {warning['text']}"})
         for name, side in zip(asked.names, sides, strict=True)
         for warning in side
         if warning["text"] not in both or name == asked.names[0]

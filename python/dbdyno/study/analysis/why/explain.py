@@ -141,9 +141,10 @@ def _pair(
     sides = (other, base) if amount > 0 else (base, other)
     counted = counts[::-1] if amount > 0 else counts
     both = (counted[0], counted[1]) if counted[0] is not None and counted[1] is not None else None
-    cpu, reads = (_each(sides, name) for name in ("cpu", "reads"))
+    cpu, reads, writes = (_each(sides, name) for name in ("cpu", "reads", "writes"))
     ordered = (stations[1], stations[0]) if amount > 0 else stations
-    return Pair(sides[0].name, sides[1].name, both, cpu, reads, ordered, abs(amount))
+    spills = sides[0].of_temporary_files > sides[1].of_temporary_files
+    return Pair(sides[0].name, sides[1].name, both, cpu, reads, writes, spills, ordered, abs(amount))
 
 
 def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:

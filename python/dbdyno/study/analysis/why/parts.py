@@ -21,6 +21,8 @@ from dbdyno.study.analysis.pictures import has_table
 CPU = ("CPU", "CPU")
 READY = ("CPU", "ready, without a processor")
 QUEUE = ("queue", "a free session")
+_TEMPORARY = ("BufFile", "io_cache", "innodb_temp")
+"""What stands in the names of events of temporary files."""
 Event = tuple[str, str]
 Array = NDArray[np.float64]
 
@@ -46,9 +48,9 @@ group by 1, 2, 3
 @dataclass(frozen=True)
 class Side:
     """What is known of one arm, an entry per block: transactions that count and their time, what they queued for in an
-    open loop; all transactions and their time; the time of each event of these; the CPU of the sessions' processes
-    and their reads of files, with the transactions that these are for. `looks`: about how often a session was
-    looked at."""
+    open loop; all transactions and their time; the time of each event of these; the CPU of the sessions' processes,
+    their reads of files and writes to them, with the transactions that these are for. `looks`: about how often a
+    session was looked at."""
 
     name: str
     events: tuple[Event, ...]
@@ -63,7 +65,14 @@ class Side:
     looks: float
     cpu: Array
     reads: Array
+    writes: Array
     cpu_count: Array
+
+    @property
+    def of_temporary_files(self) -> float:
+        """The time of waits for temporary files, of all transactions."""
+        own = [at for at, (_, name) in enumerate(self.events) if any(word in name for word in _TEMPORARY)]
+        return float(self.weights[:, own].sum())
 
     @property
     def blocks(self) -> int:
@@ -113,7 +122,6 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") 
     samples = sum(row[3] for row in rows)
     looks = float(sums[4].sum()) / 1e9 * hertz
     count, elapsed, queued, every, busy = sums
-    cpu, reads, billed = _billed(arm)
     return Side(
         name or arm.label,
         events,
@@ -126,19 +134,17 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") 
         exact,
         samples,
         looks,
-        cpu,
-        reads,
-        billed,
+        *_billed(arm),
     )
 
 
 def _billed(arm: ArmMeasures) -> Array:
-    """CPU of the sessions' processes by block, how often they read from files, and the transactions that it was for;
-    zeros where nobody saw it."""
-    found = np.zeros((3, len(arm.blocks)))
+    """CPU of the sessions' processes by block, how often they read from files and wrote to them, and the transactions
+    that it was for; zeros where nobody saw it."""
+    found = np.zeros((4, len(arm.blocks)))
     for at, block in enumerate(arm.blocks):
         for own in block.report["arms"]:
             if own["arm"] == arm.number and "user_ns" in own:
                 cpu = own.get("on_cpu_ns") or own["user_ns"] + own["system_ns"]
-                found[:, at] += cpu, own.get("read_calls", 0), own["transactions"]
+                found[:, at] += cpu, own.get("read_calls", 0), own.get("write_calls", 0), own["transactions"]
     return found

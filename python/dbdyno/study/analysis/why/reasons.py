@@ -22,6 +22,9 @@ LEAST_READ = 0.02
 READ_NS, ROW_NS = 50_000, 200
 """What a block read from the page cache, and a row of a scan, take at most: of a tenth of the difference they must
 be able, to be its cause."""
+PAGE_BYTES = 8192
+WRITTEN_BEFORE = 0.5
+"""From so many writes for each read more, what is read may have been written by the session itself."""
 PLAUSIBLE = 0.1
 ROWS_LEAST = 50.0
 """Rows that a transaction reads more, to speak of other work."""
@@ -52,6 +55,10 @@ class Pair:
     """CPU of the server's sessions for a transaction, where the host says it."""
     file_reads: tuple[float, float] | None = None
     """How often these read from files, for a transaction."""
+    file_writes: tuple[float, float] | None = None
+    """How often these wrote to files."""
+    spills: bool = False
+    """Whether sessions of the slower one were seen to wait more for temporary files."""
     stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {})
     """Of a model: its devices, by name."""
     amount_ns: float = 0.0
@@ -250,6 +257,35 @@ def _work(pair: Pair) -> Reason | None:
     )
 
 
+def _spill(pair: Pair) -> Reason | None:
+    """More reads of files that were written just before: sorts, hashes and cursors beyond the memory that they may
+    have. A counter says so, or waits; where neither does, reads with as many writes are called what they are."""
+    reads, writes, temp = pair.file_reads, pair.file_writes, pair.values("temp_bytes")
+    if temp is None and (reads is None or writes is None):
+        return None
+    calls = (temp[0] - temp[1]) / PAGE_BYTES if temp else 0.0
+    if reads and writes:
+        again = min(reads[0] - reads[1], (writes[0] - writes[1]) / WRITTEN_BEFORE)
+        calls = again if temp is None or calls >= WRITTEN_BEFORE * again else 0.0
+    if calls < max(LEAST_READ, PLAUSIBLE * pair.amount_ns / READ_NS):
+        return None
+    said, place = [], []
+    if reads and writes:
+        said = [
+            f"reads files {_number(reads[0])} times and writes them {_number(writes[0])} times, instead of"
+            f" {_number(reads[1])} and {_number(writes[1])}"
+        ]
+        place = ["read and write calls of the sessions' processes"]
+    if temp:
+        said += [f"{'and ' if said else ''}uses {size(temp[0])} of temporary files instead of {size(temp[1])}"]
+        place += ["metrics: pg_stat_database, temp_bytes"]
+    if temp or pair.spills:
+        words = f"sorts or hashes spill to temporary files with {pair.slow}: a transaction {', '.join(said)}"
+        return Reason("spill", "temporary files", words, (", ".join(place),))
+    words = f"sessions read back what they write with {pair.slow} (temporary files, or pages that a small cache pushes"
+    return Reason("files", "files", f"{words} out): a transaction {', '.join(said)}", (", ".join(place),))
+
+
 def _cache(pair: Pair) -> Reason | None:
     """The same blocks, and more of them from outside of shared_buffers: by the reads of the sessions' processes where
     the host says them, for counters of a session come late, else by the counters."""
@@ -336,6 +372,7 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Pair], Reason | None]], ...] = (
     (WORK, _plan),
     (WORK, _work),
     (LOG, _checkpoints),
+    (WORK - {"latch"} | {"data write"}, _spill),
     (WORK - {"latch"}, _cache),
     (frozenset({"data read"}), _slow_reads),
     (frozenset({"ready"}), _processor),

@@ -6,6 +6,7 @@ from typing import Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.rows import MetricRow, Model
 from dbdyno.study.analysis.why.counted import Counted, counted
 from dbdyno.study.analysis.why.explain import explain
 from dbdyno.study.analysis.why.parts import side_of
@@ -17,9 +18,9 @@ CORES = "cpu"
 KINDS = ("experiment", "aa", "sweep")
 
 
-def of_run(connection: Any, run: Run, measures: Measures, model: dict[str, Any], without: Any) -> list[Any]:
+def of_run(connection: Any, run: Run, measures: Measures, model: Model, without: Any) -> list[Any]:
     """`why` of a run; empty for kinds whose arms are not compared one by one."""
-    kind, level = run.manifest["kind"], run.manifest["plan"]["judge"]["level"]
+    kind, level = run.manifest.kind, run.manifest.plan["judge"]["level"]
     if kind not in KINDS:
         return []
     alone = len(measures.arms) == 1 or kind == "aa"
@@ -44,7 +45,7 @@ def of_run(connection: Any, run: Run, measures: Measures, model: dict[str, Any],
     return found
 
 
-def _stations(model: dict[str, Any], arm: ArmMeasures) -> dict[str, Station]:
+def _stations(model: Model, arm: ArmMeasures) -> dict[str, Station]:
     """The stations of a model in an arm: requests of a transaction, and how long each took."""
     count = arm.of("transactions")
     return {
@@ -56,10 +57,10 @@ def _stations(model: dict[str, Any], arm: ArmMeasures) -> dict[str, Station]:
 
 def hertz(run: Run) -> float:
     """How often sessions were looked at in a second."""
-    return float(run.manifest["plan"]["watch"].get("activity_hz") or 0.0)
+    return float(run.manifest.plan["watch"].get("activity_hz") or 0.0)
 
 
-def _told(measures: Measures, metrics: list[dict[str, Any]]) -> list[int]:
+def _told(measures: Measures, metrics: list[MetricRow]) -> list[int]:
     """The compared arms; of many the one whose mean differs most."""
     compared = [at for at, _ in measures.compared()]
     if len(compared) <= ARMS_TOLD:
@@ -74,7 +75,7 @@ def of_pair(
     """The base arms of two runs against each other."""
     both = list(zip(connections, arms, runs, strict=True))
     base, other = (side_of(own, arm, hertz(run), name=arm.label) for own, arm, run in both)
-    counts: list[Counted | None] = [counted(own, arm, alone=len(run.manifest["arms"]) == 1) for own, arm, run in both]
+    counts: list[Counted | None] = [counted(own, arm, alone=len(run.manifest.arms) == 1) for own, arm, run in both]
     held = without.get(arms[1].label)
     one = explain(
         base,

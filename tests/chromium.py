@@ -1,9 +1,12 @@
 """A headless Chromium for tests, driven over a pipe by the DevTools protocol with the standard
 library alone.
 
-    with Browser() as browser:
+    def test_a_page(browser: chromium.Browser):
         page = browser.open(path, width=360)
         assert page.problems == [] and page.requests == [path.as_uri()]
+
+A worker starts one at most, and a page is opened once: to open one costs half a second of processor time, to give it
+another width a tenth of that.
 
 Chromium reads commands from file descriptor 3 and writes answers and events to 4, one JSON text
 each, ended by a NUL.
@@ -20,9 +23,12 @@ import shutil
 import signal
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE_S = 60.0
@@ -43,9 +49,45 @@ OPTIONS = (
 )
 
 
+LOOKS = ((1200, "light"), (360, "dark"))
+"""A window on a desk by day, a telephone by night."""
+
+
 def find() -> str | None:
     """The path of a Chromium, or None."""
     return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+needed = pytest.mark.skipif(find() is None, reason=f"no browser found: {', '.join(NAMES)}")
+
+
+@pytest.fixture(scope="session")
+def running_browser() -> Iterator[Browser]:
+    """The browser of this worker."""
+    with Browser() as running:
+        yield running
+
+
+@pytest.fixture
+def browser(running_browser: Browser) -> Iterator[Browser]:
+    """The same, without the pages of other tests."""
+    yield running_browser
+    running_browser.close_pages()
+
+
+def opened_quietly(browser: Browser, path: Path) -> Page:
+    """Opens a page and holds it to what every page keeps: no complaint, no request but for itself, no image, and
+    nothing wider than the window in either of the looks. It is left in the first.
+    """
+    page = browser.open(path)
+    root = "document.documentElement"
+    for width, scheme in reversed(LOOKS):
+        page.look(width=width, scheme=scheme)
+        assert page.evaluate(f"{root}.scrollWidth") <= page.evaluate(f"{root}.clientWidth"), width
+    assert page.problems == []
+    assert page.requests == [path.as_uri()]
+    assert page.evaluate("document.querySelectorAll('img').length") == 0
+    return page
 
 
 @dataclass
@@ -54,6 +96,7 @@ class Page:
 
     browser: Browser
     session: str
+    target: str
     problems: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
@@ -63,6 +106,14 @@ class Page:
         if "exceptionDetails" in answer:
             raise AssertionError(answer["exceptionDetails"])
         return answer["result"].get("value")
+
+    def look(self, *, width: int = 1200, height: int = 900, scheme: str = "light") -> None:
+        """Gives the window that size, and the reader that wish; returns when it is painted."""
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+        self.call("Emulation.setDeviceMetricsOverride", **screen)
+        wish = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[wish])
+        self.settle()
 
     def settle(self) -> None:
         """Waits until the page is painted, and with it until scrolling has been told."""
@@ -137,19 +188,22 @@ class Browser:
         """Opens a file in a fresh tab of that width and waits until it is loaded and painted."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        page = self._pages[session] = Page(self, session)
+        page = self._pages[session] = Page(self, session, target)
         for domain in ("Page", "Runtime", "Log", "Network"):
             page.call(f"{domain}.enable")
-        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-        page.call("Emulation.setDeviceMetricsOverride", **screen)
-        wish = {"name": "prefers-color-scheme", "value": scheme}
-        page.call("Emulation.setEmulatedMedia", features=[wish])
+        page.look(width=width, height=height, scheme=scheme)
         page.call("Page.navigate", url=path.absolute().as_uri())
         deadline = time.monotonic() + PATIENCE_S
         while session not in self._loaded:
             self._receive(deadline)
         page.settle()
         return page
+
+    def close_pages(self) -> None:
+        """Closes what was opened: each page has processes of its own."""
+        for page in self._pages.values():
+            self.call("Target.closeTarget", targetId=page.target)
+        self._pages = {}
 
     def call(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
         """Sends a command and waits for its answer; events that come in between are noted."""

@@ -1,5 +1,5 @@
 """What is drawn wrongly on a page, measured in a browser: labels that collide or are clipped, tables
-that are cut without a sign that they scroll, numbers torn from their units.
+that are cut without a sign that they scroll, numbers torn from their units, torn dates.
 
     assert drawn.faults(browser, path) == []      # one sentence each
 
@@ -20,7 +20,12 @@ WIDTHS = (1400, 820, 400)
 
 def faults(browser: Browser, path: Path) -> list[str]:
     """What is drawn wrongly on a page at any of the widths."""
-    return [f"at {width}: {fault}" for width in WIDTHS for fault in browser.open(path, width=width).evaluate(FAULTS)]
+    page = browser.open(path, width=WIDTHS[0])
+    found = []
+    for width in WIDTHS:
+        page.look(width=width)
+        found += [f"at {width}: {fault}" for fault in page.evaluate(FAULTS)]
+    return found
 
 
 FAULTS = r"""
@@ -76,6 +81,7 @@ FAULTS = r"""
   const unit = "%|ns|µs|ms|s|min|h|B|KiB|MiB|GiB|TiB|kB|MB|GB|\\/s";
   const amount = new RegExp(
     `(?<![\\w.,)\\/-])[+\\-−×]?\\d[\\d\\u2009\\u202f.,]*[ \\u00a0\\u2009\\u202f]?(?:${unit})?(?![\\w])`, "g");
+  const date = /\b\d{4}-\d\d-\d\d\b/g;
   const walk = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
   const range = document.createRange();
   for (let node; (node = walk.nextNode()); ) {
@@ -88,13 +94,19 @@ FAULTS = r"""
       const tops = new Set([...range.getClientRects()].filter((r) => r.width > 0).map((r) => Math.round(r.top / 4)));
       if (tops.size > 1) say("number torn", found[0], words(owner));
     }
+    for (const found of node.data.matchAll(date)) {
+      range.setStart(node, found.index);
+      range.setEnd(node, found.index + found[0].length);
+      const tops = new Set([...range.getClientRects()].filter((r) => r.width > 0).map((r) => Math.round(r.top / 4)));
+      if (tops.size > 1) say("date torn", found[0], words(owner));
+    }
   }
 
   const cells = document.querySelectorAll("td, th");
   for (const cell of cells) {
     if (!shown(cell)) continue;
-    const it = cell.querySelector("small, code, abbr, span") ? null : cell;
-    const pieces = it ? [...it.childNodes].filter((node) => node.nodeName !== "WBR") : [];
+    const it = cell.querySelector("small, code, abbr, span:not(.whole)") ? null : cell;
+    const pieces = it ? [...it.childNodes].filter((node) => !["WBR", "SPAN"].includes(node.nodeName)) : [];
     if (pieces.some((node) => node.nodeType !== 3)) continue;
     const text = it ? it.textContent.trim() : "";
     for (const node of pieces) for (const found of node.data.matchAll(/[\w.]+/g)) {

@@ -1,0 +1,90 @@
+//! Files and streams made of bytes, for fuzzing: whatever they are, reading them ends in rows or in an error.
+
+use std::path::Path;
+
+use crate::column::Columns;
+use crate::encode::{Place, head, rows};
+use crate::error::MoveError;
+use crate::hash::hash_batch;
+use crate::read_back::{describe, open, read_back};
+use crate::rows::Cutter;
+use crate::spec::{ColumnSpec, Kind, TableSpec};
+
+const KINDS: [Kind; 16] = [
+    Kind::Bool,
+    Kind::Int2,
+    Kind::Int4,
+    Kind::Int8,
+    Kind::Oid,
+    Kind::Float4,
+    Kind::Float8,
+    Kind::Decimal,
+    Kind::Date,
+    Kind::Time,
+    Kind::Timestamp,
+    Kind::Timestamptz,
+    Kind::Text,
+    Kind::Jsonb,
+    Kind::Uuid,
+    Kind::Bytea,
+];
+/// Bytes of a batch.
+const BATCH_BYTES: usize = 4 << 10;
+/// Bytes of a message to a server.
+const SEND_BYTES: usize = 4 << 10;
+
+/// A table with a column of every kind, or those that the bits name.
+pub fn table(bits: u16) -> TableSpec {
+    let chosen = KINDS.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
+    let column = |(place, &kind): (usize, &Kind)| {
+        let name = format!("c{place}");
+        ColumnSpec { name, kind, precision: 12, scale: 2, pg_type: String::new() }
+    };
+    TableSpec { columns: chosen.map(column).collect(), metadata: std::iter::empty().collect() }
+}
+
+/// Reads a file in every way that the mover has.
+pub fn rehearse_file(path: &Path) {
+    let _ = describe(path);
+    let _ = read_back(path);
+    let _ = send(path);
+}
+
+/// Takes a file as it goes to a server.
+fn send(path: &Path) -> Result<u64, MoveError> {
+    let (mut out, mut sent) = (Vec::new(), 0);
+    head(&mut out);
+    for batch in open(path, BATCH_BYTES)? {
+        let batch = batch?;
+        let mut row = 0;
+        while row < batch.num_rows() {
+            out.clear();
+            row = rows(&batch, row, SEND_BYTES, &mut Place::default(), &mut out)?;
+            sent += out.len() as u64;
+        }
+    }
+    Ok(sent)
+}
+
+/// Takes bytes as what a server sends for a table, torn where `step` says.
+pub fn rehearse_copy(bits: u16, step: u8, bytes: &[u8]) {
+    let _ = cut(bits, usize::from(step).max(1), bytes);
+}
+
+fn cut(bits: u16, step: usize, bytes: &[u8]) -> Result<(), MoveError> {
+    let table = table(bits);
+    let mut columns = Columns::new(&table, BATCH_BYTES);
+    let mut cutter = Cutter::new(table.columns.len());
+    for part in bytes.chunks(step) {
+        cutter.push(part, |row| {
+            if columns.push(row)? {
+                hash_batch(&columns.take()?)?;
+            }
+            Ok(())
+        })?;
+    }
+    let batch = columns.take()?;
+    hash_batch(&batch)?;
+    let mut out = Vec::new();
+    rows(&batch, 0, usize::MAX, &mut Place::default(), &mut out).map(|_| ())
+}

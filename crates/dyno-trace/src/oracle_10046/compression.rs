@@ -1,0 +1,48 @@
+//! How a file is compressed, told by its first bytes.
+
+use std::fmt;
+
+/// How a file is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    Plain,
+    /// gzip, one member or several.
+    Gzip,
+    /// xz, one stream or several.
+    Xz,
+    /// The older format of xz's author.
+    Lzma,
+    /// bzip2, one stream or several.
+    Bzip2,
+    /// zstd, one frame or several.
+    Zstd,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Compression::Plain => "plain",
+            Compression::Gzip => "gzip",
+            Compression::Xz => "xz",
+            Compression::Lzma => "lzma",
+            Compression::Bzip2 => "bzip2",
+            Compression::Zstd => "zstd",
+        })
+    }
+}
+
+impl Compression {
+    /// What the first bytes of a file tell. lzma has no signature: its usual properties, a
+    /// dictionary of a power of two, and an unknown or sensible size are taken for one.
+    pub fn of(first: &[u8]) -> Self {
+        match first {
+            [0x1f, 0x8b, ..] => Compression::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+            [0x5d, 0, 0, d, e, ..] if u16::from_le_bytes([*d, *e]).is_power_of_two() => Compression::Lzma,
+            _ => Compression::Plain,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+"""Words of the engines: where the same kind of evidence stands, and the statements of fixes.
+
+>>> from dbdyno.advise.facts import Facts
+>>> from dbdyno.advise.kinds import Server
+>>> end_session(Facts("", "server", {Server: [Server("mariadb", "10.11.6", 101106)]}), 7)
+'kill 7'
+"""
+
+from __future__ import annotations
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Index
+
+POSTGRES, MARIADB = "postgres", "mariadb"
+BOTH = (POSTGRES, MARIADB)
+_USE = "table_io_waits_summary_by_index_usage"
+_PLACES = {
+    "settings": ("pg_settings", "global variables"),
+    "sessions": ("pg_stat_activity", "information_schema.processlist"),
+    "transaction": ("pg_stat_activity, pid {}, xact_start", "information_schema.innodb_trx, thread {}, trx_started"),
+    "state": ("pg_stat_activity, pid {}", "information_schema.processlist, id {}"),
+    "blockers": ("pg_blocking_pids", "information_schema.innodb_lock_waits"),
+    "waited": ("pg_locks.waitstart, summed", "information_schema.innodb_trx, trx_wait_started, summed"),
+    "scans": ("pg_stat_user_indexes, {}, idx_scan", f"{_USE}, {{}}, COUNT_FETCH"),
+    "size": ("pg_class, {}, relpages", "mysql.innodb_index_stats, {}, size"),
+    "writes": ("pg_stat_user_tables, {}", f"{_USE}, {{}}"),
+    "span": ("pg_stat_database.stats_reset", "global status, Uptime"),
+    "key": ("pg_sequences, {}", "information_schema.tables, {}, AUTO_INCREMENT"),
+    "column": ("pg_attribute, {}", "information_schema.columns, {}"),
+}
+
+
+def is_mariadb(facts: Facts) -> bool:
+    """Whether the evidence is of a MariaDB."""
+    return facts.engine == MARIADB
+
+
+def place(facts: Facts, what: str, about: object = "") -> str:
+    """Where a figure stands on this engine."""
+    return _PLACES[what][is_mariadb(facts)].format(about)
+
+
+def source(facts: Facts, pages: str) -> str:
+    """The source of a rule where it is not that of PostgreSQL; empty otherwise."""
+    return f"MariaDB documentation, {pages} (2025)" if is_mariadb(facts) else ""
+
+
+def drop_index(facts: Facts, one: Index) -> str:
+    """The statement that drops an index."""
+    if is_mariadb(facts):
+        return f"alter table {one.table} drop index {one.name}, algorithm=inplace, lock=none"
+    return f"drop index concurrently {one.name}"
+
+
+def named(facts: Facts, one: Index) -> str:
+    """An index under a name that no other has."""
+    return f"{one.table}.{one.name}" if is_mariadb(facts) else one.name
+
+
+def end_session(facts: Facts, number: int) -> str:
+    """The statement that ends a session."""
+    return f"kill {number}" if is_mariadb(facts) else f"select pg_terminate_backend({number})"
+
+
+def cancel(facts: Facts, number: int) -> str:
+    """The statement that cancels another one."""
+    return f"kill query {number}" if is_mariadb(facts) else f"select pg_cancel_backend({number})"

@@ -1,0 +1,183 @@
+"""Evidence of a recording of storage cells: what its report has counted and tested, as rows that rules read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.advise.facts import Facts
+from dbdyno.cells.coverage import coverage
+from dbdyno.cells.series import Measured, measured
+from dbdyno.judge.cells_flash import ALL, flash_cache, flash_log
+from dbdyno.judge.cells_skew import skew_page
+from dbdyno.judge.cells_why import slow_disks, work_of_recording
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class CellWork:
+    """One kind of request on one kind of disk, of all cells: a second, the time of each, and time in all a second."""
+
+    part: str
+    kind: str
+    disks: int
+    per_s: float
+    each_ns: float
+    busy_ns: float
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDisk:
+    """A disk that differs from its siblings for certain: the time of a request, theirs, and the excess a second."""
+
+    cell: str
+    disk: str
+    part: str
+    kind: str
+    ratio: float
+    low: float
+    high: float
+    each_ns: float
+    usual_ns: float
+    excess_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class CellCache:
+    """What the flash caches answered; a second."""
+
+    hits_per_s: float
+    misses_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CellLog:
+    """What the flash logs took: redo writes, those that passed by with (reason, words, number), outliers on both."""
+
+    writes: float
+    requests: float
+    passed_by: tuple[tuple[str, str, float], ...]
+    prevented: float
+    outliers: float
+
+
+@dataclass(frozen=True, slots=True)
+class SmartScans:
+    """Megabytes of smart scans: eligible, returned, passed through unfiltered, saved by storage indexes, sent back to
+    the database's processors."""
+
+    eligible: float
+    returned: float
+    passed: float
+    saved: float
+    reverse: float
+
+
+@dataclass(frozen=True, slots=True)
+class CellState:
+    """What a cell answered: rounds of how many, from which one on nothing (None: it was there to the end), its restarts
+    and its clock in words."""
+
+    name: str
+    rounds: int
+    answered: int
+    silent_from: int | None
+    problem: str
+    restarts: int
+    clock: str
+    clock_is_certain: bool
+
+
+RECORDED: frozenset[type] = frozenset((CellWork, SlowDisk, CellCache, CellLog, SmartScans, CellState))
+"""Kinds that only recordings of cells have."""
+_SMART = {
+    "eligible": "SIO_IO_EL_OF",
+    "returned": "SIO_IO_OF_RE",
+    "passed": "SIO_IO_PA_TH",
+    "saved": "SIO_IO_SI_SV",
+    "reverse": "SIO_IO_RV_OF",
+}
+
+
+def read(run: Run) -> Facts:
+    """The evidence of a recording. Raises `CellsError` where it holds no metrics of cells."""
+    with measured(run) as found:
+        rows: dict[type, list[Any]] = {
+            CellState: list(_states(found)),
+            SmartScans: list(_scans(found)),
+            **_work(found),
+        }
+        seconds = (found.ended_ns - found.began_ns) / 1e9
+        if (cache := flash_cache(found)) is not None and seconds > 0:
+            whole = _whole(cache["cells"])
+            rows[CellCache] = [CellCache((whole["hits"] or 0.0) / seconds, (whole["misses"] or 0.0) / seconds)]
+        log = flash_log(found)
+        rows[CellLog] = [_log(log)] if log is not None else []
+        rows.setdefault(CellCache, [])
+        rounds = f"{found.intervals} intervals of {len(found.cells)} cells"
+    return Facts(run.id, "recording", rows, {}, f"{rounds}, {seconds:,.0f} s")
+
+
+def _whole(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    return next((one for one in lines if one["cell"] == ALL), lines[-1])
+
+
+def _work(found: Measured) -> dict[type, list[Any]]:
+    import numpy as np
+
+    work = work_of_recording(found)
+    if not work.keys:
+        return {CellWork: [], SlowDisk: []}
+    time, requests = work.each(np.ones(work.rounds, dtype=bool))
+    parts = []
+    for part in work.parts:
+        rows = work.rows(part)
+        busy, rate = float(time[rows].sum()), float(requests[rows].sum())
+        if rate > 0:
+            parts.append(CellWork(*part, len(rows), rate, busy / rate, busy, work.rounds))
+    skew = skew_page(found.siblings(), found.intervals)["rows"]
+    slow = [SlowDisk(**one) for one in slow_disks(work, skew)]
+    return {CellWork: parts, SlowDisk: slow}
+
+
+def _log(log: dict[str, Any]) -> CellLog:
+    whole = _whole(log["cells"])
+    passed = [(str(one["reason"]), str(one["words"]), float(sum(one["cells"].values()))) for one in log["passed_by"]]
+    total = sum(one[2] for one in passed)
+    writes = float(whole["writes"] or 0.0)
+    requests = float(whole["requests"] or writes + total)
+    outliers = (float(whole[name] or 0.0) for name in ("prevented", "actual"))
+    return CellLog(writes, requests, tuple(sorted(passed, key=lambda one: -one[2])), *outliers)
+
+
+def _scans(found: Measured) -> Iterator[SmartScans]:
+    totals = {}
+    for name, metric in _SMART.items():
+        own = [one for one in found.measures.values() if one.name == metric]
+        totals[name] = float(sum(one.total(cell) for one in own for cell in one.cells))
+    if totals["eligible"] > 0:
+        yield SmartScans(**totals)
+
+
+def _states(found: Measured) -> Iterator[CellState]:
+    covered = coverage(found)
+    nothing = covered["states"].index("no answer")
+    for cell in covered["cells"]:
+        states = cell["states"]
+        first = len(states)
+        while first and states[first - 1] == nothing:
+            first -= 1
+        yield CellState(
+            cell["name"],
+            len(states),
+            sum(one != nothing for one in states),
+            first if first < len(states) else None,
+            str(next(iter(cell["problems"]), "")),
+            len(cell["restarts"]),
+            str(cell["clock"]["words"]),
+            bool(cell["clock"]["certain"]),
+        )

@@ -1,0 +1,88 @@
+"""Tables that take more pages than their rows need, by an estimate that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Database, Setting, Table, Width
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import block_bytes, count, share, size
+
+LEAST_PAGES, LEAST_SPARE, LEAST_SCANS, MOST = 1000, 0.4, 10, 10
+PAGE_HEAD, ROW_HEAD, POINTER, ALIGNED = 24, 24, 4, 8
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """Tables that are scanned whole, those with most spare pages first; what a look-up reads does not change."""
+    widths = {one.table: one for one in facts.all(Width)}
+    block = block_bytes(facts)
+    found = []
+    for one in facts.all(Table):
+        width = widths.get(one.name)
+        rows = one.estimated_rows
+        if width is None or not one.pages or one.pages < LEAST_PAGES or rows is None or rows < 0 or not width.known:
+            continue
+        needed = pages(rows, width.bytes, block, float(one.option("fillfactor") or 100))
+        spare = one.pages - needed
+        if spare >= LEAST_SPARE * one.pages and spare >= LEAST_PAGES and one.seq_scans >= LEAST_SCANS:
+            found.append((spare, one, width, needed))
+    for spare, one, width, needed in sorted(found, key=lambda row: -row[0])[:MOST]:
+        yield _advice(facts, one, width, spare, needed)
+
+
+def pages(rows: float, row_bytes: float, block: int, fillfactor: float) -> int:
+    """Pages that so many rows take: each with its head and pointer, at multiples of eight bytes.
+
+    >>> pages(1000, 100, 8192, 100)  # 132 bytes each, 61 on a page
+    17
+    """
+    each = ROW_HEAD + -(-row_bytes // ALIGNED) * ALIGNED + POINTER
+    a_page = max(int((block - PAGE_HEAD) * fillfactor / 100 / each), 1)
+    return int(-(-rows // a_page))
+
+
+def _advice(facts: Facts, one: Table, width: Width, spare: int, needed: int) -> Advice:
+    block = block_bytes(facts)
+    timed = [each for each in facts.all(Database) if each.is_current and each.read_ms and each.reads and each.active_ms]
+    gain = None
+    words = "reads are not timed, or nothing was read from outside of shared_buffers: no time is known"
+    if timed and one.heap_reads:
+        each_ms = (timed[0].read_ms or 0.0) / timed[0].reads
+        gain = min(one.heap_reads * each_ms * spare / (one.pages or 1) / (timed[0].active_ms or 1.0), 1.0)
+        words = f"at most {share(gain)} of active time: this table's reads, as far as they are of spare pages"
+    return Advice(
+        f"{one.name} takes {count(one.pages or 0)} pages, and its rows are estimated to need {count(needed)}:"
+        f" {size(spare * block)} are read by each scan for nothing",
+        (
+            Evidence("pages", one.pages, "count", f"pg_class, {one.name}, relpages"),
+            Evidence("rows (the planner's)", one.estimated_rows, "count", f"pg_class, {one.name}, reltuples"),
+            Evidence("width of a row", width.bytes, "bytes", f"pg_stats, {one.name}, avg_width × (1 - null_frac)"),
+            Evidence("pages needed, estimated", needed, "count", "rows × (width + 28), fillfactor"),
+            Evidence("scans of the whole table", one.seq_scans, "count", f"pg_stat_user_tables, {one.name}"),
+        ),
+        f"{words}. An estimate by statistics: a tenth of padding counts as bloat, stale statistics mislead it; look-ups"
+        " gain nothing",
+        (
+            f"-- measure first: extension pgstattuple, pgstattuple_approx('{one.name}')",
+            f"-- then vacuum full {one.name} (exclusive lock, twice the room), or pg_repack; autovacuum for what comes",
+        ),
+        level="hint",
+        gain=gain,
+        subject=one.name,
+    )
+
+
+RULE = Rule(
+    name="bloat",
+    family="vacuum",
+    title="Tables with more pages than their rows need (estimated)",
+    reads=(Setting, Database, Table, Width),
+    condition="40 % of the pages and 1,000 or more are not needed by the planner's rows and the widths in pg_stats, and"
+    " the table was scanned whole 10 times",
+    expects="shorter scans; nothing for look-ups",
+    risk="vacuum full locks the table for as long as it copies it",
+    source="PostgreSQL documentation, Database Page Layout and pgstattuple (2025)",
+    refuted="pgstattuple_approx finds less free space, or a scan of a copy reads as many pages",
+    judge=judge,
+)

@@ -1,0 +1,331 @@
+"""Storage cells: what a recording of them says, by its own counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.recordings import CellCache, CellLog, CellState, CellWork, SlowDisk, SmartScans
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.words import count, share, span
+
+ROUNDS_LEAST = 4
+LEAST_SHARE = 0.1
+SLOW_SHARE = 0.01
+BYPASS_SHARE = 0.01
+PASSED_SHARE, RETURNED_SHARE, SCANNED_MB = 0.1, 0.9, 1024.0
+_HARD, _FLASH, _SMALL = "hard disks", "flash disks", "R_SM"
+_MANUAL = "Oracle Exadata System Software User's Guide, Monitoring and Metrics (2025)"
+
+
+def _misses(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """Small reads of hard disks that a larger, or better used flash cache would answer."""
+    works = {(one.part, one.kind): one for one in facts.all(CellWork)}
+    hard, flash = works.get((_SMALL, _HARD)), works.get((_SMALL, _FLASH))
+    if hard is None or not facts.all(CellCache):
+        return
+    cache, total = facts.one(CellCache), sum(one.busy_ns for one in facts.all(CellWork))
+    if hard.rounds < ROUNDS_LEAST:
+        yield Unjudged(f"{hard.rounds} intervals are too few", "dbdyno cells record --for 15min")
+        return
+    flash_ns = flash.each_ns if flash is not None else 0.0
+    misses = min(cache.misses_per_s, hard.per_s)
+    gain = misses * (hard.each_ns - flash_ns) / total
+    if gain < LEAST_SHARE:
+        return
+    hits = cache.hits_per_s / (cache.hits_per_s + cache.misses_per_s)
+    yield Advice(
+        f"{count(cache.misses_per_s)} reads a second miss the flash cache ({share(hits)} hit), and small reads from"
+        f" hard disks are {share(hard.busy_ns / total)} of the disks' time",
+        (
+            Evidence("reads that hit", hits, "ratio", "FC_IO_RQ_R, FC_IO_RQ_R_MISS"),
+            Evidence("misses a second", cache.misses_per_s, "per_s", "FC_IO_RQ_R_MISS"),
+            Evidence("small reads from hard disks", hard.per_s, "per_s", f"CD_IO_RQ_R_SM of {hard.disks} disks"),
+            Evidence("time of each", hard.each_ns, "ns", "CD_IO_TM_R_SM / CD_IO_RQ_R_SM, hard disks"),
+            Evidence("time of one from flash", flash_ns or None, "ns", "the same, flash disks"),
+        ),
+        f"at most {share(gain)} of the disks' time, if flash answered all of them; the hit share alone says nothing: it"
+        " is the reads that miss that wait",
+        (
+            "-- what is read and not cached? In the database: alter table ... storage (cell_flash_cache keep)",
+            "cellcli -e list flashcache detail  # its size; and IORM: flashCacheMin",
+        ),
+        gain=gain,
+        subject="flash cache",
+    )
+
+
+def _slow(facts: Facts) -> Iterator[Advice]:
+    total = sum(one.busy_ns for one in facts.all(CellWork))
+    by_disk: dict[tuple[str, str], list[SlowDisk]] = {}
+    for one in facts.all(SlowDisk):
+        by_disk.setdefault((one.cell, one.disk), []).append(one)
+    for (cell, disk), parts in by_disk.items():
+        gain = sum(one.excess_ns for one in parts) / total if total else 0.0
+        if gain < SLOW_SHARE:
+            continue
+        worst = max(parts, key=lambda one: one.excess_ns)
+        yield Advice(
+            f"{disk} of {cell} takes {worst.ratio:.3g} times as long as its siblings: {span(worst.each_ns / 1e9)}"
+            f" against {span(worst.usual_ns / 1e9)} a request",
+            tuple(
+                Evidence(
+                    f"times the median, {one.part}", one.ratio, "number", f"{one.low:.3g} to {one.high:.3g} (95 %)"
+                )
+                for one in parts
+            ),
+            f"{share(gain)} of the disks' time, if it were like the others; a scan waits for the slowest disk, so a"
+            " statement may gain more",
+            (
+                f"cellcli -e list physicaldisk detail  # on {cell}: errors, temperature, predictive failure",
+                "-- one that stays slow under the same load: replace it as the manual says (drop for replacement)",
+            ),
+            gain=gain,
+            subject=f"{cell} {disk}",
+        )
+
+
+def _bypass(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(CellLog):
+        total = sum(number for _, _, number in one.passed_by)
+        if not one.requests or total < BYPASS_SHARE * one.requests:
+            continue
+        yield Advice(
+            f"{count(total)} of {count(one.requests)} redo writes ({share(total / one.requests)}) passed by the flash"
+            " log",
+            (
+                Evidence("redo writes", one.requests, "count", "FL_RQ_W, or FL_IO_W and those that passed by"),
+                *(
+                    Evidence(words, number, "count", f"FL_IO_W_SKIP_{reason}")
+                    for reason, words, number in one.passed_by
+                    if number
+                ),
+            ),
+            "these writes wait for the disk alone, as without a flash log; how long that is, is in FL_IO_TM_W only for"
+            " those that did not pass by",
+            ("cellcli -e list iormplan detail  # flashLog=off for a database?", "cellcli -e list flashlog detail"),
+            subject="flash log",
+        )
+
+
+def _outliers(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(CellLog):
+        if one.outliers:
+            yield Advice(
+                f"{count(one.outliers)} redo writes were outliers on disk and on flash at once",
+                (
+                    Evidence("outliers on both", one.outliers, "count", "FL_ACTUAL_OUTLIERS"),
+                    Evidence("outliers prevented", one.prevented, "count", "FL_PREVENTED_OUTLIERS"),
+                    Evidence("redo writes", one.writes, "count", "FL_IO_W"),
+                ),
+                "each is a commit that waits long in spite of the flash log",
+                (
+                    "dbdyno cells skew  # is it one cell, or one flash module?",
+                    "cellcli -e list metricdefinition attributes name, description where name like 'FL_.*'",
+                ),
+                subject="flash log",
+            )
+
+
+def _passed(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(SmartScans):
+        if one.eligible < SCANNED_MB:
+            continue
+        figures = _scan_figures(one)
+        passed = one.passed / one.eligible
+        if passed >= PASSED_SHARE:
+            yield Advice(
+                f"{share(passed)} of what smart scans could filter is passed through as it is:"
+                f" {count(one.passed)} of {count(one.eligible)} MB",
+                figures,
+                "the database's processors filter these blocks, and the network carries all of them; the time is the"
+                " database's, which cells do not count",
+                (
+                    "cellcli -e list metriccurrent attributes name, metricvalue where name = 'CL_CPUT'  # busy?",
+                    "-- in the database: v$sysstat, cell num smartio automem buffer allocation failures, and passthru"
+                    " reasons",
+                ),
+                subject="smart scans",
+            )
+
+
+def _returned(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(SmartScans):
+        work = one.eligible - one.saved
+        if one.eligible >= SCANNED_MB and work > 0 and one.returned >= RETURNED_SHARE * work:
+            yield Advice(
+                f"smart scans return {share(one.returned / one.eligible)} of what they read:"
+                f" {count(one.returned)} of {count(one.eligible)} MB",
+                _scan_figures(one),
+                "offloading filters next to nothing: scans without a filter, or of all columns; the network carries"
+                " what the cells read",
+                ("-- which statements? In v$sql: io_interconnect_bytes, io_cell_offload_eligible_bytes",),
+                level="hint",
+                subject="smart scans",
+            )
+
+
+def _scan_figures(one: SmartScans) -> tuple[Evidence, ...]:
+    return (
+        Evidence("eligible [MB]", one.eligible, "count", "SIO_IO_EL_OF"),
+        Evidence("returned [MB]", one.returned, "count", "SIO_IO_OF_RE"),
+        Evidence("passed through [MB]", one.passed, "count", "SIO_IO_PA_TH"),
+        Evidence("saved by storage indexes [MB]", one.saved, "count", "SIO_IO_SI_SV"),
+        Evidence("sent back to the database [MB]", one.reverse, "count", "SIO_IO_RV_OF"),
+    )
+
+
+def _dead(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(CellState):
+        if one.silent_from is None:
+            continue
+        when = "in any round" if one.silent_from == 0 else f"from round {one.silent_from + 1} of {one.rounds} on"
+        yield Advice(
+            f"{one.name} gave nothing {when}{f' ({one.problem})' if one.problem else ''}",
+            (Evidence("rounds with an answer", one.answered, "count", f"{one.name}, of {one.rounds} rounds"),),
+            "no time: until it is back, one more failure may take data away, and every figure here is without it",
+            (f"dbdyno cells show --hosts {one.name}", "-- asmcmd lsdsk: which grid disks are offline"),
+            level="critical",
+            subject=one.name,
+        )
+
+
+def _began_anew(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(CellState):
+        if one.restarts:
+            yield Advice(
+                f"the service of {one.name} began anew {one.restarts} times during the recording",
+                (Evidence("restarts", one.restarts, "count", f"{one.name}: its start time, or counters that fell"),),
+                "no time: a cell that restarts under load has a fault of its own",
+                (f"cellcli -e list alerthistory  # on {one.name}",),
+                subject=one.name,
+            )
+
+
+def _clock(facts: Facts) -> Iterator[Advice]:
+    for one in facts.all(CellState):
+        if one.clock:
+            yield Advice(
+                f"the clock of {one.name} {one.clock}",
+                (Evidence("clock", one.clock, "text", f"{one.name}: its collections against our rounds"),),
+                "evidence: alerts and metrics of several cells fit each other again",
+                (f"chronyc tracking  # on {one.name}, and here",),
+                level="warning" if one.clock_is_certain else "hint",
+                subject=one.name,
+            )
+
+
+Judge = Callable[[Facts], Iterator[Advice | Unjudged]]
+
+
+def _rule(
+    name: str, title: str, reads: tuple[type, ...], condition: str, expects: str, risk: str, refuted: str, judge: Judge
+) -> Rule:
+    return Rule(
+        name=name,
+        family="cells",
+        title=title,
+        reads=reads,
+        condition=condition,
+        expects=expects,
+        risk=risk,
+        source=_MANUAL,
+        refuted=refuted,
+        judge=judge,
+        engines=("cells",),
+    )
+
+
+RULES = (
+    _rule(
+        "flash_misses",
+        "Reads that miss the flash cache",
+        (CellCache, CellWork),
+        "small reads from hard disks that missed the flash cache take 10 % of the disks' time or more longer than from"
+        " flash, over four intervals or more",
+        "the time of these reads, less what flash takes",
+        "what is kept in flash pushes something else out",
+        "CD_IO_TM_R_SM of hard disks is as large with more flash, at the same load",
+        _misses,
+    ),
+    _rule(
+        "slow_disk",
+        "Disks that are slower than their siblings",
+        (SlowDisk, CellWork),
+        "the test of `cells skew` says so (false discoveries held to 5 %), and the excess is 1 % of the disks' time",
+        "the excess",
+        "a disk that is dropped has to be rebuilt elsewhere, which is load",
+        "at the same load it is as fast as the others: a rebuild, scrubbing or a hot grid disk",
+        _slow,
+    ),
+    _rule(
+        "flash_log_bypass",
+        "Redo writes that pass by the flash log",
+        (CellLog,),
+        "1 % of the redo writes or more",
+        "shorter outliers of log file parallel write",
+        "the flash log takes some of the flash",
+        "log file parallel write has no outliers without it",
+        _bypass,
+    ),
+    _rule(
+        "flash_log_outliers",
+        "Redo writes that were slow on disk and flash",
+        (CellLog,),
+        "any",
+        "fewer commits that wait long",
+        "none: it is a question",
+        "no session waited as long at that time",
+        _outliers,
+    ),
+    _rule(
+        "smart_scan_passed",
+        "Smart scans that are passed through",
+        (SmartScans,),
+        "1 GB or more was eligible, and 10 % of it was passed through",
+        "processors of the database and the network",
+        "cells that are busy already become busier",
+        "the statements take as long with all of it offloaded",
+        _passed,
+    ),
+    _rule(
+        "offload_efficiency",
+        "Smart scans that filter nothing",
+        (SmartScans,),
+        "1 GB or more was eligible, and 90 % of what was read is returned",
+        "less through the network",
+        "none: it is a question to the statements",
+        "the statements need all rows and columns",
+        _returned,
+    ),
+    _rule(
+        "dead_cell",
+        "Cells that give no answer",
+        (CellState,),
+        "no answer from some round to the end of the recording",
+        "availability",
+        "none",
+        "the cell answers from another host: the way to it was broken",
+        _dead,
+    ),
+    _rule(
+        "cell_restart",
+        "Cells that restart",
+        (CellState,),
+        "counters began anew during the recording",
+        "availability",
+        "none",
+        "it was planned",
+        _began_anew,
+    ),
+    _rule(
+        "cell_clock",
+        "Clocks that are off",
+        (CellState,),
+        "a cell's collections lie off our rounds",
+        "evidence",
+        "a clock that is set back confuses what is written meanwhile: let it drift",
+        "it is our clock that is off",
+        _clock,
+    ),
+)

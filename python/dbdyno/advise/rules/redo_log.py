@@ -1,0 +1,71 @@
+"""innodb_log_file_size against the age of the checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Setting
+from dbdyno.advise.mariadb.parts import Status
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import GIB, setting_size, share, size, span
+
+OLD = 0.7
+"""Of the most that the log allows. At seven eighths every page must be written at once."""
+HOUR_S = 3600.0
+LEAST_FILLS = 2.0
+_FLUSHED = "Innodb_buffer_pool_pages_flushed"
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """The look found the log nearly full, and at the mean rate it is full within an hour."""
+    status, log = facts.one(Status), facts.setting("innodb_log_file_size")
+    names = ("innodb_checkpoint_age", "innodb_checkpoint_max_age", "innodb_os_log_written")
+    age, most, written = (status.get(name) for name in names)
+    if log is None or age is None or not most or not written or status.span_s <= 0:
+        return
+    full_s = most * status.span_s / written
+    if age < OLD * most or written < LEAST_FILLS * most or full_s > HOUR_S:
+        return
+    wanted = min(HOUR_S * written / status.span_s, 16 * log.bytes, 64 * GIB)
+    proposed = setting_size(max(wanted, 2 * log.bytes))
+    yield Advice(
+        f"the checkpoint is {share(age / most)} of the redo log behind, and at"
+        f" {size(written / status.span_s)} a second what it allows is written in {span(full_s)}",
+        (
+            Evidence("innodb_log_file_size", log.bytes, "bytes", "global variables"),
+            Evidence("age of the checkpoint", age, "bytes", "global status, Innodb_checkpoint_age, one look"),
+            Evidence("most that it may be", most, "bytes", "global status, Innodb_checkpoint_max_age"),
+            Evidence("log written", written, "bytes", "global status, Innodb_os_log_written"),
+            Evidence("statistics cover", status.span_s, "span", "global status, Uptime_since_flush_status"),
+            Evidence("pages written", status.get(_FLUSHED.lower()), "count", f"global status, {_FLUSHED}"),
+        ),
+        "a page that changes often is written once for each time that the log is full: fewer writes with a longer log,"
+        " and no stop of all writers at seven eighths of it; how much time that is nobody counted",
+        (
+            f"set global innodb_log_file_size = {_bytes(proposed)}  -- {proposed}; from 10.9 on at once",
+            f"-- and in the server's configuration: innodb_log_file_size = {proposed.removesuffix('B')}",
+        ),
+        subject="innodb_log_file_size",
+    )
+
+
+def _bytes(wanted: str) -> int:
+    return int(wanted[:-2]) * 1024 ** (3 if wanted.endswith("GB") else 2)
+
+
+RULE = Rule(
+    name="redo_log",
+    family="wal",
+    title="A redo log that is nearly full",
+    reads=(Setting, Status),
+    condition="the checkpoint is 70 % of what the log allows behind at the look, the log was filled"
+    " twice or more, and at"
+    " the mean rate it is full within an hour",
+    expects="fewer writes of pages, and no stops for them",
+    risk="recovery after a crash reads up to the whole log",
+    source="MariaDB documentation, InnoDB Redo Log (2025)",
+    refuted="pages written per transaction are the same with the longer log, and the age goes to its new end",
+    judge=judge,
+    engines=("mariadb",),
+)

@@ -1,0 +1,59 @@
+"""table_open_cache against tables that had to be opened again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Setting
+from dbdyno.advise.mariadb.parts import Status
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import count, share
+
+LEAST_OVERFLOWS, LEAST_SHARE = 1000, 0.1
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """Tables were thrown out to make room, and are opened again for a tenth of the look-ups or more."""
+    status, cache = facts.one(Status), facts.setting("table_open_cache")
+    hits, misses, thrown = (status.get(f"table_open_cache_{name}") for name in ("hits", "misses", "overflows"))
+    if cache is None or not misses or hits is None or not thrown or status.span_s <= 0:
+        return
+    missed = misses / (hits + misses)
+    if thrown < LEAST_OVERFLOWS or missed < LEAST_SHARE:
+        return
+    wanted = int(2 * max(cache.number, (status.get("open_table_definitions") or 0)))
+    yield Advice(
+        f"{share(missed)} of the look-ups find their table closed, {count(misses / status.span_s)} a second:"
+        f" {count(thrown)} tables were thrown out of a cache of {count(cache.number)}",
+        (
+            Evidence("table_open_cache", cache.number, "count", "global variables"),
+            Evidence("found open", hits, "count", "global status, Table_open_cache_hits"),
+            Evidence("opened", misses, "count", "global status, Table_open_cache_misses"),
+            Evidence("thrown out for room", thrown, "count", "global status, Table_open_cache_overflows"),
+            Evidence("open now", status.get("open_tables"), "count", "global status, Open_tables"),
+        ),
+        "the time to open a table that is defined in memory, some 10 to 100 µs each (from memory, not measured here);"
+        " nobody counts it by statement",
+        (
+            f"set global table_open_cache = {wanted}",
+            f"-- and in the server's configuration, with open_files_limit: table_open_cache = {wanted}",
+        ),
+        level="hint",
+        subject="table_open_cache",
+    )
+
+
+RULE = Rule(
+    name="table_cache",
+    family="memory",
+    title="Tables that are opened again and again",
+    reads=(Setting, Status),
+    condition="1,000 tables or more were thrown out of the cache for room, and 10 % of the look-ups or more open one",
+    expects="the time of opening",
+    risk="a file handle and some memory for each",
+    source="MariaDB documentation, Optimizing table_open_cache (2025)",
+    refuted="statements are as fast with the larger cache",
+    judge=judge,
+    engines=("mariadb",),
+)

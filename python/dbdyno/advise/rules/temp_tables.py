@@ -1,0 +1,78 @@
+"""Statements whose temporary tables go to disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Setting
+from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.mariadb.window import statement_ms
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.words import beginning, count, share
+
+FILES = ("wait/io/file/aria/MAD", "wait/io/file/aria/MAI")
+LEAST_TABLES, LEAST_SHARE, MOST = 10, 0.01, 5
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """A finding per statement, those with most tables on disk first; the time is that of all Aria files."""
+    found = [one for one in facts.all(Digest) if one.temp_disk_tables >= LEAST_TABLES and one.calls and one.text]
+    if not found:
+        return
+    total = statement_ms(facts)
+    if isinstance(total, Unjudged):
+        yield total
+        return
+    aria_ms = sum(one.ms for one in facts.all(FileIo) if one.event in FILES)
+    for one in sorted(found, key=lambda digest: -digest.temp_disk_tables)[:MOST]:
+        # Aria's files are those of temporary tables on disk, and of tables of that engine: an upper bound.
+        gain = min(aria_ms, one.ms) / total
+        if gain >= LEAST_SHARE:
+            yield _advice(facts, one, aria_ms, gain)
+
+
+def _advice(facts: Facts, one: Digest, aria_ms: float, gain: float) -> Advice:
+    place = f"events_statements_summary_by_digest, {one.identifier}"
+    memory = facts.setting("tmp_memory_table_size")
+    return Advice(
+        f"“{beginning(one.text)}” has {count(one.temp_disk_tables / one.calls)} temporary tables on disk a call"
+        f" ({count(one.calls)} calls)",
+        (
+            Evidence(
+                "temporary tables on disk", one.temp_disk_tables, "count", f"{place}, SUM_CREATED_TMP_DISK_TABLES"
+            ),
+            Evidence("temporary tables", one.temp_tables, "count", f"{place}, SUM_CREATED_TMP_TABLES"),
+            Evidence("calls", one.calls, "count", f"{place}, COUNT_STAR"),
+            Evidence("its time", one.ms * 1e6, "ns", f"{place}, SUM_TIMER_WAIT"),
+            Evidence("time in files of Aria", aria_ms * 1e6, "ns", f"file_summary_by_event_name, {', '.join(FILES)}"),
+            Evidence("tmp_memory_table_size", memory.bytes if memory else None, "bytes", "global variables"),
+        ),
+        f"at most {share(gain)} of the time of statements: reads and writes of the files that"
+        f" temporary tables (and tables"
+        " of Aria) are in",
+        (
+            "-- does it group or sort by TEXT or BLOB columns? Such tables are always on disk: select fewer columns, or"
+            " join them afterwards",
+            "-- else, in the session that runs it: set session tmp_memory_table_size = ..., max_heap_table_size = ...",
+        ),
+        gain=gain,
+        subject=f"statement {one.identifier}",
+    )
+
+
+RULE = Rule(
+    name="temp_tables",
+    family="memory",
+    title="Statements whose temporary tables go to disk",
+    reads=(Setting, Status, Digest, FileIo),
+    condition="a statement made 10 temporary tables on disk or more, and files of Aria took 1 % of the time of"
+    " statements",
+    expects="the time of these files goes; what stays in the page cache is cheap and gains little",
+    risk="tmp_memory_table_size is for each temporary table of each session",
+    source="MariaDB documentation, Internal Temporary Tables and Performance Schema (2025)",
+    refuted="the statement takes as long with the larger setting, or still has tables on disk",
+    judge=judge,
+    engines=("mariadb",),
+    of_statement=True,
+)

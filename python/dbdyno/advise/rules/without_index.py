@@ -1,0 +1,111 @@
+"""Statements of MariaDB that read many rows to send a few."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Column, Index
+from dbdyno.advise.mariadb.parts import Digest, Status
+from dbdyno.advise.mariadb.window import statement_ms
+from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
+from dbdyno.advise.words import beginning, count, share
+
+LEAST_CALLS, LEAST_EXAMINED, MOST_SENT, LEAST_SHARE, MOST = 10, 5000, 0.01, 0.01, 10
+FEW = 0.01
+"""The share of a table's rows that a value of a column has, for an index to be worth it under an aggregate."""
+_EQUAL = re.compile(r"`?(\w+)`?\s*=\s*\?")
+_AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|group_concat|group\s+by|distinct)\b", re.I)
+
+
+def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
+    """A finding per statement that used no index for a filter."""
+    found = [one for one in facts.all(Digest) if _is_wide(one)]
+    if not found:
+        return
+    total = statement_ms(facts)
+    if isinstance(total, Unjudged):
+        yield total
+        return
+    for one in sorted(found, key=lambda digest: -digest.ms)[:MOST]:
+        column = _selective(facts, one)
+        if column is None and _AGGREGATE.search(one.text):
+            continue  # what an aggregate sends does not say how many rows it needed
+        examined = one.examined / one.calls
+        needed = max(one.sent / one.calls, column.commonest * examined if column else 1.0)
+        gain = one.ms / total * (1 - needed / examined)
+        if gain >= LEAST_SHARE:
+            yield _advice(one, column, gain)
+
+
+def _is_wide(one: Digest) -> bool:
+    if one.calls < LEAST_CALLS or one.without_index < one.calls / 2:
+        return False
+    examined, sent = one.examined / one.calls, one.sent / one.calls
+    return examined >= LEAST_EXAMINED and sent <= MOST_SENT * examined and " where " in one.text.lower()
+
+
+def _selective(facts: Facts, one: Digest) -> Column | None:
+    """The column that it compares with one value, where few rows have each and no index begins with it."""
+    condition = re.split(r"\bwhere\b", one.text, maxsplit=1, flags=re.I)[-1]
+    if re.search(r"\bor\b", condition, re.I):
+        return None
+    compared = {name.lower() for name in _EQUAL.findall(condition)}
+    known = [
+        each
+        for each in facts.rows.get(Column, ())
+        if each.name.lower() in compared
+        and re.search(rf"(?<!\w){re.escape(each.table.rpartition('.')[2].strip('`'))}(?!\w)", one.text, re.I)
+        and each.values * FEW >= 1
+        and not any(_begins(index, each) for index in facts.rows.get(Index, ()))
+    ]
+    return max(known, key=lambda each: each.values, default=None)
+
+
+def _begins(index: Index, column: Column) -> bool:
+    return index.table == column.table and index.columns[0].lower() == column.name.lower()
+
+
+def _advice(one: Digest, column: Column | None, gain: float) -> Advice:
+    place = f"events_statements_summary_by_digest, {one.identifier}"
+    evidence = [
+        Evidence("rows examined a call", one.examined / one.calls, "count", f"{place}, SUM_ROWS_EXAMINED"),
+        Evidence("rows sent a call", one.sent / one.calls, "number", f"{place}, SUM_ROWS_SENT"),
+        Evidence("calls", one.calls, "count", f"{place}, COUNT_STAR"),
+        Evidence("of them without an index", one.without_index, "count", f"{place}, SUM_NO_INDEX_USED"),
+        Evidence("time", one.ms * 1e6, "ns", f"{place}, SUM_TIMER_WAIT"),
+    ]
+    fix = "-- which columns does the filter use? explain it; create index ... on the columns that it compares with ="
+    if column is not None:
+        evidence.append(
+            Evidence(f"values of {column.name}", column.values, "count", f"mysql.column_stats, {column.table}")
+        )
+        fix = f"create index ... on {column.table} ({column.name})"
+    return Advice(
+        f"“{beginning(one.text)}” reads {count(one.examined / one.calls)} rows a call without an index and sends"
+        f" {count(one.sent / one.calls)}",
+        tuple(evidence),
+        f"{share(gain)} of the time of statements at most, if an index finds the rows",
+        (fix,),
+        gain=gain,
+        subject=f"statement {one.identifier}",
+    )
+
+
+RULE = Rule(
+    name="without_index",
+    family="schema",
+    title="Statements that read many rows without an index to send a few",
+    reads=(Status, Digest),
+    condition="a statement with a filter has 10 calls and 1 % of the time, half of them without an index, 5,000 rows"
+    " examined a call and 1 % of them sent. With aggregates: it compares a column without an index"
+    " with one value, and a value"
+    " has 1 % of the rows or fewer (analyze table ... persistent for columns)",
+    expects="its time, less a look-up",
+    risk="one more index to maintain on every write",
+    source="MariaDB documentation, Performance Schema, statement digests; Engine-Independent Table Statistics (2025)",
+    refuted="on a copy with the index it examines as many rows",
+    judge=judge,
+    engines=("mariadb",),
+)

@@ -1,0 +1,32 @@
+"""What is said of servers that are started for arms: before a run what starting them does, after it what they were."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dbdyno.study.plan.plan import Plan, Server
+
+
+def orders(plan: Plan, install: str) -> list[str]:
+    """What starting servers for arms does: their programs, options and settings may run anything. `install`: the
+    program that makes a data folder."""
+    return [
+        f"{does} ({arm.name})" for arm in plan.arms if arm.server is not None for does in _started(arm.server, install)
+    ]
+
+
+def about(server: Server | None, version: str) -> dict[str, str]:
+    """What is special about a server that was started for an arm: its version and options, then its settings."""
+    if server is None:
+        return {}
+    own = {"server": version, "initdb": " ".join(server.initdb)}
+    return {name: value for name, value in own.items() if value} | server.settings
+
+
+def _started(server: Server, install: str) -> list[str]:
+    programs = [f"runs the server programs in {server.bindir}"] if server.bindir else []
+    programs += [f"makes a server's folder in {server.workdir}"] if server.workdir else []
+    options = [f"runs {install} with {shlex.join(server.initdb)}"] if server.initdb else []
+    return [*programs, *options, *(f"starts the server with {k} = {v}" for k, v in server.settings.items())]

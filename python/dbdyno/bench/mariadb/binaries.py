@@ -1,0 +1,84 @@
+"""Find the programs of a MariaDB server: an installed one's, or those in a folder that an arm or DBDYNO_MARIADB_BIN
+names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.bench.engine.account import Account, refusal
+from dbdyno.errors import TargetError
+from dbdyno.processes import find_program
+
+PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
+"""Where distributions put the server's programs, beside PATH."""
+SERVER, INSTALL = "mariadbd", "mariadb-install-db"
+BESIDE = (".", "../scripts", "../bin")
+"""Where the program that makes a data folder is, seen from the folder of the server's program: a build has it in
+`scripts`, Debian in `/usr/bin`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """A server's programs: `server` runs it, `install` makes its data folder; `base` is the tree they belong to, or
+    None where they find it themselves."""
+
+    server: Path
+    install: Path
+    base: Path | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """What both programs must be told of where they are."""
+        return [f"--basedir={self.base}"] if self.base else []
+
+
+def find_programs(env: Mapping[str, str] | None = None) -> Programs:
+    """The programs in the folder that DBDYNO_MARIADB_BIN names, else those of an installed server. Raises `TargetError`
+    where there are none."""
+    forced = (os.environ if env is None else env).get("DBDYNO_MARIADB_BIN")
+    if forced:
+        return programs_in(Path(forced), "DBDYNO_MARIADB_BIN")
+    return Programs(_installed(SERVER), _installed(INSTALL))
+
+
+def programs_in(folder: Path, who: str) -> Programs:
+    """The programs in a folder that `who` names, such as /opt/mariadb-11.8/bin. Raises `TargetError` where no server is
+    there."""
+    folder = folder.resolve()
+    server = folder / SERVER
+    install = next((path for beside in BESIDE if _is_program(path := (folder / beside / INSTALL).resolve())), None)
+    if not _is_program(server) or install is None:
+        raise TargetError(
+            f"{who} names {folder}, which does not hold a MariaDB server: no {SERVER if install else INSTALL} is there",
+            next_step=f"name the folder of {SERVER}; {INSTALL} is looked for there, in ../scripts and in ../bin",
+        )
+    return Programs(server, install, folder.parent)
+
+
+def check_within_reach(account: Account, programs: Programs) -> None:
+    """That the user who is to run the server can run it. Raises `TargetError`."""
+    if said := refusal(account, [programs.server, "--no-defaults", "--version"]):
+        raise TargetError(
+            f"the user {account.name!r} cannot run {programs.server}: {said}",
+            next_step="put the server's folder where that user can read it, or run dbdyno as an ordinary user",
+        )
+
+
+def _installed(name: str) -> Path:
+    found = find_program(name, os.environ.get("PATH", os.defpath) + os.pathsep + PLACES)
+    if found is None:
+        raise TargetError(
+            f"no {name} was found: an embedded MariaDB needs an installed server's programs",
+            next_step="install Debian's mariadb-server-core, or use a server that runs: --target mariadb://user@host/db",
+        )
+    return found
+
+
+def _is_program(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except OSError:
+        return False

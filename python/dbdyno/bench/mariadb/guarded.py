@@ -1,0 +1,98 @@
+"""PyMySQL's connection, held to what the load's own client is held to: a server proves itself, then it may ask.
+
+PyMySQL by itself gives the password to any server that asks for it in the clear (`mysql_clear_password`, `dialog`),
+seals it for a key that anybody sends, and takes any certificate where `ssl_ca` alone is named. Here the password itself
+leaves the machine only by a Unix socket, or under TLS whose certificate `ssl_ca` has checked, or sealed for the named
+`server_public_key`; where nothing is named, TLS is used if it is offered, and proves nothing. Whatever else a server
+says that the driver does not expect is an error of the driver's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import ssl
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from dbdyno.bench.mariadb.address import driver
+
+TLS = 1 << 11
+"""The server's word that it speaks TLS."""
+AT_ONCE = ("", "mysql_native_password", "caching_sha2_password")
+"""Methods whose first answer is a proof."""
+TELLS = (b"mysql_clear_password", b"dialog", b"sha256_password")
+"""Methods by which a server is told the password itself."""
+OLD = b"mysql_old_password"
+NO_KEY = b"no key was named"
+"""Given to the driver where the user names no public key of the server: it would take one from whoever sends it."""
+NO_METHOD, NO_TLS, MALFORMED = 2061, 2026, 2027
+_UNEXPECTED = (struct.error, IndexError, KeyError, TypeError, ValueError, AssertionError, AttributeError, RuntimeError)
+
+
+@functools.cache
+def guarded() -> Any:
+    """The class of such connections. Raises `TargetError` where PyMySQL is not installed."""
+    pymysql = driver()
+    failure = pymysql.OperationalError
+
+    @contextlib.contextmanager
+    def in_words(what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError:  # those of TLS are of ValueError too
+            raise
+        except _UNEXPECTED as error:
+            raise failure(MALFORMED, f"{what}: {str(error) or type(error).__name__}") from error
+
+    base: Any = pymysql.connections.Connection
+
+    class Guarded(base):  # type: ignore[misc]
+        """One connection. Its names with an underscore are PyMySQL's."""
+
+        _auth_plugin_name: str
+        is_encrypted = False
+
+        @property
+        def _secure(self) -> bool:
+            """Whether the password may be told: nobody else can be at the other end."""
+            return bool(self.unix_socket) or (self.is_encrypted and self._checks())
+
+        @_secure.setter
+        def _secure(self, value: bool) -> None:
+            self.is_encrypted = value
+
+        def _checks(self) -> bool:
+            context = getattr(self, "ctx", None)
+            return context is not None and context.verify_mode == ssl.CERT_REQUIRED
+
+        def _get_server_information(self) -> None:
+            with in_words("the server's greeting cannot be read"):
+                super()._get_server_information()
+            if self._checks() and not self.unix_socket and not self.server_capabilities & TLS:
+                raise failure(NO_TLS, "TLS is required (ssl_ca), and the server offers none")
+            if self._auth_plugin_name not in AT_ONCE:
+                self._auth_plugin_name = AT_ONCE[1]
+
+        def _request_authentication(self) -> None:
+            with in_words("the server's part of the login cannot be read"):
+                try:
+                    super()._request_authentication()
+                except (ValueError, RuntimeError) as error:
+                    if isinstance(error, OSError) or self._secure or self.server_public_key != NO_KEY:
+                        raise
+                    words = "and there is neither TLS nor a server_public_key that would prove whose it is"
+                    raise failure(NO_METHOD, f"the server asks for the password itself, {words}") from error
+
+        def _process_auth(self, plugin_name: bytes, *rest: Any) -> Any:
+            if plugin_name == OLD or (plugin_name in TELLS and not self._secure):
+                why = "which is broken" if plugin_name == OLD else "and no ssl_ca proves whose it is"
+                raise failure(NO_METHOD, f"the server asks for the password by {plugin_name.decode()}, {why}")
+            return super()._process_auth(plugin_name, *rest)
+
+        def query(self, *given: Any, **more: Any) -> Any:
+            with in_words("the server answers what nobody asked"):
+                return super().query(*given, **more)
+
+    return Guarded

@@ -1,0 +1,17 @@
+"""Settings as evidence may hold them: where a secret may stand in a value, it is not shown."""
+
+from __future__ import annotations
+
+import re
+
+SECRET_NAMES = re.compile(r"(passphrase|secret|token|_command$|^primary_conninfo$|password(?!_enc))")
+"""Settings in whose value a secret may stand."""
+CREDENTIALS = r"passw(or)?d\s*="
+
+
+def shown_value(name: str, value: str | None) -> str:
+    """A setting's value as evidence may hold it: nothing in which a secret may stand."""
+    text = value or ""
+    if text and (SECRET_NAMES.search(name.lower()) or re.search(CREDENTIALS, text, re.I)):
+        return "(hidden)"
+    return text

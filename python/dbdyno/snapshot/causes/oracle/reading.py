@@ -1,0 +1,186 @@
+"""How a change of Oracle is read: V$SQLSTATS by plan, segments, statistics, the time model, events.
+
+Limits: a PL/SQL block's elapsed time holds that of the statements inside of it, so that both count; statement times
+are of the whole instance or container, as the views show it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from dbdyno.snapshot.causes.change import Change, Key, Pair, Rates, rates
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.oracle.scripts import names as scripts
+from dbdyno.snapshot.oracle.scripts import script
+from dbdyno.snapshot.store import Snapshot
+
+SEGMENTS = "segment_statistics"
+_GOOD = "verdict in ('ok', 'evicted')"
+_SUMS = (
+    ("calls", "executions", 1.0),
+    ("ms", "elapsed_time", 1e3),
+    ("work", "buffer_gets", 1.0),
+    ("reads", "disk_reads", 1.0),
+    ("writes", "direct_writes", 1.0),
+    ("cpu", "cpu_time", 1e3),
+    ("io", "user_io_wait", 1e3),
+    ("lock", "application_wait", 1e3),
+    ("concurrency", "concurrency_wait", 1e3),
+    ("parses", "parse_calls", 1.0),
+)
+"""What is read of a statement: name, column, divisor."""
+_TEXT = 1000
+
+
+@dataclass(frozen=True)
+class Event:
+    """A wait event per second: waits and milliseconds, of foreground sessions and of all."""
+
+    waits: float = 0.0
+    ms: float = 0.0
+    all_waits: float = 0.0
+    all_ms: float = 0.0
+
+    @property
+    def mean_ms(self) -> float:
+        """Of a foreground session's wait; of all where none waited in the foreground."""
+        if self.waits:
+            return self.ms / self.waits
+        return self.all_ms / self.all_waits if self.all_waits else 0.0
+
+
+class OracleChange(Change):
+    """Two stretches of an instance. A statement's key is its SQL_ID, a segment's container, owner, name, type."""
+
+    view = "sql"
+    times = (("elapsed_time", 1e-3),)
+    calls = "executions"
+    work = "logical reads"
+    settings_view = ("parameter", "value")
+    jumps = (
+        ("system_event", "time_waited_micro_fg", "wait_class <> 'Idle'", "µs of waits"),
+        ("sysstat", "value", "name = 'parse count (hard)'", "hard parses"),
+        ("sysstat", "value", "name = 'logons cumulative'", "logons"),
+    )
+    jitter_us = 0
+
+    @classmethod
+    def other_life(cls, one: Snapshot, other: Snapshot) -> bool:
+        """Whether the instance was started between two snapshots."""
+        old, new = one.facts.get("started"), other.facts.get("started")
+        return bool(old and new and old != new)
+
+    def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
+        """Rates by SQL_ID, all plans together."""
+        if not one.has(self.view):
+            return {}
+        sums = ", ".join(f"sum({column}) / {divisor} as {name}" for name, column, divisor in _SUMS)
+        rows = one.query(
+            f"select sql_id, {sums} from {self.view} where {_GOOD} and elapsed_time > 0 group by 1", self.view
+        )
+        if one.after.file("statement_texts") is not None:
+            for row in one.query(f"select sql_id, query from {one.ends('statement_texts')[1]}"):
+                texts[str(row["sql_id"])] = row["query"] or ""
+        return {str(row.pop("sql_id")): rates(row, one.seconds) for row in rows}
+
+    def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
+        """Rates of what was done to the segments of each object, partitions together."""
+        if not one.has(SEGMENTS):
+            return {}
+        counted = [c.name for c in one.counters(SEGMENTS)]
+        sums = ", ".join(f"sum({name}) as {name}" for name in counted)
+        by = "con_id, owner, object_name, regexp_replace(object_type, ' .*', '') as kind"
+        found: dict[Hashable, Rates] = {}
+        for row in one.query(f"select {by}, {sums} from {SEGMENTS} where verdict = 'ok' group by all", SEGMENTS):
+            key = (row["con_id"], row["owner"], row["object_name"], row["kind"])
+            names[key] = f"{row['owner']}.{row['object_name']}"
+            found[key] = rates({name: row[name] for name in counted}, one.seconds)
+        return found
+
+    def is_ours(self, text: str) -> bool:
+        """Whether a statement is one of the collector's: it has no mark, so that texts are held against the scripts."""
+        return _plain(text) in _ours()
+
+    @cached_property
+    def plans(self) -> dict[Key, tuple[Mapping[int, Rates], Mapping[int, Rates]]]:
+        """Rates of each statement by plan (PLAN_HASH_VALUE), before and after."""
+        found: dict[Key, tuple[dict[int, Rates], dict[int, Rates]]] = {}
+        for side, one in enumerate((self.before, self.after)):
+            if not one.has(self.view):
+                continue
+            rows = one.query(
+                "select sql_id, plan_hash_value as plan, sum(executions) as calls, sum(elapsed_time) / 1e3 as ms,"
+                f" sum(buffer_gets) as work from {self.view} where {_GOOD} and elapsed_time > 0 group by all",
+                self.view,
+            )
+            for row in rows:
+                both = found.setdefault(str(row.pop("sql_id")), ({}, {}))
+                both[side][int(row.pop("plan"))] = rates(row, one.seconds)
+        return dict(found)
+
+    @cached_property
+    def _statistics(self) -> tuple[Rates, Rates]:
+        sides = []
+        for one in (self.before, self.after):
+            found: Rates = {}
+            for view, name in (("sysstat", "name"), ("sys_time_model", "stat_name")):
+                if one.has(view):
+                    rows = one.query(f"select {name} as name, value from {view} where value is not null", view)
+                    found |= {row["name"]: float(row["value"]) / one.seconds for row in rows}
+            sides.append(found)
+        return sides[0], sides[1]
+
+    def statistic(self, name: str) -> tuple[float, float]:
+        """A statistic, or a time (us) of the time model, per second, before and after; 0 where not known."""
+        return self._statistics[0].get(name, 0.0), self._statistics[1].get(name, 0.0)
+
+    @cached_property
+    def events(self) -> dict[str, tuple[Event, Event]]:
+        """What waited, by event, before and after; idle ones are left out."""
+        sides: list[dict[str, Event]] = []
+        for one in (self.before, self.after):
+            rows = (
+                one.query(
+                    "select event, total_waits_fg, time_waited_micro_fg / 1e3, total_waits, time_waited_micro / 1e3"
+                    " from system_event where verdict = 'ok' and wait_class <> 'Idle'",
+                    "system_event",
+                )
+                if one.has("system_event")
+                else []
+            )
+            values = [list(row.values()) for row in rows]
+            sides.append({row[0]: Event(*(float(value or 0) / one.seconds for value in row[1:])) for row in values})
+        names = sides[0].keys() | sides[1].keys()
+        return {name: (sides[0].get(name, Event()), sides[1].get(name, Event())) for name in sorted(names)}
+
+    def event(self, name: str) -> tuple[Event, Event]:
+        """One event, before and after."""
+        return self.events.get(name, (Event(), Event()))
+
+    def waiting(self, what: str) -> frozenset[Key]:
+        """The slower statements of whose added time the most is this kind of waiting: `lock` or `io`."""
+        return frozenset(
+            number
+            for number, one in self.statements.items()
+            if one.slower() and one.grown(what) >= 0.5 * one.grown("ms") > 0
+        )
+
+    def hottest(self, counter: str) -> Pair | None:
+        """The segment of which a counter grew most."""
+        most = max(self.tables.values(), key=lambda one: one.grown(counter), default=None)
+        return most if most is not None and most.grown(counter) > 0 else None
+
+
+def _plain(text: str) -> str:
+    """A text in one line, as far as the views show it, without what is made of literals."""
+    return re.sub(r"\s+", "", text[:_TEXT]).lower()
+
+
+@cache
+def _ours() -> frozenset[str]:
+    from dbdyno.snapshot.oracle.collector import without_literals
+
+    return frozenset(_plain(without_literals(script(name).sql.strip()[:_TEXT])) for name in scripts())

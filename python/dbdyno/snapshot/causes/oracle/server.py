@@ -1,0 +1,153 @@
+"""Causes in the Oracle instance itself: locks, its log, its storage, contention, a restart, parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.snapshot.causes.change import Cause, Key, Pair
+from dbdyno.snapshot.causes.oracle.reading import Event, OracleChange
+from dbdyno.snapshot.causes.statements import slower_at_same_work
+from dbdyno.snapshot.wording import rate, three, times
+
+_SLOW = 3.0
+_LEAST_MS = 1.0
+_LEAST_BUSY_MS = 50.0
+_LEAST_WAITING_MS = 300.0
+"""Milliseconds a second that sessions wait together before an event is blamed: 0.3 sessions on average."""
+_ROOM = (
+    (
+        "log file switch (checkpoint incomplete)",
+        "the log is full until a checkpoint ends: redo logs are too small or few",
+    ),
+    ("log file switch (archiving needed)", "the log is full until it is archived"),
+    ("log buffer space", "sessions wait for room in the log buffer"),
+    ("free buffer waits", "sessions wait for free buffers: the database writer cannot follow"),
+    ("write complete waits", "sessions wait for blocks that are being written"),
+)
+_CONTENTION = (
+    ("buffer busy waits", "sessions want the same blocks", "buffer_busy"),
+    ("gc buffer busy acquire", "instances want the same blocks", "buffer_busy"),
+    ("enq: TX - allocate ITL entry", "blocks have no room for one more transaction (INITRANS)", "itl_waits"),
+    ("enq: TX - index contention", "sessions insert into the same block of an index", "buffer_busy"),
+    ("latch: cache buffers chains", "sessions read the same blocks over and over", "logical_reads"),
+    ("latch: shared pool", "sessions wait for the shared pool", ""),
+    ("library cache lock", "statements or objects are compiled while others use them", ""),
+    ("library cache: mutex X", "many sessions use the same cursors", ""),
+    ("cursor: pin S wait on X", "sessions wait until a statement is parsed", ""),
+)
+
+
+def slow_log(change: OracleChange) -> Iterator[Cause]:
+    """Commits that take longer, and whether the storage under the log does."""
+    old, new = change.event("log file sync")
+    if not _slower(old, new):
+        return
+    wrote = change.event("log file parallel write")
+    device = _means_slower(*wrote)
+    words = (
+        "writes of the log became slow" if device else "commits wait longer, the log's writes not: processors, or LGWR"
+    )
+    said = f"log file sync {times(old.mean_ms, new.mean_ms)}, {three(new.ms)} ms a second"
+    said += f"; log file parallel write {times(wrote[0].mean_ms, wrote[1].mean_ms)}" if wrote[1].all_waits else ""
+    yield Cause(words, said, weight=2.9)
+
+
+def slow_reads(change: OracleChange) -> Iterator[Cause]:
+    """Reads of single blocks that take longer each: the storage, not the amount of reads."""
+    for name in ("db file sequential read", "cell single block physical read", "direct path read"):
+        old, new = change.event(name)
+        if _slower(old, new):
+            said = f"{name} {times(old.mean_ms, new.mean_ms)}, {three(new.ms)} ms a second"
+            yield Cause("reads became slow: the storage takes longer for each", said, change.waiting("io"), weight=2.75)
+            return
+
+
+def _slower(old: Event, new: Event) -> bool:
+    return _means_slower(old, new) and new.ms >= _LEAST_BUSY_MS
+
+
+def _means_slower(old: Event, new: Event) -> bool:
+    return new.mean_ms >= max(_SLOW * old.mean_ms, _LEAST_MS) and old.all_waits > 0
+
+
+def lock_waits(change: OracleChange) -> Iterator[Cause]:
+    """Sessions that wait for each other's rows or tables."""
+    for name, words in (
+        ("enq: TX - row lock contention", "sessions wait for each other's row locks"),
+        ("enq: TM - contention", "sessions wait for each other's table locks: foreign keys without an index, or DDL"),
+    ):
+        old, new = change.event(name)
+        if not _waits_more(old, new):
+            continue
+        hot = change.hottest("row_lock_waits")
+        where = f"; most on {hot.name}" if hot is not None and "row" in words else ""
+        said = f"sessions waiting {three(old.ms / 1e3)} → {three(new.ms / 1e3)} on average"
+        said += f", waits {rate(old.waits, new.waits)}"
+        yield Cause(words, said + where, change.waiting("lock") or slower_at_same_work(change), weight=2.8)
+
+
+def _waits_more(old: Event, new: Event) -> bool:
+    return new.ms >= max(_LEAST_WAITING_MS, 3 * old.ms)
+
+
+def room(change: OracleChange) -> Iterator[Cause]:
+    """Sessions that wait until the log or the cache has room again."""
+    for name, words in _ROOM:
+        old, new = change.event(name)
+        if _waits_more(old, new):
+            said = f"{name} {three(old.ms)} → {three(new.ms)} ms a second; redo {rate(*_redo_mb(change))} in MB"
+            yield Cause(words, said, slower_at_same_work(change), weight=2.7)
+
+
+def _redo_mb(change: OracleChange) -> tuple[float, float]:
+    old, new = change.statistic("redo size")
+    return old / 1e6, new / 1e6
+
+
+def contention(change: OracleChange) -> Iterator[Cause]:
+    """Sessions that want the same block, latch or cursor at the same time."""
+    for name, words, counter in _CONTENTION:
+        old, new = change.event(name)
+        if _waits_more(old, new):
+            hot = change.hottest(counter) if counter else None
+            said = f"{name} {three(old.ms)} → {three(new.ms)} ms a second" + (f"; most on {hot.name}" if hot else "")
+            yield Cause(words, said, slower_at_same_work(change), weight=2.4)
+
+
+def busy_processors(change: OracleChange) -> Iterator[Cause]:
+    """Calls that take longer at the same work, in time that is neither CPU nor a wait of theirs: they had no processor.
+    What is left holds waits without a column of their own, too: commits, the network inside of PL/SQL."""
+    slow = frozenset(n for n in slower_at_same_work(change) if _unaccounted(change.statements[n]) >= 0.5)
+    if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()) or not slow:
+        return  # of other statements, calls take as long as before
+    lost = sum(_unaccounted(change.statements[n]) * change.statements[n].grown("ms") for n in slow)
+    said = f"{three(lost)} ms a second more that are neither CPU nor waits of the statements"
+    words = "calls take longer at the same work: processors are slower, or others use them"
+    yield Cause(words, said, slow, weight=2.3)
+
+
+def _unaccounted(one: Pair) -> float:
+    """What part of a statement's added time is neither CPU nor a wait that it counts."""
+    known = sum(max(one.grown(name), 0.0) for name in ("cpu", "io", "lock", "concurrency"))
+    return 1 - known / one.grown("ms") if one.grown("ms") > 0 else 0.0
+
+
+def restarts(change: OracleChange) -> Iterator[Cause]:
+    """A restart, and the reads of a cache that is cold since."""
+    if not change.restarted:
+        return
+    colder = frozenset[Key](
+        n for n, one in change.statements.items() if one.per_call("reads")[1] > one.per_call("reads")[0] + 0.1
+    )
+    words = "the instance was restarted" + (", its cache was cold" if colder else "")
+    began = f"{change.after.after.facts.get('started')} by its own clock"
+    yield Cause(words, f"physical reads {rate(*change.statistic('physical reads'))}", colder, began, weight=2.7)
+
+
+def settings(change: OracleChange) -> Iterator[Cause]:
+    """Parameters that are not what they were."""
+    for row in change.changed_settings():
+        yield Cause(f"parameter {row['name']}: {row['old']} → {row['new']}", weight=0.4)
+
+
+RULES = (slow_log, slow_reads, lock_waits, room, contention, busy_processors, restarts, settings)

@@ -1,0 +1,64 @@
+"""Syncs of the WAL that became slow, in made snapshots of version 18: at a steady load, and beside a slow minute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from made_store import MadeServer, counters
+
+from dbdyno.judge.snapshots import compare
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.report import report
+from dbdyno.snapshot.view import Column, View
+
+SLOW = "syncs of the WAL became slow"
+
+
+class Synced(MadeServer):
+    """A server that counts its syncs as version 18 does."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.fsyncs, self.fsync_ms = 0, 0.0
+
+    def views(self) -> list[View]:
+        keys = tuple(Column(name, "key", "text", "VARCHAR") for name in ("backend_type", "object", "context"))
+        rows = [
+            ("client backend", "wal", "normal", self.fsyncs, self.fsync_ms),
+            ("checkpointer", "relation", "n", 9, 1.0),
+        ]
+        shown = (*keys, *counters(("fsyncs", "fsync_time")))
+        return [*super().views(), View("pg_stat_io", "shared", shown, rows, appearance="fixed")]
+
+    def minute(self, sync_ms: float) -> int:
+        """600 commits at the same rate and in the same time of statements, whatever a sync takes."""
+        self.call(1, 600, 60.0)
+        self.fsyncs += 600
+        self.fsync_ms += 600 * sync_ms
+        return self.step().number
+
+
+def heads(server: Synced, before: list[float], after: list[float]) -> list[dict[str, Any]]:
+    """What a comparison of these minutes opens with, and a report over all."""
+    numbers = [server.minute(before[0]), *(server.minute(ms) for ms in (*before, *after))]
+    cut = numbers[len(before)]
+    store = server.store
+    periods = [period(store, f"snap:{a}..{b}") for a, b in ((numbers[0], cut), (cut, numbers[-1]))]
+    with Interval(store, store.find(str(numbers[0])), store.find(str(numbers[-1]))) as interval:
+        return [compare(store, *periods)["sections"][0], report(interval)["sections"][0]]
+
+
+def named(head: dict[str, Any]) -> list[str]:
+    return [row["what"] for table in head["tables"] for row in table["rows"]]
+
+
+def test_a_slow_minute_before_does_not_hide_a_storage_that_became_slow(tmp_path: Path) -> None:
+    found = heads(Synced(tmp_path / "snaps"), [5, 5, 5, 180], [60, 60, 60, 60])
+    assert [named(head) for head in found] == [[SLOW], [SLOW]]
+    assert found[0]["tables"][0]["rows"][0]["evidence"].startswith("a sync took 5 ms → 60 ms")
+
+
+def test_a_slow_minute_is_no_storage_that_became_slow(tmp_path: Path) -> None:
+    assert all(SLOW not in named(head) for head in heads(Synced(tmp_path / "snaps"), [5, 5, 5, 5], [5, 200, 5, 5]))
