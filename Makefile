@@ -9,8 +9,10 @@ CARGO ?= cargo
 WORKERS ?= 4
 RERUNS ?= 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-PYTHON_FILES := python packages tests benches
+PYTHON_FILES := python packages tests benches tools/wheel_backend.py
 CORE := python/dbdyno/_core.abi3.so
+# The backend is one of our own around maturin's (tools/wheel_backend.py).
+export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 
 # What maturin told pyo3 of the interpreter: without it cargo would compile the binding for another one, and maturin for
 # its own once more.
@@ -58,7 +60,8 @@ setup-clients: setup $(VENV)/clients  ## drivers of the external clients, into .
 
 build: $(CORE) $(VENV)/dbdyno  ## release build of the Rust core
 
-$(CORE): $(RUST_SOURCES) pyproject.toml | $(VENV)/maturin
+$(CORE): $(RUST_SOURCES) pyproject.toml tools/wheel_backend.py | $(VENV)/maturin
+	CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py $(BIN) >/dev/null
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --skip-install
 	@touch $@
 
@@ -73,6 +76,7 @@ programs:
 
 wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, and the wheel of dbdyno-rig
 	rm -rf dist
+	CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py >/dev/null
 	$(BIN)/maturin build --release --quiet --interpreter $(abspath $(BIN))/python --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig

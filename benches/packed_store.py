@@ -92,10 +92,20 @@ def _value(view: View, column: Column) -> str:
     if column.kind == "counter":
         return "0"
     words = {
-        "userid": "10", "dbid": "5", "datid": "5", "queryid": "n", "relid": "n", "datname": "'app'",
-        "schemaname": "'public'", "relname": "'t' || n", "query": "'select ' || n || ' from t'",
-        "fingerprint": "'f' || n", "name": "'track_io_timing'", "setting": "'off'", "dealloc": "0",
-    }  # fmt: skip
+        "userid": "10",
+        "dbid": "5",
+        "datid": "5",
+        "queryid": "n",
+        "relid": "n",
+        "datname": "'app'",
+        "schemaname": "'public'",
+        "relname": "'t' || n",
+        "query": "'select ' || n || ' from t'",
+        "fingerprint": "'f' || n",
+        "name": "'track_io_timing'",
+        "setting": "'off'",
+        "dealloc": "0",
+    }
     return words.get(column.name, "1" if view.name == "pg_stat_statements_info" else "null")
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from replicate import fixture, replicate
 from trace_kinds import deep, many_statements, small_files
 
-DBDYNO = [sys.executable, "-m", "dbdyno"]
+DBDYNO = [str(Path(sys.executable).with_name("dbdyno"))]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 

@@ -1,4 +1,7 @@
-"""Where every command starts, before anything else is imported.
+"""Where every command of Python's starts, before anything else is imported.
+
+The program `dbdyno` is native (`crates/dyno-entry`); it becomes this one, `dbdyno-python`, for all that it does not
+answer itself.
 
 What takes time and is known from the words alone begins here, beside the imports (`trace.ahead`).
 """
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
 def entry() -> NoReturn:
     """The console script."""
+    sys.argv[0] = sys.argv[0].removesuffix("-python")  # the name that the user typed
     atexit.register(end_at_once)
     if sys.argv[1:3] != ["trace", "profile"]:
         _command()

@@ -7,12 +7,12 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from listener import Listener
 from sha2_server import LONG, OK, TLS, Talk, new_key, public_pem, xor
 
 NATIVE, SHA2, SHA256 = b"mysql_native_password", b"caching_sha2_password", b"sha256_password"
@@ -23,7 +23,7 @@ _KEY = new_key()
 
 
 @dataclass
-class HostileMariaDB:
+class HostileMariaDB(Listener):
     """Entered, it listens on 127.0.0.1:`port`. `ask` may change between clients; `certificate`: files of certificate
     and key, where it offers TLS. What it got lies in `given`: in the clear means that it can read it."""
 
@@ -32,23 +32,6 @@ class HostileMariaDB:
     certificate: tuple[Path, Path] | None = None
     key: rsa.RSAPrivateKey = field(default_factory=lambda: _KEY)
     given: list[str] = field(default_factory=list)
-
-    def __enter__(self) -> HostileMariaDB:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._listen, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _listen(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(10)

@@ -16,6 +16,8 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from listener import Listener
+
 PASSWORD = "geheim"
 ASKS = ("trust", "password", "md5", "scram", "scram-plus", "half-scram", "password-after-scram")
 
@@ -29,7 +31,7 @@ def question(kind: int, data: bytes = b"") -> bytes:
 
 
 @dataclass
-class HostileServer:
+class HostileServer(Listener):
     """Entered, it listens on 127.0.0.1:`port`; `ask`, `tls` and `chain` may change between clients."""
 
     certificates: dict[str, tuple[Path, Path]]
@@ -37,24 +39,7 @@ class HostileServer:
     tls: bool = True
     chain: str = "rsa"
     given: list[str] = field(default_factory=list)
-
-    def __enter__(self) -> HostileServer:
-        self._contexts: dict[str, ssl.SSLContext] = {}
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._listen, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _listen(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+    _contexts: dict[str, ssl.SSLContext] = field(default_factory=dict)
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(10)
@@ -143,25 +128,11 @@ def _exactly(stream: socket.socket, count: int) -> bytes:
     return data
 
 
-class TlsFront:
+class TlsFront(Listener):
     """TLS in front of a real server; the certificate that it shows, `chain`, may change between clients."""
 
     def __init__(self, certificates: dict[str, tuple[Path, Path]], upstream: int, chain: str) -> None:
         self.certificates, self.upstream, self.chain = certificates, upstream, chain
-
-    def __enter__(self) -> TlsFront:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._listener.getsockname()[1])
-        threading.Thread(target=self._listen, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _listen(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=self._serve, args=(self._listener.accept()[0],), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
         with contextlib.suppress(OSError), client, socket.create_connection(("127.0.0.1", self.upstream)) as server:

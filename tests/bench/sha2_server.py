@@ -14,12 +14,12 @@ import secrets
 import socket
 import ssl
 import struct
-import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from listener import Listener
 
 PLUGIN = b"caching_sha2_password"
 TLS, LONG = 1 << 11, 1 << 9 | 1 << 13 | 1 << 15 | 1 << 17 | 1 << 18 | 1 << 19 | 1 << 20 | 1 << 24
@@ -46,7 +46,7 @@ def xor(left: bytes, right: bytes) -> bytes:
 
 
 @dataclass
-class Sha2Server:
+class Sha2Server(Listener):
     """Entered, it listens on 127.0.0.1:`port`. `certificate`: files of certificate and key, where it offers TLS."""
 
     password: bytes
@@ -55,23 +55,6 @@ class Sha2Server:
     key: rsa.RSAPrivateKey = field(default_factory=new_key)
     given: list[str] = field(default_factory=list)
     kept: bytes | None = None
-
-    def __enter__(self) -> Sha2Server:
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._listen, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._listener.close()
-
-    def _listen(self) -> None:
-        while True:
-            try:
-                client, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:
         client.settimeout(20)

@@ -338,6 +338,25 @@ def test_a_file_of_options_says_who_enters(lab: MariaLab, server: MariaServer) -
     assert target.load_connection("x")["password"] == "plain"
 
 
+def test_a_table_that_a_later_statement_of_the_set_up_meets_is_never_dropped(
+    lab: MariaLab, server: MariaServer
+) -> None:
+    """The first statement had registered the teardown, which then dropped the user's table."""
+    with contextlib.closing(server.connect()) as connection:
+        rows(connection, "create table test.precious as select 42 as i")
+        made = '"create table test.made (i int)", "create table test.precious (i int)"'
+        work = f"""[workload]
+setup = [{made}]
+teardown = ["drop table test.made", "drop table test.precious"]
+scripts = [{{{{name = "s", text = "select 1;"}}}}]
+"""
+        lab.plan(ONE, work=work)
+        done = lab.run(code=2)
+        assert "already exists" in done.stderr and "the teardown was not run" in done.stderr
+        assert int(rows(connection, "select i from test.precious")[0][0]) == 42
+        rows(connection, "drop table test.precious, test.made")
+
+
 def test_a_plan_from_elsewhere_says_what_it_would_do() -> None:
     from dbdyno.bench.mariadb.bench import MariaDBBench
     from dbdyno.study.plan.plan import Arm, Plan, Script, Workload

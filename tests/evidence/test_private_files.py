@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,6 +82,15 @@ def test_a_foreseen_temporary_name_leads_nowhere(tmp_path: Path) -> None:
     write_table(tmp_path / "s.parquet", {"a": ["b"]})
     assert (tmp_path / "victim").read_text() == "kept"
     assert (tmp_path / "r.html").read_bytes() == TEXT
+
+
+def test_no_code_of_the_package_foresees_the_name_of_what_it_writes_aside() -> None:
+    """A process's number is no secret: whoever may write in a shared store would have the link there before us."""
+    package = Path(files.__file__).parent
+    found = [
+        str(path) for path in package.rglob("*.py") if re.search(r"with_(suffix|name)\(.*getpid", path.read_text())
+    ]
+    assert found == []
 
 
 def test_a_file_of_a_run_replaces_a_link_in_its_place(link: Path) -> None:

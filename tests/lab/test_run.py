@@ -138,6 +138,21 @@ def test_a_table_that_was_there_before_is_never_dropped(lab, dsn):
         conn.execute("drop table precious")
 
 
+def test_a_table_that_a_later_statement_of_the_set_up_meets_is_never_dropped(lab, dsn):
+    """The first statement had registered the teardown, which then dropped the user's table."""
+    import psycopg
+
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create table precious as select 42 as i")
+        made = '"create table made (i int)", "create table precious (i int)"'
+        more = f'setup = [{made}]\nteardown = ["drop table made", "drop table precious"]'
+        done = lab("run", lab.plan(TWO_ARMS, more=more), code=2)
+        assert "already exists" in done.stderr
+        assert "the teardown was not run" in done.stderr
+        assert conn.execute("select i from precious").fetchone() == (42,)
+        conn.execute("drop table precious, made")
+
+
 @pytest.mark.parametrize("name", ["tpcb-like", "simple-update", "select-only"])
 def test_built_in_workloads_run_and_leave_nothing(lab, dsn, name):
     import psycopg

@@ -80,9 +80,19 @@ def dbdyno(programs: Path, folder: Path, *words: str) -> subprocess.CompletedPro
 @pytest.mark.long
 def test_the_wheel_alone_does_what_a_user_without_rust_needs(installed: Path, tmp_path: Path) -> None:
     """One test: the environment costs half a minute of processor time, and every worker would make its own."""
+    starts_without_python_where_it_can(installed, tmp_path)
     runs_a_study(installed, tmp_path)
     says_which_package_has_what_is_missing(installed, tmp_path)
     completes_commands_and_options(installed, tmp_path)
+
+
+def starts_without_python_where_it_can(installed: Path, folder: Path) -> None:
+    assert (installed / "dbdyno").read_bytes()[:4] == b"\x7fELF"
+    assert (installed / "dbdyno-python").read_bytes()[:2] == b"#!"
+    (folder / "linked").symlink_to(installed / "dbdyno")
+    for program in (installed / "dbdyno", folder / "linked"):
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, cwd=folder)
+        assert (done.returncode, done.stdout.split(",")[0]) == (0, "dbdyno"), done.stderr
 
 
 def runs_a_study(installed: Path, folder: Path) -> None:

@@ -26,6 +26,7 @@ CRATES = {
     "dyno-load": {"dyno-evidence", "dyno-script"},
     "dyno-move": {"dyno-load"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
+    "dyno-entry": {"dyno-trace"},
     "dyno-model": {"dyno-evidence", "dyno-stats"},
     "dyno-python": {
         "dyno-evidence",
@@ -126,3 +127,10 @@ def test_libraries_do_not_print():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
     assert printing == []
+
+
+def test_the_formatter_has_the_last_word():
+    folders = (PACKAGE, RIG, ROOT / "tests", ROOT / "benches")
+    mark = "# fmt: " + "skip"
+    skipped = [rel(path) for folder in folders for path in sorted(folder.rglob("*.py")) if mark in path.read_text()]
+    assert not skipped, skipped

@@ -84,6 +84,17 @@ def test_a_plan_flip_by_analyze(planted: OnPostgres):
 
 
 @pytest.mark.soak
+def test_another_plan_without_analyze(planted: OnPostgres):
+    load = asks(planted.lab, BY_CUST)
+    off = [f"alter system set enable_{kind}scan = off" for kind in ("index", "bitmap", "indexonly")]
+    try:
+        found = planted.first_causes(load, planted.plant(*off, "select pg_reload_conf()"))
+    finally:
+        planted.lab.run("alter system reset all", "select pg_reload_conf()")
+    assert found == ["another plan for orders, with the same indexes"] * 2
+
+
+@pytest.mark.soak
 def test_a_release_with_one_more_query(planted: OnPostgres):
     load = asks(planted.lab, BY_CUST)
     more = "select count(*) from orders a join orders b using (cust) where a.amount % 7 = 3"

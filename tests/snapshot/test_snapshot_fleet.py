@@ -11,13 +11,15 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from snapshot_help import Lab
 
 from command_line import dbdyno as run
-from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.alerts import Alerts, read_rules
+from dbdyno.cli.snap_watch import Failing
+from dbdyno.errors import Error, SnapshotError
+from dbdyno.snapshot.alerts import Alerts, post_json, read_rules
 from dbdyno.snapshot.exported import otlp, prometheus, samples
 from dbdyno.snapshot.fleet import Fleet, Status, read_fleet
 from dbdyno.snapshot.store import Snapshot, Store
@@ -145,6 +147,18 @@ def test_what_fails_as_before_is_told_once(tmp_path: Path):
     assert "Connection refused" in done.stderr and "failing" in done.stderr
 
 
+def test_a_failure_is_told_when_it_begins_changes_and_is_over(capsys: pytest.CaptureFixture[str]):
+    failing, taken = Failing(), cast(Snapshot, None)
+    for made in (taken, Error("gone"), Error("gone"), Error("silent"), taken, taken, Error("silent")):
+        failing.tell(made, "a: ")
+    assert capsys.readouterr().err.splitlines() == [
+        "dbdyno: a: gone",
+        "dbdyno: a: silent",
+        "dbdyno: a: answers again; failed before: 3",
+        "dbdyno: a: silent",
+    ]
+
+
 def test_a_status_says_what_is_the_matter():
     one = Status("a", next_s=60, since=100)
     assert one.word(150) == "waiting" and one.word(221) == "silent"
@@ -195,14 +209,20 @@ def test_a_rule_is_told_once_when_broken_and_once_when_it_holds_by_command_and_w
     assert alerts.fired == 1 and [line.split(":")[0] for line in lines] == ["alert firing", "alert resolved"]
     assert [json.loads(body)["state"] for body in bodies] == ["firing", "resolved"]
     assert json.loads(bodies[0]) | {"at": ""} == {
-        "rule": "away", "target": "db1", "state": "firing", "metric": "failed", "value": 2.0, "above": 1.0, "at": "",
-    }  # fmt: skip
+        "rule": "away",
+        "target": "db1",
+        "state": "firing",
+        "metric": "failed",
+        "value": 2.0,
+        "above": 1.0,
+        "at": "",
+    }
     assert told.read_text() == "".join(body.decode() for body in bodies)
 
 
 def test_a_command_sees_no_secret_and_a_failure_is_told(tmp_path: Path):
     told, lines = tmp_path / "told", []
-    script = f"env > {told}; exit 3"
+    script = f"env > {told}; : --token verborgen; exit 3"
     with listening(status=500) as (url, _):
         text = (
             f"[[rule]]\nname = 'a'\nmetric = 'failed'\nabove = 0\ncommand = ['sh', '-c', '{script}']\nwebhook = '{url}'"
@@ -213,7 +233,38 @@ def test_a_command_sees_no_secret_and_a_failure_is_told(tmp_path: Path):
         alerts.look(Store(tmp_path / "none"), "db1", failure())
         alerts.close()
     assert "geheim" not in told.read_text() and "PATH=" in told.read_text()
-    assert any("command failed" in line for line in lines) and any("answers 500" in line for line in lines)
+    assert any("command failed: it ended with 3" in line for line in lines)
+    assert any("answers 500" in line for line in lines)
+    assert not any("verborgen" in line for line in lines), "arguments may hold secrets, and logs none"
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n"])
+def test_an_answer_that_drips_holds_nobody_up(head: bytes):
+    """Each byte comes before the limit of a single read."""
+    ended = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError), listener.accept()[0] as client:
+            client.sendall(head)
+            while not ended.wait(0.01):
+                client.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=drip, args=(listener,), daemon=True).start()
+        try:
+            with pytest.raises(TimeoutError, match="has not answered within"):
+                post_json(f"http://127.0.0.1:{listener.getsockname()[1]}/", b"{}", 0.3)
+        finally:
+            ended.set()
+
+
+def test_the_login_of_a_collector_is_not_told(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    url = f"http://scott:verborgen@127.0.0.1:{port}/v1/metrics"
+    done = run("snap", "export", "--otlp", url, "--once", "--store", tmp_path / "none")
+    assert done.returncode == 2 and "cannot be posted to" in done.stderr
+    assert "verborgen" not in done.stdout + done.stderr
 
 
 def test_watch_exits_1_where_a_rule_was_broken(lab: Lab, tmp_path: Path):

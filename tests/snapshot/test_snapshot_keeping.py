@@ -219,8 +219,12 @@ def test_columns_that_come_in_between_are_packed_apart(store: Store):
     for n in (10, 15, 20):
         store.add(
             [View("counts", "shared", more, [(1, n, "row 1", n)])],
-            engine="postgres", target="a:1", at_ns=(BEGUN_S + 60 * n) * 10**9, facts={}, before=store.last("a:1"),
-        )  # fmt: skip
+            engine="postgres",
+            target="a:1",
+            at_ns=(BEGUN_S + 60 * n) * 10**9,
+            facts={},
+            before=store.last("a:1"),
+        )
     assert pack_full(store, "a:1", group=4) == 1
     with Interval(store, store.open(3), store.open(4)) as interval:
         assert interval.query(f"select n, extra from {interval.table('counts')}") == [{"n": 5, "extra": 5}]
@@ -287,9 +291,14 @@ def test_what_has_a_name_stays(store: Store):
     assert run("snap", "baseline", "quiet", "9..11", "--store", store.folder).returncode == 0
     done = run("snap", "prune", "--keep", "hour:2d", "--store", store.folder, "--format", "json")
     assert json.loads(done.stdout)[0] | {} == {
-        "target": "a:1", "gone": 14, "stay": 6, "of them beside a break": 0, "with a name": 4, "logs' plans": 0,
+        "target": "a:1",
+        "gone": 14,
+        "stay": 6,
+        "of them beside a break": 0,
+        "with a name": 4,
+        "logs' plans": 0,
         "numbers": "2-5, 7-8, 12-19",
-    }  # fmt: skip
+    }
 
 
 def test_a_dry_run_changes_nothing(store: Store):

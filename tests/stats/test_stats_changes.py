@@ -46,10 +46,10 @@ def test_steps_of_three_times_the_noise_are_found():
 
 @pytest.mark.parametrize("n", [12, 24])
 def test_a_step_that_would_be_found_four_times_out_of_five_is(n: int):
-    least = float(np.median([step_found(series([100.0] * n, seed=seed), level=0.95) for seed in range(6)]))
+    least = float(np.median([step_found(series([100.0] * n, seed=seed), level=0.95) for seed in range(3)]))
     levels = [100.0] * (n // 2) + [100.0 * least] * (n - n // 2)
-    found = sum(bool(change_points(series(levels, seed=seed), level=0.95)) for seed in range(100))
-    assert 50 <= found <= 97
+    found = sum(bool(change_points(series(levels, seed=seed), level=0.95)) for seed in range(50))
+    assert 25 <= found <= 49
 
 
 def test_eight_values_cannot_show_a_change_at_99_percent():

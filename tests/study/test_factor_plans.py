@@ -40,6 +40,8 @@ def test_a_bare_key_is_a_setting_and_tables_name_the_others():
     assert (last.settings, last.variables) == ({"work_mem": "64MB"}, {"rows": "10"})
     assert last.name == "work_mem 64MB, rows 10"
     assert len(made.arms) == 4
+    quoted = plan('[[factor]]\n"variables.rows" = [1, 10]\n').arms
+    assert [arm.variables for arm in quoted] == [{"rows": "1"}, {"rows": "10"}], "it was taken for a setting"
     assert plan("[[factor]]\njit = [true, false]\n").arms[0].settings == {"jit": "on"}
     assert plan("[[factor]]\nrate_per_s = [10, 20.5]\n").arms[1].rate_per_s == 20.5
     assert plan('[[factor]]\nprotocol = ["simple", "prepared"]\n').arms[0].protocol == "simple"

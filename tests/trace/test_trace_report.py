@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from trace_batch import Batch, write_batch
 from trace_evidence import Evidence
+from trace_text import trace
 
 from dbdyno.cli.main import cli
 from dbdyno.report.branches import fitting, indented
@@ -18,6 +19,7 @@ from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.trace.job import Options
 from dbdyno.trace.page import merged
+from dbdyno.trace.profile import profile_trace
 from dbdyno.trace.report import Request, report_page
 from dbdyno.trace.source import open_traces
 from dbdyno.trace.tree import tree_of
@@ -162,6 +164,18 @@ def test_sixteen_warnings_of_one_kind_are_one_with_a_count():
     assert (one["count"], two) == (16, other)
     same = merged([{"code": "trace", "text": f"f{at}.trc: no WAIT in it", "next": ""} for at in range(2)])
     assert [warning["text"] for warning in same] == ["f0.trc, f1.trc: no WAIT in it"]
+
+
+def test_one_stretch_and_several_are_told_in_the_right_number_and_together(tmp_path: Path):
+    text = trace(orders=2)
+    torn = "EXEC #1:c=1,e=\n"
+    (tmp_path / "a.trc").write_text(text + torn)
+    (tmp_path / "b.trc").write_text(text + torn + text + torn)
+    alone, both = (profile_trace(files)["warnings"] for files in (tmp_path / "a.trc", tmp_path))
+    assert [one["text"] for one in alone] == ["a.trc: 1 stretch could not be read: `trace check` shows where"]
+    assert [(one["text"], one["count"]) for one in both] == [
+        ("a.trc, b.trc: 1 stretch could not be read: `trace check` shows where (the first of 2 like it)", 2)
+    ]
 
 
 def test_warnings_never_fill_the_page(model: dict[str, Any]):

@@ -108,7 +108,7 @@ def concerned(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
     return [one for one, own in found if bool(own) == (facts.kind in ("stack", "host")) and own <= there]
 
 
-def _host(facts: Facts) -> Iterator[dict[str, Any]]:
+def _host(facts: Facts) -> Iterator[dict[str, object]]:
     """What a host's kernel and mounts are set to."""
     for kernel in facts.rows.get(Kernel, ()):
         for name, number in kernel.values.items():
@@ -155,9 +155,9 @@ def _refuted(proof: Proof | None) -> bool:
     return proof is not None and proof.counts and proof.verdict == REFUTED
 
 
-def _head(facts: Facts) -> dict[str, Any]:
+def _head(facts: Facts) -> dict[str, object]:
     server = facts.rows.get(Server)
-    about: dict[str, Any] = {"title": facts.title, "what": facts.kind, "window": facts.window}
+    about: dict[str, object] = {"title": facts.title, "what": facts.kind, "window": facts.window}
     if server:
         about |= {"engine": server[0].engine, "version": server[0].version, "service": server[0].service}
         about["identity"] = server[0].identity
@@ -178,7 +178,7 @@ def _identity(facts: Facts) -> str:
     return str(server[0].identity) if server else ""
 
 
-def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, Any] | None:
+def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
     """What an experiment would vary; None where no setting can test it."""
     if not (rule.setting and one.proposed):
         return None
@@ -192,7 +192,7 @@ def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, Any] | None:
     }
 
 
-def _proved(proof: Proof | None) -> dict[str, Any] | None:
+def _proved(proof: Proof | None) -> dict[str, object] | None:
     if proof is None:
         return None
     return {
@@ -204,7 +204,7 @@ def _proved(proof: Proof | None) -> dict[str, Any] | None:
     }
 
 
-def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: Facts) -> dict[str, Any]:
+def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: Facts) -> dict[str, object]:
     return {
         "number": number,
         "rule": rule.name,

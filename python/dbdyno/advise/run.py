@@ -68,7 +68,7 @@ def _benchmark(manifest: Manifest, plan: dict[str, Any], given: dict[str, Any]) 
     )
 
 
-def _setting(given: dict[str, Any]) -> Setting:
+def _setting(given: dict[str, object]) -> Setting:
     """A setting as the manifest has it: `256MB`."""
     name, text, source = (str(given.get(key) or "") for key in ("name", "value", "source"))
     parts = _QUANTITY.fullmatch(text)

@@ -99,7 +99,7 @@ def _server(interval: Interval) -> Server:
     )
 
 
-def _settings(interval: Interval) -> list[dict[str, Any]]:
+def _settings(interval: Interval) -> list[dict[str, object]]:
     unit = "unit" if "unit" in interval.columns("pg_settings") else "''"
     return interval.query(
         f"select name, setting as value, coalesce({unit}, '') as unit, source from {interval.ends('pg_settings')[1]}"
@@ -120,7 +120,7 @@ def _databases(interval: Interval) -> list[dict[str, Any]]:
     )
 
 
-def _tables(interval: Interval) -> list[dict[str, Any]]:
+def _tables(interval: Interval) -> list[dict[str, object]]:
     on = "on c.datid = t.datid and c.oid = t.relid"
     pages = f"left join {interval.ends('pg_class')[1]} c {on}" if interval.has("pg_class") else ""
     now = interval.ends("pg_stat_user_tables")[1]
@@ -140,7 +140,7 @@ def _tables(interval: Interval) -> list[dict[str, Any]]:
     )
 
 
-def _segments(interval: Interval) -> list[dict[str, Any]]:
+def _segments(interval: Interval) -> list[dict[str, object]]:
     """Heaps and indexes of the database that was read, under names that a statement may have."""
     block = int(setting(interval, "block_size") or 8192)
     pages = interval.ends("pg_class")[1]
@@ -195,7 +195,7 @@ def _checkpoints(interval: Interval) -> list[dict[str, Any]]:
     )
 
 
-def _wal(interval: Interval) -> list[dict[str, Any]]:
+def _wal(interval: Interval) -> list[dict[str, object]]:
     has = interval.columns("pg_stat_wal")
     return interval.query(
         f"select wal_bytes as bytes, wal_records as records, wal_fpi as full_pages,"
@@ -205,7 +205,7 @@ def _wal(interval: Interval) -> list[dict[str, Any]]:
     )
 
 
-def _io(interval: Interval) -> list[dict[str, Any]]:
+def _io(interval: Interval) -> list[dict[str, object]]:
     has = interval.columns("pg_stat_io")
     read_bytes = "read_bytes" if "read_bytes" in has else "reads * op_bytes"
     timed = setting(interval, "track_io_timing") == "on"
@@ -229,11 +229,11 @@ def _slots(interval: Interval) -> list[dict[str, Any]]:
     )
 
 
-def _slru(interval: Interval) -> list[dict[str, Any]]:
+def _slru(interval: Interval) -> list[dict[str, object]]:
     return interval.query("select name, blks_read as reads from pg_stat_slru where verdict = 'ok'", "pg_stat_slru")
 
 
-_READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str, Any]]]], ...] = (
+_READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str, object]]]], ...] = (
     (Setting, ("pg_settings",), _settings),
     (Database, ("pg_stat_database",), _databases),
     (Table, ("pg_stat_user_tables", "pg_statio_user_tables"), _tables),

@@ -56,6 +56,19 @@ _STILL_AT_WORK: list[subprocess.Popen[bytes]] = []
 """Guardians that go on after their run: no longer waited for."""
 
 
+class ThereBeforeError(TargetError):
+    """Something that a set-up would have made was there before. It is not ours, and no teardown may meet it: `undo` is
+    dropped, and what the set-up had made until then is left."""
+
+    def __init__(self, refused: TargetError, undo: Undo) -> None:
+        step = (
+            "it is another run's, or yours; the teardown was not run, so that nothing of yours is dropped: remove by"
+            " hand what the set-up made before it, or give its objects other names"
+        )
+        super().__init__(refused.message, where=refused.where, next_step=step)
+        self.undo = undo
+
+
 class Guardian:
     """The first process's end. Started with the first `push`; safe for use from several threads."""
 
@@ -125,15 +138,19 @@ class Guardian:
 
     @contextlib.contextmanager
     def undo(self, undo: Undo) -> Iterator[None]:
-        """Carry the undo out when the block ends, in whatever way.
+        """Carry the undo out when the block ends, in whatever way but one: a `ThereBeforeError` of this undo.
 
         Raises `TargetError` if that fails.
         """
         number = self.push(undo)
+        left = False
         try:
             yield
+        except ThereBeforeError as error:
+            left = error.undo is undo
+            raise
         finally:
-            problems = undo.carry_out()
+            problems = () if left else undo.carry_out()
             if problems:
                 raise TargetError(
                     "not everything could be put back: " + "; ".join(problems),
@@ -177,7 +194,7 @@ class Guardian:
     ) -> None:
         self.close()
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: dict[str, object]) -> None:
         """Send, and wait until it is acknowledged."""
         answer = self._ask(message, ACKNOWLEDGE_S)
         detail = "no answer" if answer is None else answer["problem"]
@@ -267,7 +284,7 @@ def _listen(parent: int, held: dict[int, Undo], claims: Claims) -> None:
             if message["op"] == "done":
                 held.clear()
                 return
-            answer: dict[str, Any] = {"sequence": message["sequence"], "problem": ""}
+            answer: dict[str, object] = {"sequence": message["sequence"], "problem": ""}
             try:
                 _remember(message, held, claims)
             except Exception as error:  # the parent hears why; the guardian lives on

@@ -193,7 +193,7 @@ def to_wire(undo: Undo) -> dict[str, Any]:
     return {"type": type(undo).__name__, **asdict(undo)}
 
 
-def from_wire(wire: dict[str, Any]) -> Undo:
+def from_wire(wire: dict[str, object]) -> Undo:
     """The undo that `to_wire` wrote. Raises KeyError or TypeError on anything else."""
     kinds: dict[Any, Any] = {"SqlUndo": SqlUndo, "ServerUndo": ServerUndo, "FolderUndo": FolderUndo}
     if wire["type"] == "PlanUndo":

@@ -171,12 +171,12 @@ class Reach:
             options["agent_path"] = None
         return options
 
-    def _keys(self) -> dict[str, Any]:
+    def _keys(self) -> dict[str, object]:
         """Key files, and which keys of the agent."""
         named = self._named()
         if named is None:
             return {}
-        given: dict[str, Any] = {"client_keys": [str(file) for file in self.key_files]}
+        given: dict[str, object] = {"client_keys": [str(file) for file in self.key_files]}
         if self.access.keys or self._settings.config.get("IdentitiesOnly"):
             public = [file for name in named if (file := _public(Path(name).expanduser()))]
             given |= {"agent_identities": public} if public else {"agent_path": None}

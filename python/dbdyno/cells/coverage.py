@@ -144,7 +144,7 @@ FACTS = {
 """What is told of a cell, of all that a recording knows of it."""
 
 
-def what_they_are(run: Run) -> list[dict[str, Any]]:
+def what_they_are(run: Run) -> list[dict[str, object]]:
     """A table of what the cells are, those alike in one row; none where the run does not say."""
     first = (run.manifest.configuration or {}).get("first") or {}
     alike: dict[tuple[str, ...], list[str]] = {}

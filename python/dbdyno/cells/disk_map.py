@@ -17,7 +17,7 @@ _DISK = re.compile(r"([CF]D_\d+)")
 Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
-def disk_maps(cells: Sequence[str], objects: Objects) -> list[dict[str, Any]]:
+def disk_maps(cells: Sequence[str], objects: Objects) -> list[dict[str, object]]:
     """A map per kind of disk and metric that was not all zero: `values[cell][disk]`, None where a
     disk has none. `objects` as `Measured.objects` gives them."""
     maps = []
@@ -55,7 +55,7 @@ def _map(
     cells: Sequence[str],
     disks: Sequence[str],
     values: dict[tuple[str, str], float],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     timed = name in TIMES
     shown = f"{name}_RQ" if timed else name
     unit = "ns" if timed else "MB/s" if "_BY_" in name else "1/s"

@@ -212,7 +212,7 @@ def _loaded(text: str) -> Any:
         return error
 
 
-def _context(value: dict[str, Any], cell: str, found: Listing) -> str:
+def _context(value: dict[str, object], cell: str, found: Listing) -> str:
     """Whose an object is: its own `cell`, or that of a `context` beside it, as in the XML."""
     for at in (value.get("context"), value):
         if isinstance(at, dict) and isinstance(at.get("cell"), str) and at["cell"]:

@@ -91,7 +91,7 @@ class PlanUndo:
 
     label: str
     cells: tuple[dict[str, Any], ...]
-    reach: dict[str, Any]
+    reach: dict[str, object]
     patience_s: float = 60.0
     settle_s: float = 0.0
 
@@ -166,7 +166,7 @@ class PlanUndo:
             await asyncio.sleep(0.5 if left else 0)
         return states
 
-    async def _once(self, cells: Mapping[Host, dict[str, Any]]) -> dict[Host, _State]:
+    async def _once(self, cells: Mapping[Host, dict[str, object]]) -> dict[Host, _State]:
         """One try: what is not as found, by cell. A plan of ours is altered; the next try reads
         whether that came to be."""
         states: dict[Host, _State] = {}
@@ -189,7 +189,7 @@ class PlanUndo:
         return {a.host: _State(f"{failure(a) or words}; by hand: {back[a.host]}", True) for a in answers}
 
 
-async def _looks(fleet: Fleet, cells: Mapping[Host, dict[str, Any]]) -> dict[Host, Look]:
+async def _looks(fleet: Fleet, cells: Mapping[Host, dict[str, object]]) -> dict[Host, Look]:
     looks: dict[Host, Look] = {}
     for answer in await fleet.run(LIST):
         try:

@@ -36,7 +36,7 @@ FIRST = {
 """By the first word of the names: what is drawn before anything else."""
 
 
-def panels(found: Measured, family: str) -> list[dict[str, Any]]:
+def panels(found: Measured, family: str) -> list[dict[str, object]]:
     """The panels of a family: its first measures that were not all zero, at most six, with the
     steps of each cell as arrays in seconds since the recording began."""
     return [

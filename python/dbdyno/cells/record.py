@@ -86,7 +86,7 @@ def _due(pace: Pace, beat: int, passed_s: float) -> float | None:
 
 def new_recording(out: Path, hosts: Sequence[Host], pace: Pace) -> Run:
     """A run folder for a recording; raises `EvidenceError` where it cannot be made."""
-    manifest: dict[str, Any] = {
+    manifest: dict[str, object] = {
         "kind": KIND,
         "title": f"cells {', '.join(host.name for host in hosts)}"[:200],
         "cells": [host.name for host in hosts],

@@ -177,7 +177,7 @@ def table_rows(
     return found
 
 
-def _head(cell: dict[str, Any]) -> str:
+def _head(cell: dict[str, object]) -> str:
     return f"{cell['name']}{' !' if cell['problem'] else ''}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
@@ -23,7 +23,7 @@ def put_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:
             writer.write_batch(pa.record_batch(batch.columns, schema=schema))
 
 
-def put_rows(rows: list[dict[str, Any]], output: Path | None) -> None:
+def put_rows(rows: Sequence[Mapping[str, object]], output: Path | None) -> None:
     """Writes rows with the same keys. A column of numbers and words alike becomes one of words."""
     pa = library()
     columns = {name: _column(pa, [row[name] for row in rows]) for name in (rows[0] if rows else {})}

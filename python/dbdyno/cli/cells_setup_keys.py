@@ -78,7 +78,7 @@ def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: b
     click.echo(f"next: dbdyno cells show -H ... --key {new_key}", err=True)
 
 
-def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: dict[str, Any]) -> None:
+def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: dict[str, object]) -> None:
     """Takes the public key away from every cell; the user's own files stay."""
     from dbdyno.cells.commands import failure
     from dbdyno.cells.keys import remove_command
@@ -167,7 +167,7 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
     return left
 
 
-def _refused(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Host]:
+def _refused(hosts: Sequence[Host], key: Path, reach: dict[str, object]) -> list[Host]:
     """Where the key is there and lets nobody in all the same."""
     from dbdyno.cells.failures import REFUSED
     from dbdyno.cells.ssh import run_everywhere

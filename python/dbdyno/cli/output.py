@@ -6,7 +6,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -124,7 +124,7 @@ def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwi
     raise Error(found, next_step=f"write to one of {suffixes}; or name the format by --format")
 
 
-def show_rows(rows: list[dict[str, Any]], form: str | None, output: Path | None, *, title: str = "") -> None:
+def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Path | None, *, title: str = "") -> None:
     """Writes rows as a table, CSV, JSON, JSON lines or Arrow to stdout or a file."""
     kind = form_of(form, output, FORMATS)
     if kind == "arrow":
@@ -182,7 +182,7 @@ def _json_pieces(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterato
     yield "[]\n" if before == "[\n" else "\n]\n"
 
 
-def _json(row: dict[str, Any]) -> str:
+def _json(row: dict[str, object]) -> str:
     return json.dumps(row, ensure_ascii=False, default=str)
 
 
@@ -212,7 +212,7 @@ def write_text(path: Path, text: str) -> None:
         ) from error
 
 
-def _text(rows: list[dict[str, Any]], form: str, title: str, terminal: bool) -> str:
+def _text(rows: Sequence[Mapping[str, object]], form: str, title: str, terminal: bool) -> str:
     if form == "json":
         return json.dumps(rows, indent=1, ensure_ascii=False, default=str)
     if form == "jsonl":
@@ -234,7 +234,7 @@ def _as_is(value: Any) -> Any:
     return value
 
 
-def _table(rows: list[dict[str, Any]], names: list[str], title: str, terminal: bool) -> str:
+def _table(rows: Sequence[Mapping[str, object]], names: list[str], title: str, terminal: bool) -> str:
     import shutil
 
     from rich.console import Console

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -30,7 +29,7 @@ def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> N
         click.echo("\n" + sentence(found))
 
 
-def sentence(found: dict[str, Any]) -> str:
+def sentence(found: dict[str, object]) -> str:
     """What was recovered, in words."""
     if not found["last_sequence"]:
         return "No whole write is in it: nothing had been acknowledged."

@@ -127,7 +127,7 @@ def _carried_out(
     out: Path,
     seed: int | None,
     progress: Progress,
-    ways: dict[str, Any],
+    ways: dict[str, object],
     yes: bool,
 ) -> Run:
     """A new run, or the rest of one that was cut."""
@@ -169,7 +169,7 @@ def _agreed(page: str) -> bool:
     return True
 
 
-def _foretold(plan: Plan | None, cut: Run | None, target: str | None, out: Path, ways: dict[str, Any]) -> str:
+def _foretold(plan: Plan | None, cut: Run | None, target: str | None, out: Path, ways: dict[str, object]) -> str:
     """What a run would do."""
     from dbdyno.study.run.check import describe, describe_rest
 

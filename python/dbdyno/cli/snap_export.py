@@ -119,6 +119,7 @@ def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPSe
 
 
 def _post(url: str, store: Path, tables: bool) -> None:
+    from dbdyno.dsn import sql_without_secrets
     from dbdyno.errors import SnapshotError
     from dbdyno.snapshot.alerts import PATIENCE_S, post_json
     from dbdyno.snapshot.exported import otlp, samples
@@ -127,7 +128,9 @@ def _post(url: str, store: Path, tables: bool) -> None:
         post_json(url, otlp(samples(store, tables=tables)), PATIENCE_S)
     except OSError as error:
         raise SnapshotError(
-            f"cannot be posted to: {error}", where=url.partition("?")[0], next_step="see that the collector listens"
+            f"cannot be posted to: {error}",
+            where=sql_without_secrets(url.partition("?")[0]),
+            next_step="see that the collector listens",
         ) from error
 
 

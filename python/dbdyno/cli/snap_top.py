@@ -274,7 +274,7 @@ class _Session:
             self._watched = None
 
 
-def _text(frame: dict[str, Any], width: int, height: int | None, foot: str = "") -> str:
+def _text(frame: dict[str, object], width: int, height: int | None, foot: str = "") -> str:
     from dbdyno.report.live import render_frame
 
     color = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM", "dumb") != "dumb"

@@ -16,7 +16,7 @@ from dbdyno.judge.cells_parts import DIFFERENT, as_dict, section, table
 from dbdyno.judge.cells_rates import SKIP, Row
 
 
-def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[dict[str, Any]]:
+def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[dict[str, object]]:
     """The sections of shares: the flash log's, and the flash cache's; none without counters."""
     shares = [row for row in rows if row.measure == "share"]
     log = [row for row in shares if row.name != "cache_hits" and row.decision != "none in either"]
@@ -109,11 +109,11 @@ def _counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return told
 
 
-def _count(what: str, first: float, second: float) -> dict[str, Any]:
+def _count(what: str, first: float, second: float) -> dict[str, object]:
     return {"what": what, "first": round(first), "second": round(second)}
 
 
-def _intervals(rows: Sequence[Row], names: tuple[str, str]) -> dict[str, Any]:
+def _intervals(rows: Sequence[Row], names: tuple[str, str]) -> dict[str, object]:
     told = []
     for row in rows:
         for name, side in zip(names, (row.a, row.b), strict=True):

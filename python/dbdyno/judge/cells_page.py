@@ -157,7 +157,7 @@ def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, li
     return kept[0], kept[1], [told]
 
 
-def _configuration(unlike: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _configuration(unlike: Sequence[dict[str, object]]) -> dict[str, object]:
     return section(
         "configuration",
         "Cells, software and configuration that differ",
@@ -165,7 +165,7 @@ def _configuration(unlike: Sequence[dict[str, Any]]) -> dict[str, Any]:
     )
 
 
-def _drawn(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _drawn(rows: Sequence[Row]) -> list[dict[str, object]]:
     """What the figure draws: rows over all cells that have an interval, those that differ before
     others; grid disks, which cell disks cover, are left to the tables."""
     known = [row for row in rows if not row.cell and not math.isnan(row.low) and not row.name.startswith("GD_")]
@@ -273,7 +273,7 @@ _COLUMNS = (
 )
 
 
-def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, Any]]:
+def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, object]]:
     """Latencies and rates over all cells, then single cells and objects."""
     whole = [row for row in rows if not row.cell and row.measure != "share"]
     made = []
@@ -342,7 +342,7 @@ def _lost(one: Recording, other: Recording) -> list[dict[str, Any]]:
 
 
 def _warnings(
-    one: Recording, other: Recording, unlike: Sequence[dict[str, Any]], allowed: bool
+    one: Recording, other: Recording, unlike: Sequence[dict[str, object]], allowed: bool
 ) -> list[dict[str, str]]:
     from dbdyno.stats.ratios import ROUNDS_LEAST
 

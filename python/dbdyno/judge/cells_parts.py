@@ -18,7 +18,7 @@ DIFFERENT = ("worse", "better", "more", "less")
 def section(
     name: str,
     title: str,
-    tables: Iterable[dict[str, Any]] = (),
+    tables: Iterable[dict[str, object]] = (),
     *,
     about: str = "",
     notes: Sequence[str] = (),
@@ -28,7 +28,7 @@ def section(
     return {"name": name, "title": title, "about": about, "tables": kept, "not_measured": [], "notes": list(notes)}
 
 
-def table(title: str, columns: str, rows: Sequence[dict[str, Any]], *, top: int | None = None) -> dict[str, Any]:
+def table(title: str, columns: str, rows: Sequence[dict[str, object]], *, top: int | None = None) -> dict[str, Any]:
     """A table with columns from words `name:unit:label` (a count where no unit is named)."""
     words = [[*word.split(":"), "", ""][:3] for word in columns.split()]
     shown = [
@@ -73,7 +73,7 @@ def as_dict(row: Row) -> dict[str, Any]:
     }
 
 
-def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> dict[str, Any]:
+def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> dict[str, object]:
     """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
     tested."""
     rows = []

@@ -66,7 +66,7 @@ def report_page(run: Run, *, threshold: float = THRESHOLD) -> dict[str, Any]:
         }
 
 
-def _facts(found: Measured, covered: dict[str, Any]) -> dict[str, Any]:
+def _facts(found: Measured, covered: dict[str, object]) -> dict[str, Any]:
     run = found.run
     return {
         "title": f"{run.id}: {len(found.cells)} cell{'s' * (len(found.cells) != 1)}",
@@ -98,11 +98,11 @@ def _verdict(said: Sequence[Row]) -> dict[str, str]:
 
 def _sections(
     found: Measured,
-    covered: dict[str, Any],
+    covered: dict[str, object],
     log: Row | None,
     cache: Row | None,
     maps: list[Row],
-    skew: dict[str, Any],
+    skew: dict[str, object],
 ) -> list[Row]:
     own = {"flash log": report_flash.log_section(log), "flash cache": report_flash.cache_section(cache)}
     sections = [

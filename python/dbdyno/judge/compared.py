@@ -27,7 +27,7 @@ def compared(metric: Metric, a: list[float], b: list[float]) -> dict[str, Any]:
     return compared_rows([metric], np.array([a], dtype=float), np.array([b], dtype=float))[0]
 
 
-def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[str, Any]]:
+def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[str, object]]:
     """As `compared`, a row of the arrays for each metric."""
     rows = [_unknown(metric) for metric in metrics]
     if not a.shape[1] or not b.shape[1]:
@@ -38,7 +38,7 @@ def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[
     return rows
 
 
-def _unknown(metric: Metric) -> dict[str, Any]:
+def _unknown(metric: Metric) -> dict[str, object]:
     """A row of which nothing is known yet."""
     sides = ("a", "a_low", "a_high", "b", "b_low", "b_high", "ratio", "low", "high", "chance", "p", "q")
     return {
@@ -51,7 +51,7 @@ def _unknown(metric: Metric) -> dict[str, Any]:
     }
 
 
-def _fill(rows: list[dict[str, Any]], a: Floats, b: Floats) -> None:
+def _fill(rows: list[dict[str, object]], a: Floats, b: Floats) -> None:
     """Puts into rows what their values say."""
     import numpy as np
 
@@ -74,7 +74,7 @@ def _fill(rows: list[dict[str, Any]], a: Floats, b: Floats) -> None:
         _put([rows[at] for at in np.flatnonzero(positive)], name, getattr(by_ratio, name))
 
 
-def _put(rows: list[dict[str, Any]], name: str, values: Floats) -> None:
+def _put(rows: list[dict[str, object]], name: str, values: Floats) -> None:
     for row, value in zip(rows, values.tolist(), strict=True):
         row[name] = None if math.isnan(value) else value
 

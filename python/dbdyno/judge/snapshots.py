@@ -112,7 +112,7 @@ def _changes(store: Store, one: Period, other: Period, differing: list[Row]) -> 
     )
 
 
-def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, Any]:
+def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: list[Row]) -> dict[str, object]:
     """Both periods for the figure over the clock."""
     thin = [thinned(one, POINTS // 2) for one in given]
     spans = [
@@ -153,7 +153,7 @@ def _times(part: Period) -> str:
 
 
 def _metrics(
-    one: Period, other: Period, rows: list[dict[str, Any]], counts: list[int], threshold: float, *, by_hour: bool
+    one: Period, other: Period, rows: list[dict[str, object]], counts: list[int], threshold: float, *, by_hour: bool
 ) -> Part:
     shown = columns(
         "metric:text decision:text ratio:change:change low:change:from high:change:to"
@@ -208,7 +208,7 @@ def _verdict(rows: list[dict[str, Any]], allowed: bool) -> dict[str, Any]:
     return {"word": "ok", "why": "no metric with a good side differs for certain"}
 
 
-def _incomparable(differing: list[dict[str, Any]]) -> dict[str, str]:
+def _incomparable(differing: list[dict[str, object]]) -> dict[str, str]:
     names = ", ".join(str(row["what"]) for row in differing[:5])
     return {
         "code": "snapshot.not_comparable",

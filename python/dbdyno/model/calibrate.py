@@ -22,7 +22,7 @@ HIGH_FLOOR_KS = 0.1
 ALIKE = 0.3
 
 
-def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) -> dict[str, Any]:
+def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) -> dict[str, object]:
     """The page about a fit to latencies in us, in the order measured; `name` is the device's.
 
     Raises:

@@ -56,7 +56,7 @@ def listed() -> list[dict[str, Any]]:
     return rows
 
 
-def _instance(parameters: list[dict[str, Any]]) -> str:
+def _instance(parameters: list[dict[str, object]]) -> str:
     """The instance in a line: what tells most about it."""
     values = {parameter["path"]: parameter["value"] for parameter in parameters}
     known = [words.format(values[path]) for path, words in _TELLING if values.get(path) is not None]

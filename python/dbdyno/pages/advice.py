@@ -53,11 +53,11 @@ def page(model: Analysis) -> Page:
     return Page(head, sections, data=lambda: common.data(_FLAT, list(_flat(findings))))
 
 
-def _any(findings: list[dict[str, Any]], level: str) -> bool:
+def _any(findings: list[dict[str, object]], level: str) -> bool:
     return any(one.get("level") == level for one in findings)
 
 
-def _counted(findings: list[dict[str, Any]], level: str) -> str:
+def _counted(findings: list[dict[str, object]], level: str) -> str:
     """`1 critical`, `2 warnings`."""
     number = sum(one.get("level") == level for one in findings)
     return f"{number} critical" if level == "critical" else counted(number, level)
@@ -69,7 +69,7 @@ def _coverage(model: Analysis) -> str:
     return f"{counted(asked, 'rule') or 'no rule'} found nothing; {counted(left, 'rule') or 'none'} could not be judged"
 
 
-def _summary(findings: list[dict[str, Any]], whose: str) -> Section:
+def _summary(findings: list[dict[str, object]], whose: str) -> Section:
     rows = []
     for one in findings:
         level = str(one.get("level"))
@@ -117,19 +117,19 @@ def _devices(model: Analysis) -> Section:
     return Section("advice_devices", "The host", lead if rows else "", tables=tables)
 
 
-def _shown(one: dict[str, Any]) -> Any:
+def _shown(one: dict[str, object]) -> Any:
     """A value; a text in one line."""
     value = one.get("value")
     return fmt.line(value, 100) if isinstance(value, str) else value
 
 
-def _said(one: dict[str, Any]) -> str:
+def _said(one: dict[str, object]) -> str:
     """What an experiment said of it, behind its sentence."""
     words = fmt.line(reading.dig(one, "proof", "words") or "")
     return f" — {words}" if words else ""
 
 
-def _tested(one: dict[str, Any]) -> str:
+def _tested(one: dict[str, object]) -> str:
     """What an experiment would vary, or did."""
     setting, found, proposed = (
         fmt.line(reading.dig(one, "test", key) or "") for key in ("setting", "found", "proposed")
@@ -140,7 +140,7 @@ def _tested(one: dict[str, Any]) -> str:
     return f"{setting} {found} against {proposed}" + (f": {words}; {details}" if words else "; --plan DIR writes it")
 
 
-def _finding(one: dict[str, Any]) -> Section:
+def _finding(one: dict[str, object]) -> Section:
     rows = [
         Row(
             {
@@ -188,6 +188,6 @@ def _not_judged(model: Analysis) -> Section:
     return Section("advice_not_judged", "Not judged", findings=findings)
 
 
-def _flat(findings: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _flat(findings: list[dict[str, object]]) -> Iterator[dict[str, object]]:
     for one in findings:
         yield {**one, "fix": "; ".join(reading.strings(one, "fix"))}

@@ -141,7 +141,7 @@ def _misfit(column: Any, length: int | None, *, is_number: bool) -> str:
     return ""
 
 
-def curves(analysis: Analysis) -> list[dict[str, Any]]:
+def curves(analysis: Analysis) -> list[dict[str, object]]:
     """The curves of `figures.curve`, each with the number of its arm. An analysis of one curve may
     hold it without a list."""
     given = dig(analysis, "figures", "curve")

@@ -33,7 +33,7 @@ def arms(model: Analysis) -> Iterator[Section]:
     yield Section("arms", "The arms", tables=(table,))
 
 
-def _arm(model: Analysis, given: dict[str, Any], at: int, *, several: bool) -> dict[str, Any]:
+def _arm(model: Analysis, given: dict[str, object], at: int, *, several: bool) -> dict[str, object]:
     changes = [f"{fmt.line(name)} = {fmt.line(value)}" for name, value in (reading.dig(given, "changes") or {}).items()]
     about = fmt.line(given.get("description") or "")
     name = arm(
@@ -51,7 +51,7 @@ def _arm(model: Analysis, given: dict[str, Any], at: int, *, several: bool) -> d
 _QUANTILES = ("p50", "p90", "p99", "p99.9")
 
 
-def _notes(given: dict[str, Any]) -> list[str]:
+def _notes(given: dict[str, object]) -> list[str]:
     """What else happened in an arm: errors by code, repetitions, arrivals given up."""
     codes = reading.dig(given, "error_codes") or {}
     found = [f"{fmt.count(number)} × error {fmt.line(code)}" for code, number in codes.items()]
@@ -82,7 +82,7 @@ def errors(model: Analysis) -> Iterator[Section]:
         yield _errors(model, "expected-errors", "Expected errors", about, expected)
 
 
-def _errors(model: Analysis, place: str, title: str, about: str, given: list[dict[str, Any]]) -> Section:
+def _errors(model: Analysis, place: str, title: str, about: str, given: list[dict[str, object]]) -> Section:
     rows = [
         {
             "arm": arm(model, row.get("arm"), notes=(fmt.line(row["message"]),) if row.get("message") else ()),
@@ -186,7 +186,7 @@ def statements(model: Analysis) -> Iterator[Section]:
     yield Section("statements", "Statements", tables=(Table("", (sql, *shown), tuple(rows)),), where="page")
 
 
-def _statement(model: Analysis, statement: dict[str, Any]) -> Iterator[Row]:
+def _statement(model: Analysis, statement: dict[str, object]) -> Iterator[Row]:
     """A row per arm; the text stands in the first."""
     kind = fmt.line(statement.get("kind") or "")
     text: Any = Cell(fmt.text(statement.get("statement") or ""), notes=(kind,) if kind else ())
@@ -255,7 +255,7 @@ def run(model: Analysis) -> Iterator[Section]:
         yield Section("run", "Run it again", facts=facts, text=plan, text_title="The plan", where="page")
 
 
-def _facts(run: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(run: dict[str, object]) -> list[tuple[str, str]]:
     def given(key: str) -> str:
         return "" if run.get(key) is None else fmt.line(run[key])
 

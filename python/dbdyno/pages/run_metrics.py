@@ -52,7 +52,7 @@ def _about(model: Analysis, rows: Sequence[Given]) -> str:
     )
 
 
-def _table(model: Analysis, pair: tuple[Any, Any], rows: list[dict[str, Any]]) -> Table:
+def _table(model: Analysis, pair: tuple[Any, Any], rows: list[dict[str, object]]) -> Table:
     one, base = (arm(model, index).value for index in pair)
     matters = reading.threshold(model)
     reach = _reach(rows, matters)
@@ -101,13 +101,13 @@ def _side(row: Given) -> tuple[str, ...]:
     return ("higher is better",) if row.get("higher_is_better") else ()
 
 
-def _one_of_many(row: dict[str, Any]) -> bool:
+def _one_of_many(row: dict[str, object]) -> bool:
     """Whether a row's interval excludes no change, and it is not called different all the same."""
     low, high = fmt.number(row.get("low")), fmt.number(row.get("high"))
     return row.get("decision") == "unclear" and low is not None and high is not None and (low - 1) * (high - 1) > 0
 
 
-def _needed(row: dict[str, Any]) -> str:
+def _needed(row: dict[str, object]) -> str:
     """The blocks that would tell, where the row does not: an interval; empty where there is none."""
     low, high = row.get("tell_low"), row.get("tell_high")
     if row.get("decision") not in ("unclear", "provisional") or low is None:
@@ -117,7 +117,7 @@ def _needed(row: dict[str, Any]) -> str:
     return f"{fmt.count(low)} to {PROMISED_MOST if high is None else fmt.count(high)}"
 
 
-def _reach(rows: list[dict[str, Any]], matters: float | None) -> float:
+def _reach(rows: list[dict[str, object]], matters: float | None) -> float:
     """Half the width of the strips as a logarithm of a ratio.
 
     One wide interval must not flatten the others: 1.7 times the median reach; what goes on is cut.

@@ -65,7 +65,7 @@ def _race(model: Analysis, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "arm": arm(model, row.get("arm")), "interval": _interval(row), "passed": Cell("", notes=passed)}
 
 
-def _level(given: list[dict[str, Any]]) -> str:
+def _level(given: list[dict[str, object]]) -> str:
     return fmt.percent(given[0].get("level"), 3, trim=True)
 
 
@@ -149,7 +149,7 @@ def _law(broken: int, looks: int) -> str:
     )
 
 
-def _device(model: Analysis, row: dict[str, Any], *, several: bool) -> dict[str, Any]:
+def _device(model: Analysis, row: dict[str, object], *, several: bool) -> dict[str, object]:
     busiest = fmt.number(row.get("utilisation_max")) or 0.0
     mean = fmt.number(row.get("utilisation")) or 0.0
     many, servers = fmt.number(row.get("stations")) or 1, fmt.number(row.get("servers")) or 1

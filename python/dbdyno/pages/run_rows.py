@@ -81,7 +81,7 @@ def rows(safe: Analysis) -> list[dict[str, Any]]:
     ]
 
 
-def _sweep(safe: Analysis) -> list[dict[str, Any]]:
+def _sweep(safe: Analysis) -> list[dict[str, object]]:
     """Of a sweep: one row per curve and point."""
     axis = str(reading.dig(safe, "figures", "sweep", "x_label") or "x")
     return [

@@ -89,7 +89,7 @@ def account(model: Analysis) -> Iterator[Section]:
     yield Section("account", "In two numbers", about, tables=(common.table("", shown, rows, look="slim"),))
 
 
-def _compared(name: str, values: Any, unit: str) -> dict[str, Any]:
+def _compared(name: str, values: Any, unit: str) -> dict[str, object]:
     one, two = values or [None, None]
     return {"name": name, "a": Cell(one, unit), "b": Cell(two, unit), "change": _ratio(values)}
 
@@ -120,7 +120,7 @@ def contributions(model: Analysis) -> Iterator[Section]:
     yield Section("contributions", f"What made the difference, {reading.basis(model)}", about, tables=(table,))
 
 
-def _part(name: str, rows: list[dict[str, Any]], most: float) -> Row:
+def _part(name: str, rows: list[dict[str, object]], most: float) -> Row:
     base, value, difference = (
         round(sum(fmt.number(row.get(key)) or 0.0 for row in rows)) for key in ("base_ns", "value_ns", "difference_ns")
     )
@@ -217,7 +217,7 @@ def _line(row: dict[str, Any], model: Analysis) -> dict[str, Any]:
     }
 
 
-def _judged(metric: dict[str, Any] | None, *, is_length: bool) -> tuple[Cell, Cell]:
+def _judged(metric: dict[str, object] | None, *, is_length: bool) -> tuple[Cell, Cell]:
     """A metric's change with its interval, and its decision; of amounts `more` and `less`."""
     if metric is None:
         return Cell("", "words"), Cell("")
@@ -283,7 +283,7 @@ def _changed(row: dict[str, Any], model: Analysis, figures: list[tuple[str, str]
     )
 
 
-def _each(metric: dict[str, Any] | None) -> tuple[str, ...]:
+def _each(metric: dict[str, object] | None) -> tuple[str, ...]:
     """How long one execution takes, judged."""
     if not metric or fmt.number(metric.get("ratio")) is None:
         return ()

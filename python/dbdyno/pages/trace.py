@@ -134,7 +134,7 @@ _SECTIONS: dict[str, Callable[[Analysis], Iterable[Section]]] = {
     "check": trace_check.sections,
     "report": _report,
 }
-_ROWS: dict[str, Callable[[Analysis], list[dict[str, Any]]]] = {
+_ROWS: dict[str, Callable[[Analysis], list[dict[str, object]]]] = {
     "profile": trace_profile.rows,
     "sql": trace_statements.rows,
     "events": lambda model: _picked(model, "events", trace_waits.EVENTS),
@@ -146,5 +146,5 @@ _ROWS: dict[str, Callable[[Analysis], list[dict[str, Any]]]] = {
 }
 
 
-def _picked(model: Analysis, key: str, names: Iterable[str]) -> list[dict[str, Any]]:
+def _picked(model: Analysis, key: str, names: Iterable[str]) -> list[dict[str, object]]:
     return [{name: row.get(name) for name in names} for row in reading.entries(model, key)]

@@ -76,7 +76,7 @@ def statements(model: Analysis) -> Iterator[Section]:
         yield Section("brief", title, tables=(common.table("", shown, rows),), where="text")
 
 
-def _brief(at: int, entry: Given) -> dict[str, Any]:
+def _brief(at: int, entry: Given) -> dict[str, object]:
     total = entry.get("total") or {}
     name = statement_name(entry.get("statement"), entry.get("text"), 40)
     figures = {"seconds": total.get("elapsed_ns"), "calls": total.get("calls")}
@@ -278,7 +278,7 @@ def overview(model: Analysis) -> Iterator[Section]:
     yield Section("trace_overview", "Statements by time", about, tables=(table,), where="page")
 
 
-def _ranked(at: int, entry: Given) -> dict[str, Any]:
+def _ranked(at: int, entry: Given) -> dict[str, object]:
     total = entry.get("total") or {}
     executions = total.get("executions") or 0
     return {

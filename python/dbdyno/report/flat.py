@@ -19,7 +19,7 @@ def rows(given: Page | Mapping[str, Any]) -> list[dict[str, Any]]:
     return [row for section in page.sections for row in _numbers(section)]
 
 
-def _numbers(section: Section) -> Iterator[dict[str, Any]]:
+def _numbers(section: Section) -> Iterator[dict[str, object]]:
     for table in section.tables:
         first = table.columns[0].name if table.columns else ""
         for row in table.rows:

@@ -82,9 +82,14 @@ class Alert:
         rule = self.rule
         limit = {"above" if rule.is_above else "below": rule.limit}
         return {
-            "rule": rule.name, "target": self.target, "state": self.state, "metric": rule.metric,
-            "value": self.value, **limit, "at": self.at,
-        }  # fmt: skip
+            "rule": rule.name,
+            "target": self.target,
+            "state": self.state,
+            "metric": rule.metric,
+            "value": self.value,
+            **limit,
+            "at": self.at,
+        }
 
 
 def read_rules(path: Path) -> list[Rule]:
@@ -196,7 +201,9 @@ class Alerts:
             for what, call in (("command", self._run), ("webhook", _post)):
                 try:
                     call(alert.rule, body)
-                except (OSError, ValueError, subprocess.SubprocessError) as error:
+                except subprocess.SubprocessError as error:  # in its words stand all arguments
+                    self._tell(f"alert {alert.rule.name}: its {what} failed: {_ending(error)}")
+                except (OSError, ValueError) as error:
                     self._tell(f"alert {alert.rule.name}: its {what} failed: {error}")
 
     def _run(self, rule: Rule, body: bytes) -> None:
@@ -219,13 +226,38 @@ def last_metrics(store: Store, made: Snapshot) -> dict[str, float | None]:
         return {}
 
 
+def _ending(error: subprocess.SubprocessError) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"it ended with {error.returncode}"
+    return f"it had not ended after {PATIENCE_S:g} s"
+
+
 def _post(rule: Rule, body: bytes) -> None:
     if rule.webhook:
         post_json(rule.webhook, body, PATIENCE_S)
 
 
 def post_json(url: str, body: bytes, timeout_s: float) -> None:
-    """POSTs JSON; no redirect is followed, no proxy asked. Raises OSError where the answer is not 2xx."""
+    """POSTs JSON; no redirect is followed, no proxy asked. Raises OSError where the answer is not 2xx, or not whole in
+    time: an answer that drips would last for ever by limits of its single reads."""
+    failures: list[BaseException] = []
+
+    def post() -> None:
+        try:
+            _post_json(url, body, timeout_s)
+        except BaseException as error:
+            failures.append(error)
+
+    poster = threading.Thread(target=post, name="post", daemon=True)
+    poster.start()
+    poster.join(timeout_s)
+    if poster.is_alive():
+        raise TimeoutError(f"{urlsplit(url).hostname} has not answered within {timeout_s:g} s")
+    if failures:
+        raise failures[0]
+
+
+def _post_json(url: str, body: bytes, timeout_s: float) -> None:
     import http.client
 
     parts = urlsplit(url)

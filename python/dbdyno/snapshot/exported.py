@@ -113,7 +113,7 @@ def _metric(name: str, group: list[Sample]) -> dict[str, Any]:
     return {"name": name, "gauge": {"dataPoints": points}}
 
 
-def _attribute(key: str, value: str) -> dict[str, Any]:
+def _attribute(key: str, value: str) -> dict[str, object]:
     return {"key": key, "value": {"stringValue": value}}
 
 

@@ -68,7 +68,7 @@ def _grown(
         stack += [(depth + 1, child) for child in reversed(children.get(one, []))]
 
 
-def nobody(pid: int) -> dict[str, Any]:
+def nobody(pid: int) -> dict[str, object]:
     """What is shown of a blocker that is no visible session: a prepared transaction, or one that has gone."""
     state = "prepared transaction" if pid == 0 else "not visible"
     names = (*_SEARCHED, "statement_us", "transaction_us", "blockers")

@@ -60,7 +60,7 @@ class Part(TypedDict):
     notes: list[str]
     why: NotRequired[dict[str, Any]]
     figures: NotRequired[list[str]]
-    drawn: NotRequired[dict[str, Any]]
+    drawn: NotRequired[dict[str, object]]
 
 
 def column(name: str, unit: str = "count", label: str | None = None) -> Heading:

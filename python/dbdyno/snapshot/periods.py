@@ -51,7 +51,7 @@ def period(store: Store, text: str, target: str | None = None) -> Period:
     return Period(name, between(store, start, end))
 
 
-def keep_baseline(store: Store, name: str, part: Period) -> dict[str, Any]:
+def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
     """Gives a period a name in the store; one of that name is replaced."""
     if not re.fullmatch(r"[A-Za-z][\w-]{0,60}", name):
         raise SnapshotError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.model import Part, columns, section, table
+from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.store import Snapshot
 from dbdyno.snapshot.view import OK, WORDS, Verdict
 
@@ -49,7 +49,7 @@ def worst(interval: Interval) -> Verdict:
     return Verdict(WHOLE, found.why, found.at_us) if found.word == "ok" else found
 
 
-def facts_of(interval: Interval) -> dict[str, Any]:
+def facts_of(interval: Interval) -> dict[str, object]:
     """What a page about an interval says of it: target, engine, the two ends."""
     last = interval.after.facts
     return {
@@ -65,7 +65,7 @@ def facts_of(interval: Interval) -> dict[str, Any]:
     }
 
 
-def facts_of_end(one: Snapshot) -> dict[str, Any]:
+def facts_of_end(one: Snapshot) -> dict[str, object]:
     """What a report says of one of its snapshots."""
     return {"number": one.number, "at": one.at.isoformat(), "note": one.note}
 
@@ -101,7 +101,7 @@ def _next(word: str) -> str:
 def _cost(interval: Interval) -> Part:
     """What collecting cost: the last snapshot's reads, the looks of the sampler."""
     last = interval.after
-    rows = [
+    rows: list[Row] = [
         {
             "view": name,
             "rows": record["rows"],

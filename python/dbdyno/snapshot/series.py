@@ -72,7 +72,7 @@ def figures(interval: Interval) -> dict[str, Any]:
     return {"series": drawn([thinned(series(interval.store, interval.chain, interval.sums))])}
 
 
-def drawn(parts: Sequence[Series]) -> dict[str, Any]:
+def drawn(parts: Sequence[Series]) -> dict[str, object]:
     """What the figure over the clock shows: the metrics of all parts, one part after the other."""
     metrics = {m.name: m for part in parts for m in part.metrics}
     return {

@@ -41,7 +41,7 @@ LOOKS_LEAST = 4
 """A bucket of the clock has room for so many looks at least."""
 WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
 
-EVENT_ENGINES: dict[str, Any] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
+EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
 STATEMENT_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
 _TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 _CLIENT = "kind in ('client', 'client backend', 'parallel worker')"

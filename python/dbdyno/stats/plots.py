@@ -49,7 +49,7 @@ def spans_decades(low: float, high: float) -> bool:
     return low > 0 and high >= 30 * low
 
 
-def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, points: int = 2000) -> dict[str, Any]:
+def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, points: int = 2000) -> dict[str, object]:
     """A scatter plot: the points themselves up to `points`, else counts in `cells` x `cells`; the
     least squares line (in the logs where both axes are logarithmic).
 
@@ -66,7 +66,7 @@ def scatter(x: Floats, y: Floats, *, log: bool | None = None, cells: int = 64, p
         if is_log and v.min() <= 0:
             raise StatsError("a logarithmic axis needs values above 0", next_step="leave --log out")
     at = [np.log10(v) if is_log else v for v, is_log in zip((x, y), logs, strict=True)]
-    model: dict[str, Any] = {
+    model: dict[str, object] = {
         "n": int(x.size),
         "log_x": logs[0],
         "log_y": logs[1],
@@ -177,7 +177,7 @@ def longest(described: Described) -> dict[str, Any]:
     return {"points": points, "groups": groups, "log": spans_decades(low, high)}
 
 
-def scaling(fit: UslFit, load: Floats, throughput: Floats) -> dict[str, Any]:
+def scaling(fit: UslFit, load: Floats, throughput: Floats) -> dict[str, object]:
     """Measured points, the fitted law to a quarter beyond them, and its peak."""
     at = np.linspace(float(load.min()), float(load.max()) * 1.25, 120)
     peak = fit.peak.estimate

@@ -7,6 +7,9 @@ parses everything as ever; when it comes to ask for that very reading (the same 
 request, compared as the core is told them) it takes the one under way. Otherwise nothing is taken,
 and the reading is stopped. So the answer, the errors and the exit codes are the command's own.
 
+The native entry (`crates/dyno-entry`) may have read already and have found that there is more to say
+than it knows words for: its answer, with the words that it answers, comes in the environment.
+
 This file is imported first: it imports next to nothing.
 """
 
@@ -27,6 +30,10 @@ _OPTIONS = {"think_time_ns": 1_000_000_000, "binds": False, "threads": None, "ti
 _REQUEST = {"by": ["event"], "where": None, "from_ns": None, "to_ns": None, "depth": None, "top": None}
 
 
+GIVEN = "DBDYNO_READING"
+"""Where an answer stands that was found before Python was started: JSON of `words` and `answer`."""
+
+
 class Reading:
     """A reading in a thread of its own: `done` is set at its end; then there is `answer` or `failure`."""
 
@@ -37,8 +44,12 @@ class Reading:
         self.done = threading.Event()  # not `join`: a join that Ctrl-C cuts takes the thread for ended
         self._work = work
 
-    def start(self) -> None:
-        """Begins."""
+    def start(self, answer: str = "") -> None:
+        """Begins; with an answer it ends there, too."""
+        if answer:
+            self.answer = answer
+            self.done.set()
+            return
         threading.Thread(target=self._carry_out, name="trace", daemon=True).start()
 
     def _carry_out(self) -> None:
@@ -60,6 +71,7 @@ _begun: dict[tuple[str, str], Reading] = {}
 
 def begin(words: Sequence[str]) -> None:
     """Begins to read what `dbdyno trace profile` with these words is going to ask for, if that is plain."""
+    answer = _given(words)
     files = _files(words)
     if not files:
         return
@@ -68,7 +80,7 @@ def begin(words: Sequence[str]) -> None:
     options, request = json.dumps({"files": files, **_OPTIONS}), json.dumps(_REQUEST)
     reading = Reading(_core.TraceJob(options), lambda job: job.profile(request))
     _begun[options, request] = reading
-    reading.start()
+    reading.start(answer)
 
 
 def taken(options: str, request: str) -> Reading | None:
@@ -80,6 +92,15 @@ def end() -> None:
     """Ends what was begun and not taken."""
     while _begun:
         _begun.popitem()[1].end()
+
+
+def _given(words: Sequence[str]) -> str:
+    """The answer for these words that came along, if there is one. No process that is started later finds it."""
+    try:
+        given = json.loads(os.environ.pop(GIVEN, "{}"))
+        return str(given["answer"]) if given["words"] == ["trace", "profile", *words] else ""
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def _files(words: Sequence[str]) -> list[str]:

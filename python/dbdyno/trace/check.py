@@ -38,7 +38,7 @@ def check_page(
     }
 
 
-def _exit(files: list[dict[str, Any]], refused: list[Any], is_ok: bool) -> int:
+def _exit(files: list[dict[str, object]], refused: list[Any], is_ok: bool) -> int:
     if refused or not files:
         return FAILED
     left = any(file.get("unread") for file in files)
@@ -50,7 +50,7 @@ def _number(value: Any) -> int:
     return len(value) if isinstance(value, list) else int(value or 0)
 
 
-def _refused(entry: dict[str, Any]) -> dict[str, Any]:
+def _refused(entry: dict[str, object]) -> dict[str, object]:
     """The entry, its sentence without the path in front."""
     path, sentence = str(entry.get("path") or ""), str(entry.get("sentence") or "")
     return {**entry, "sentence": sentence.removeprefix(f"{path}: ")}

@@ -9,7 +9,7 @@ from dbdyno.trace.source import Traces
 VARIANTS_MIN = 2
 
 
-def findings(traces: Traces, most: int = 10) -> list[dict[str, Any]]:
+def findings(traces: Traces, most: int = 10) -> list[dict[str, object]]:
     """Groups of statements that differ only in literals, the most costly parses first.
 
     Per group: `force_match` (the common text), `statements` (how many texts), `executions`,

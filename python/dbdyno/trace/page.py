@@ -101,11 +101,12 @@ def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for warning in found:
         _, rest = _of_file(str(warning["text"]))
-        groups.setdefault((str(warning["code"]), _NUMBERS.sub("#", rest)), []).append(warning)
+        alike = _NUMBERS.sub("#", rest).replace("# stretches ", "# stretch ")
+        groups.setdefault((str(warning["code"]), alike), []).append(warning)
     return [same[0] if len(same) == 1 else _together(same) for same in groups.values()]
 
 
-def _together(same: list[dict[str, Any]]) -> dict[str, Any]:
+def _together(same: list[dict[str, object]]) -> dict[str, object]:
     split = [_of_file(str(warning["text"])) for warning in same]
     names = list(dict.fromkeys(name for name, _ in split if name))
     alike = len({rest for _, rest in split}) == 1

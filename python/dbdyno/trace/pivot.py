@@ -157,7 +157,7 @@ def _plain(given: Any) -> Any:
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
-def calls_by_kind(traces: Traces) -> list[dict[str, Any]]:
+def calls_by_kind(traces: Traces) -> list[dict[str, object]]:
     """The call table by kind, as the core has it."""
     sums = (
         "elapsed_ns",

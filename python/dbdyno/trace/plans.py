@@ -14,7 +14,7 @@ from dbdyno.trace.source import Traces
 _SUMMED = ("rows", "cr", "pr", "pw", "time_us")
 
 
-def plans_of(traces: Traces, key: str) -> list[dict[str, Any]]:
+def plans_of(traces: Traces, key: str) -> list[dict[str, object]]:
     """The plans of a statement (table `keys` says which), the most frequent shape first.
 
     Per plan: `plan_hash`, `seen` (how often it was written), `lines` in the order of the tree, each

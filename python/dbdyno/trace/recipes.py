@@ -29,7 +29,7 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def recipes(path: Path = OURS) -> dict[str, dict[str, Any]]:
+def recipes(path: Path = OURS) -> dict[str, dict[str, object]]:
     """All recipes of a file; raises `TraceError` for one that cannot be."""
     import tomllib
 
@@ -44,7 +44,7 @@ def recipes(path: Path = OURS) -> dict[str, dict[str, Any]]:
     return found
 
 
-def recipe(text: str) -> dict[str, Any]:
+def recipe(text: str) -> dict[str, object]:
     """One recipe: by its name, by its file, or by file and name. Raises `TraceError`."""
     if text in (ours := recipes()):
         return ours[text]

@@ -37,7 +37,7 @@ class Request:
     share: float = tree.SHARE
 
 
-def report_page(traces: Traces, request: Request | None = None) -> dict[str, Any]:
+def report_page(traces: Traces, request: Request | None = None) -> dict[str, object]:
     """The page; raises `TraceError` as the pages of its parts do."""
     from dbdyno import _core
 
@@ -148,7 +148,7 @@ def _binds(traces: Traces, key: str) -> list[dict[str, Any]]:
     return [row | {"file": traces.path_of(row["file"])} for row in rows]
 
 
-def _tree(traces: Traces, entry: dict[str, Any], share: float) -> dict[str, Any] | None:
+def _tree(traces: Traces, entry: dict[str, object], share: float) -> dict[str, object] | None:
     """The tree of the statement's longest execution, where it called others."""
     if not entry["children"]:
         return None

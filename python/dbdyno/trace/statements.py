@@ -139,7 +139,7 @@ def _by_key(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _total(steps: list[dict[str, Any]]) -> dict[str, int]:
+def _total(steps: list[dict[str, object]]) -> dict[str, int]:
     """The table's total, without CLOSE as in tkprof's; what closing took stands beside it."""
     total = _sum([step for step in steps if step["step"] != "close"])
     closed = _sum([step for step in steps if step["step"] == "close"])
@@ -229,7 +229,7 @@ group by all
 """
 
 
-def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[dict[str, Any]]]:
+def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[dict[str, object]]]:
     """Statements that called those shown (`wanted` caller) or that they called (`wanted` called)."""
     return _of_each(
         traces.rows(

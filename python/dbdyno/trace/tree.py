@@ -43,7 +43,7 @@ class Request:
     share: float = SHARE
 
 
-def tree_page(traces: Traces, request: Request) -> dict[str, Any]:
+def tree_page(traces: Traces, request: Request) -> dict[str, object]:
     """The page of one tree; raises `TraceError` when no call fits."""
     return page("tree", traces, tree_of(traces, _root(traces, request), calls=request.calls, share=request.share))
 

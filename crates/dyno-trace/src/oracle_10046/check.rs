@@ -194,8 +194,8 @@ fn warnings<S: Sink>(reader: &Reader<S>, path: &str, account: &Account) -> Vec<S
     }
     let missed: u64 = tally.missed.values().map(|missed| missed.count).sum();
     if missed > 0 {
-        let (what, which) = if missed == 1 { ("stretch", "it") } else { ("stretches", "them") };
-        told.push(format!("{path}: {missed} {what} could not be read; `trace check` names {which}"));
+        let noun = if missed == 1 { "stretch" } else { "stretches" };
+        told.push(format!("{path}: {missed} {noun} could not be read: `trace check` shows where"));
     }
     told
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dyno_evidence::EvidenceError;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use super::check::{FileReport, report};
 use super::evidence::{Evidence, FileOptions, Folder, finish};
@@ -246,8 +246,13 @@ impl Job {
         Ok(ended)
     }
 
-    /// Where the time of the sessions went, as JSON.
+    /// Where the time of the sessions went, as the text of a JSON object.
     pub fn profile(&self, request: &Request) -> Result<String, JobError> {
+        self.profile_map(request).map(|told| Json::Object(told).to_string())
+    }
+
+    /// The same as an object.
+    pub fn profile_map(&self, request: &Request) -> Result<Map<String, Json>, JobError> {
         let (tasks, refusals) = self.tasks();
         let (profile, outcomes) = self.until_done(|alone| self.profile_tasks(&tasks, request, alone));
         let mut whole = Told::new(refusals);
@@ -259,7 +264,7 @@ impl Job {
         whole.some_file()?;
         let mut told = profile_json(&profile, request);
         told.extend(whole.counts());
-        Ok(Json::Object(told).to_string())
+        Ok(told)
     }
 
     /// The profile and what became of each file.

@@ -3,6 +3,7 @@
 //! The reader knows which session a record belongs to, what its cursor stands for, what time it was
 //! and who called whom, and hands rows to a [`Sink`]. One reader reads one file.
 
+mod named;
 mod rare;
 mod stamps;
 
@@ -10,12 +11,12 @@ use std::collections::HashMap;
 
 use super::accounting::{Account, BACK_MAX_NS};
 use super::clock::cpu_unit_ns;
-use super::events::{Events, KINDS, Names, kind_of};
+use super::events::{Events, Names};
 use super::header::Facts;
-use super::record::{Batch, Call, CallKind, NONE, Placed, Record, Wait};
-use super::rows::{Belongs, CallRow, Context, Figures, NO_STATEMENT, Named, Owner, Place, Sink, WaitRow, known};
+use super::record::{Batch, Call, NONE, Placed, Record, Wait};
+use super::rows::{Belongs, CallRow, Context, Figures, NO_STATEMENT, Owner, Place, Sink, WaitRow, known};
 use super::session::{Session, Span};
-use super::statements::{Registry, Statements, hash64};
+use super::statements::{Registry, Statements};
 use super::tally::{Tally, counter_of};
 
 /// The unit of time since 9i.
@@ -26,8 +27,6 @@ pub const CENTISECOND_NS: i64 = 10_000_000;
 const LONGEST_NS: i64 = 1 << 56;
 /// How far `tim` may go back behind a header in mid-file.
 const BACK_AT_HEADER_NS: i64 = 1_000_000;
-/// The most names of LOB calls that are told apart.
-const LOB_CALLS_MAX: u32 = 1 << 15;
 /// The most lines of a header that are kept.
 const HEADER_LINES_MAX: usize = 200;
 
@@ -73,7 +72,7 @@ pub struct Reader<S> {
     pub sessions: Vec<Session>,
     /// Events.
     pub events: Events,
-    /// Names of LOB calls; their kinds follow those of [`KINDS`].
+    /// Names of LOB calls; their kinds follow those of [`KINDS`](super::events::KINDS).
     pub lob_calls: Names,
     /// Types of LOBs.
     pub lob_types: Names,
@@ -95,6 +94,8 @@ pub struct Reader<S> {
     calls: u64,
     waits: u64,
     binds_cursor: u64,
+    /// Events by the numbers of their names in the batch.
+    batch_events: Vec<u32>,
     /// A header stood in mid-file and no record came since.
     header_again: bool,
 }
@@ -122,6 +123,7 @@ impl<S: Sink> Reader<S> {
             calls: 0,
             waits: 0,
             binds_cursor: 0,
+            batch_events: Vec::new(),
             header_again: false,
         }
     }
@@ -129,6 +131,8 @@ impl<S: Sink> Reader<S> {
     /// Takes in the next stretch of the file.
     pub fn batch(&mut self, batch: &Batch) -> Result<(), dyno_evidence::EvidenceError> {
         self.tally.batch(batch);
+        self.batch_events.clear();
+        self.batch_events.resize(batch.names as usize, named::NO_EVENT);
         for placed in &batch.records {
             self.tally.records[counter_of(&placed.record)] += 1;
             match &placed.record {
@@ -334,44 +338,6 @@ impl<S: Sink> Reader<S> {
         self.sink.call(batch, &row);
     }
 
-    #[inline]
-    fn kind(&mut self, batch: &Batch, call: &Call) -> u16 {
-        if call.kind == CallKind::Lob {
-            let name = batch.bytes_of(call.name);
-            let known = self.lob_calls.len();
-            let number = self.lob_calls.number(name, hash64(name) as u32);
-            if self.lob_calls.len() > known {
-                self.sink.name(Named::LobCall, number, name);
-            }
-            return KINDS.len() as u16 + number.min(LOB_CALLS_MAX) as u16;
-        }
-        kind_of(call.kind)
-    }
-
-    #[inline]
-    fn lob_type(&mut self, batch: &Batch, call: &Call) -> u16 {
-        if call.kind != CallKind::Lob || call.lob_type.len == 0 {
-            return 0;
-        }
-        let name = batch.bytes_of(call.lob_type);
-        let known = self.lob_types.len();
-        let number = self.lob_types.number(name, hash64(name) as u32);
-        if self.lob_types.len() > known {
-            self.sink.name(Named::LobType, number, name);
-        }
-        number.min(LOB_CALLS_MAX) as u16 + 1
-    }
-
-    #[inline]
-    fn event(&mut self, name: &[u8], hash: u32) -> u32 {
-        let known = self.events.len();
-        let number = self.events.number(name, hash);
-        if self.events.len() > known {
-            self.sink.name(Named::Event, number, name);
-        }
-        number
-    }
-
     fn wait(&mut self, batch: &Batch, placed: &Placed, wait: &Wait) {
         let end = self.moment(wait.tim);
         self.clock(wait.tim, end);
@@ -382,7 +348,7 @@ impl<S: Sink> Reader<S> {
         self.waits += 1;
         self.tally.timed_waits += u64::from(wait.ela != NONE);
         let elapsed_ns = Self::ns(wait.ela, self.unit_ns);
-        let event = self.event(batch.bytes_of(wait.nam), wait.nam_hash);
+        let event = self.event_of(batch, wait);
         let from_client = self.events.is_from_client(event);
         let session = &mut self.sessions[self.current];
         let wall = session.clock.wall(end);

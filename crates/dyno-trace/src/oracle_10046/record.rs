@@ -34,6 +34,8 @@ pub struct Batch {
     pub records: Vec<Placed>,
     /// What could not be read.
     pub unread: Vec<Unread>,
+    /// How many names of events have a number, most of them one.
+    pub names: u32,
 }
 
 /// A record and where it begins.
@@ -158,6 +160,31 @@ pub struct Wait {
     pub tim: i64,
     /// The lexer's hash of the name's bytes: equal names, equal hashes.
     pub nam_hash: u32,
+    /// The name's number in the batch.
+    pub nam_number: NameNumber,
+}
+
+/// A number below [`Batch::names`]: equal numbers within a batch, equal names. Not below it where the name has none. It says
+/// nothing of what stands in the file, so two of them neither differ nor look different.
+#[derive(Clone, Copy)]
+pub struct NameNumber(pub u32);
+
+impl Default for NameNumber {
+    fn default() -> Self {
+        Self(u32::MAX)
+    }
+}
+
+impl std::fmt::Debug for NameNumber {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("_")
+    }
+}
+
+impl PartialEq for NameNumber {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// PARSING IN CURSOR or PARSE ERROR.

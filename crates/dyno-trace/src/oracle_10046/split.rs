@@ -135,6 +135,7 @@ impl Plan<'_> {
 fn clear(batch: &mut Batch) {
     batch.records.clear();
     batch.unread.clear();
+    batch.names = 0;
     batch.lines = 0;
 }
 

@@ -74,7 +74,7 @@ class _Reader:
         self._together(stack)
         return stack
 
-    def _section(self, section: str, keys: dict[str, Key], given: dict[str, Any] | None) -> dict[str, float | None]:
+    def _section(self, section: str, keys: dict[str, Key], given: dict[str, object] | None) -> dict[str, float | None]:
         if given is None:
             return {f"{section}.{name}": key.default for name, key in keys.items()}
         named = [*keys, *(name.partition(".")[2] for name in WORDS if name.startswith(f"{section}."))]

@@ -11,6 +11,7 @@ import asyncpg
 
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.harness import FLUSH_NS, Due, Job, Seat, Serving, Statement, clock_ns, serve_with
+from dbdyno.bench.clients.messages import SliceLine
 from dbdyno.bench.clients.stream import LAYOUT, MARK, said
 
 
@@ -117,7 +118,7 @@ class AsyncServing(Serving):
         self.seats = []
         super().close()
 
-    def slice(self, message: dict[str, Any]) -> None:
+    def slice(self, message: SliceLine) -> None:
         """Runs one slice and writes its end."""
         began = clock_ns()
         self.due = Due.of(message)

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.messages import JobLine, Message, SliceLine
 from dbdyno.bench.clients.stream import LAYOUT, MARK, Record, packed
 
 FLUSH_NS = 1_000_000_000
@@ -124,7 +125,7 @@ class Due:
         self.lock = Lock()
 
     @classmethod
-    def of(cls, message: dict[str, Any]) -> Due | None:
+    def of(cls, message: SliceLine) -> Due | None:
         """Those of a slice; None in a closed loop."""
         return cls(message["due_ns"], message["give_up_ns"]) if "due_ns" in message else None
 
@@ -162,7 +163,7 @@ class Serving:
             self.out.write(b"".join(rows))
             self.out.flush()
 
-    def answer(self, message: dict[str, Any]) -> None:
+    def answer(self, message: Message) -> None:
         """Does what a line says."""
         began = clock_ns()
         if message["do"] == "job":
@@ -177,7 +178,7 @@ class Serving:
             self.close()
             self.write(Record(stream.CLOSED, started_ns=began, elapsed_ns=clock_ns() - began))
 
-    def connect(self, message: dict[str, Any]) -> None:
+    def connect(self, message: JobLine) -> None:
         """Opens the sessions."""
         self.job = job = Job(
             sessions=message["sessions"],
@@ -202,7 +203,7 @@ class Serving:
             self.pool.shutdown()
             self.pool = None
 
-    def slice(self, message: dict[str, Any]) -> None:
+    def slice(self, message: SliceLine) -> None:
         """Runs one slice and writes its end."""
         began = clock_ns()
         self.due = Due.of(message)
@@ -211,7 +212,7 @@ class Serving:
         done = self.turn(*calls[0]) + sum(other.result() for other in others)
         self.end_slice(message, began, done)
 
-    def shares(self, message: dict[str, Any], began: int) -> list[tuple[Seat, int, int | None, int | None]]:
+    def shares(self, message: SliceLine, began: int) -> list[tuple[Seat, int, int | None, int | None]]:
         """Each session's part of a slice: until when, or how many of the transactions."""
         count, sessions = message["transactions"] if self.due is None else None, len(self.seats)
         until = None if count is not None else began + (message["length_ns"] or 0)
@@ -221,7 +222,7 @@ class Serving:
 
         return [(seat, message["slice"], until, share(seat.number)) for seat in self.seats]
 
-    def end_slice(self, message: dict[str, Any], began: int, done: int) -> None:
+    def end_slice(self, message: SliceLine, began: int, done: int) -> None:
         """Writes a slice's end."""
         lost, self.lost = self.lost, 0
         elapsed = clock_ns() - began

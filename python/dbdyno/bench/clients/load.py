@@ -19,6 +19,7 @@ import numpy as np
 from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
+from dbdyno.bench.clients.messages import SliceLine
 from dbdyno.bench.clients.process import ANSWER_S, ClientError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
 from dbdyno.bench.marked import NAME, MarkUndo, new_mark
@@ -48,9 +49,9 @@ class Ran(NamedTuple):
     skipped: int
 
 
-def _slice(number: int, length_ns: int | None, transactions: int | None, arrivals: Arrivals | None) -> dict[str, Any]:
+def _slice(number: int, length_ns: int | None, transactions: int | None, arrivals: Arrivals | None) -> SliceLine:
     """What asks for a slice."""
-    asked = {"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}
+    asked: SliceLine = {"do": "slice", "slice": number, "length_ns": length_ns, "transactions": transactions}
     if arrivals is None:
         return asked
     return {**asked, "due_ns": list(arrivals.due_ns), "give_up_ns": arrivals.give_up_ns}

@@ -44,7 +44,7 @@ class Bill:
     arms: Mapping[Path, int]
     before: Used
 
-    def added_to(self, reports: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def added_to(self, reports: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
         """The arms of a load's report, each with what its sessions used since the first reading."""
         after = used(self.arms)
         by: dict[int, Counter[str]] = {}

@@ -128,13 +128,13 @@ class HostBench(QuietBench):
         """Removes the files."""
         self.held.close()
 
-    def _counters(self) -> list[dict[str, Any]]:
+    def _counters(self) -> list[dict[str, object]]:
         """Everything as it is counted now."""
         from dbdyno.bench.metrics import host_counters
 
         at_ns = time.time_ns()
         names = ("object_type", "object", "metric", "unit", "kind", "value")
-        rows: list[dict[str, Any]] = [
+        rows: list[dict[str, object]] = [
             {"arm": arm.name, "source": "probe", "at_ns": at_ns, **dict(zip(names, row, strict=True))}
             for arm, own in zip(self.arms, self.probe.counters(), strict=True)
             for row in own

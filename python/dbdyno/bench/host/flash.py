@@ -113,7 +113,7 @@ def under(path: Path) -> FileSystem | None:
     return None if path.is_block_device() else file_system(path.parent)
 
 
-def flash_facts(target: FlashTarget) -> dict[str, Any]:
+def flash_facts(target: FlashTarget) -> dict[str, object]:
     """The machine and what lies under the path, for the manifest."""
     disk = under(target.path)
     if disk is None:
@@ -121,13 +121,13 @@ def flash_facts(target: FlashTarget) -> dict[str, Any]:
     else:
         parts = [disk.kind, *(f"on {name}" for name in (disk.device,) if name), *(m for m in (disk.model,) if m)]
         about = " ".join(parts) + cache_mode(disk.device or "")
-    found: dict[str, Any] = {**host_facts(), "settings": [], str(target.path): about}
+    found: dict[str, object] = {**host_facts(), "settings": [], str(target.path): about}
     if disk is not None and disk.in_memory:
         found["data_in_memory"] = True
     return found
 
 
-def share_of(target: FlashTarget, span_bytes: int) -> dict[str, Any]:
+def share_of(target: FlashTarget, span_bytes: int) -> dict[str, object]:
     """How many bytes are used, and which share of the file system that is (none of a device)."""
     if target.path.is_block_device():
         return {"span_bytes": span_bytes, "share": None}

@@ -84,7 +84,7 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
     return of_parameters(given)
 
 
-def _protection_of(path: Path, failure: type[Error]) -> dict[str, Any]:
+def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
     """How a file of options protects the connection: so that it holds for each of ours. Raises `failure` for an option
     that one of them would pass over, and for a file that others may have written."""
     driver(failure)
@@ -107,7 +107,7 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, Any]:
                 where=str(path),
                 next_step="ssl-ca protects them, with ssl-verify-server-cert; name another file",
             )
-    given: dict[str, Any] = {here: told[name] for name, here in IN_FILE.items() if told.get(name)}
+    given: dict[str, object] = {here: told[name] for name, here in IN_FILE.items() if told.get(name)}
     return given | ({"ssl_verify_identity": told[VERIFY] or "1"} if VERIFY in told else {})
 
 

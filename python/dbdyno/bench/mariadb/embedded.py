@@ -68,7 +68,7 @@ class EmbeddedMariaDB(OwnServer):
         own = {"host": "localhost", "port": 3306, "user": USER, "database": DATABASE}
         return {**own, "unix_socket": str(self.folder / "s")}
 
-    def tcp_parameters(self) -> dict[str, Any]:
+    def tcp_parameters(self) -> dict[str, object]:
         """The way in by TCP, with its password."""
         own = {"host": "127.0.0.1", "port": self._port, "user": TCP_USER, "password": self._password}
         return {**own, "database": DATABASE}

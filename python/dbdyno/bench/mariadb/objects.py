@@ -3,7 +3,8 @@
 A teardown such as `drop table orders` must never meet a table that was there before. So it is registered only when the
 first set-up statement has succeeded: had the table been there, the statement would have failed and nothing would be
 dropped. MariaDB commits each statement that makes an object, so between the first one and the registration there is an
-instant at which a kill would leave an empty object behind.
+instant at which a kill would leave an empty object behind. Where a later statement meets what was there before, the
+teardown is not run either: what the set-up has made is left, and it is said so.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dbdyno.bench.guardian import ThereBeforeError
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.session import StopAsked, run_heeding
 from dbdyno.bench.mariadb.undo import MariaUndo
+from dbdyno.bench.postgres.objects import THERE
 from dbdyno.errors import TargetError
 from dbdyno.signals import Interrupted, Stopping
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.bench.undo import Undo
     from dbdyno.study.plan.plan import Workload
+
+EXISTS = (1007, 1050, 1061, 1304, 1359)
+"""Numbers of what is there already: a database, table, index, routine, trigger."""
 
 
 @contextlib.contextmanager
@@ -31,7 +38,7 @@ def workload_objects(work: Workload, target: MariaDB, guardian: Guardian, stoppi
     undo = MariaUndo("teardown of the workload", target.parameters, tuple(work.teardown))
     with contextlib.ExitStack() as stack:
         for number, statement in enumerate(work.setup):
-            _run(target, statement, "set-up", stopping)
+            _run(target, statement, "set-up", stopping, undo if number else None)
             if not number and work.teardown:
                 stack.enter_context(guardian.undo(undo))
         if not work.setup and work.teardown:
@@ -52,7 +59,7 @@ def turn_sql(
         yield
 
 
-def _run(target: MariaDB, statement: str, where: str, stopping: Stopping) -> None:
+def _run(target: MariaDB, statement: str, where: str, stopping: Stopping, undo: Undo | None = None) -> None:
     try:
         run_heeding(target.parameters, statement, stopping.is_asked)
     except StopAsked as error:
@@ -60,8 +67,10 @@ def _run(target: MariaDB, statement: str, where: str, stopping: Stopping) -> Non
     except driver().Error as error:
         first = " ".join(statement.split())
         shown = first if len(first) <= 80 else first[:77] + "..."
-        raise TargetError(
+        exists = bool(error.args) and error.args[0] in EXISTS
+        refused = TargetError(
             f"the server refuses {shown!r}: {said(error)}",
             where=f"{where} on {target.safe_dsn}",
-            next_step="run it by hand on the server, then mend the plan",
-        ) from error
+            next_step=THERE if exists else "run it by hand on the server, then mend the plan",
+        )
+        raise (ThereBeforeError(refused, undo) if exists and undo is not None else refused) from error

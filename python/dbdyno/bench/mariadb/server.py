@@ -92,7 +92,7 @@ class MariaDB:
         except (pymysql.Error, OSError, ValueError, RuntimeError) as error:
             raise self._no_answer(error) from error
 
-    def load_connection(self, name: str) -> dict[str, Any]:
+    def load_connection(self, name: str) -> dict[str, object]:
         """The same way in for the load; `name` is what the server shows of its sessions."""
         given = self._where.parameters
         if self.engine is not None and self.engine.tcp:
@@ -208,7 +208,7 @@ class MariaDB:
             found["database"] = text(connection.db)
         if connection.password:
             found["password"] = text(connection.password)
-        kept: dict[str, Any] = {name: given[name] for name in KEPT if name in given}
+        kept: dict[str, object] = {name: given[name] for name in KEPT if name in given}
         if kept.keys() & {"ssl_cert", "ssl_key"}:
             raise TargetError(
                 "the load does not log in with a certificate of its own (ssl_cert, ssl_key)",
@@ -267,11 +267,11 @@ def shown_value(name: str, value: str | None) -> str:
     return "(hidden)" if text and any(word in name.lower() for word in _HIDDEN_NAMES) else text
 
 
-def _disk_facts(data: Path) -> dict[str, Any]:
+def _disk_facts(data: Path) -> dict[str, object]:
     found = file_system(data)
     if found is None:
         return {}
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "data_file_system": found.kind,
         "data_mount": found.mount,
         "data_in_memory": found.in_memory,

@@ -141,7 +141,7 @@ def core_run(plan: Plan, machine: Machine, seed: int) -> ModelRun:
     return _core.ModelRun(spec)
 
 
-def _arm(plan: Plan, at: int, machine: Machine) -> dict[str, Any]:
+def _arm(plan: Plan, at: int, machine: Machine) -> dict[str, object]:
     arm = plan.arms[at]
     how = dict.fromkeys(arm.settings, "machine")
     return arm_row(plan, arm, target=machine.target, how=how, was=machine.values(list(arm.settings)))

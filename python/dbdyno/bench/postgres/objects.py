@@ -3,7 +3,8 @@
 A teardown such as `drop table orders` must never meet a table that was there before. So it is
 registered only once the first set-up statement has succeeded, inside its transaction: had the
 table been there, the statement would have failed and nothing would be dropped; were we killed
-right after, the transaction would be rolled back.
+right after, the transaction would be rolled back. Where a later statement meets what was there
+before, the teardown is not run either: what the set-up has made is left, and it is said so.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.bench.guardian import ThereBeforeError
 from dbdyno.errors import TargetError
 from dbdyno.signals import Interrupted, Stopping
 
@@ -20,9 +22,13 @@ if TYPE_CHECKING:
 
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.bench.undo import Undo
     from dbdyno.study.plan.plan import Workload
 
 NEEDS_NO_TRANSACTION = "25001"
+EXISTS = ("42P04", "42P06", "42P07", "42710", "42723")
+"""SQLSTATEs of what is there already: a database, schema, relation, other object, function."""
+THERE = "it is another run's, or yours: nothing was touched; end that run, or give the plan's objects other names"
 
 
 @contextlib.contextmanager
@@ -35,7 +41,7 @@ def workload_objects(
     with contextlib.ExitStack() as stack:
         with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_heeding(stopping))) as conn:
             for number, statement in enumerate(work.setup):
-                with _told(statement, "set-up", target):
+                with _told(statement, "set-up", target, undo if number else None):
                     if number:
                         conn.execute(statement.encode())
                     else:
@@ -81,7 +87,9 @@ def _heeding(stopping: Stopping | None) -> Callable[[], bool] | None:
 
 
 @contextlib.contextmanager
-def _told(statement: str, where: str, target: Postgres) -> Iterator[None]:
+def _told(statement: str, where: str, target: Postgres, undo: Undo | None = None) -> Iterator[None]:
+    """Around a statement, the errors in words; of a set-up that has begun (`undo` is its teardown) apart what was there
+    before."""
     import psycopg
 
     from dbdyno.bench.postgres.session import StopAsked
@@ -93,8 +101,10 @@ def _told(statement: str, where: str, target: Postgres) -> Iterator[None]:
     except psycopg.Error as error:
         first = " ".join(statement.split())
         shown = first if len(first) <= 80 else first[:77] + "..."
-        raise TargetError(
+        exists = error.sqlstate in EXISTS
+        refused = TargetError(
             f"the engine refuses {shown!r}: {str(error).splitlines()[0]}",
             where=f"{where} on {target.safe_dsn}",
-            next_step="run it by hand on the engine, then mend the plan",
-        ) from error
+            next_step=THERE if exists else "run it by hand on the engine, then mend the plan",
+        )
+        raise (ThereBeforeError(refused, undo) if exists and undo is not None else refused) from error

@@ -270,7 +270,7 @@ class Postgres:
         path = _first(conn, "select setting from pg_settings where name = 'data_directory'")
         return Path(str(path)) if path else None
 
-    def _arguments(self, application_name: str) -> dict[str, Any]:
+    def _arguments(self, application_name: str) -> dict[str, object]:
         return {
             **self._parameters,
             "application_name": application_name,
@@ -350,11 +350,11 @@ def _answer_s(statement_timeout_ms: int | None) -> float | None:
     return statement_timeout_ms / 1000 + GRACE_S if statement_timeout_ms else None
 
 
-def _disk_facts(data: Path | None) -> dict[str, Any]:
+def _disk_facts(data: Path | None) -> dict[str, object]:
     found = file_system(data) if data else None
     if data is None or found is None:
         return {}
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "data_file_system": found.kind,
         "data_mount": found.mount,
         "data_in_memory": found.in_memory,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.bench.engine.turns import BROKE_OFF, OtherValueError
 from dbdyno.bench.postgres.prepare import Prepared
@@ -52,7 +52,7 @@ def refuse_left_settings(ready: Prepared, folder: Path) -> None:
         refuse_leftovers(target, folder)
 
 
-def settings_owed(ready: Prepared, run: Run) -> dict[str, Any]:
+def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
     """What the manifest says of the settings that the run alters: enough to put them back."""
     from dbdyno.bench.engine import owed
     from dbdyno.bench.postgres.alter import read_entries

@@ -12,7 +12,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from dbdyno.errors import TargetError
 
@@ -114,7 +114,7 @@ def refusal(options: Mapping[str, str]) -> str | None:
     return None
 
 
-def load_connection(options: Mapping[str, str], *, encrypted: bool, home: Path | None = None) -> dict[str, Any]:
+def load_connection(options: Mapping[str, str], *, encrypted: bool, home: Path | None = None) -> dict[str, object]:
     """The `connection` object of a load's specification from libpq's options.
 
     `encrypted` says whether the control connection is under TLS: where the user leaves that to the
@@ -174,7 +174,7 @@ def _version(text: str | None) -> str | None:
     return _VERSIONS.get(text.lower(), text) if text else None
 
 
-def _liveness(options: Mapping[str, str]) -> dict[str, Any]:
+def _liveness(options: Mapping[str, str]) -> dict[str, object]:
     """How a dead network is noticed: the user's values; the load has its own for the others."""
     counts = {ours: max(0, int(options[theirs])) for theirs, ours in _COUNTS.items() if options.get(theirs)}
     return {**counts, **({"keepalives": options["keepalives"] != "0"} if options.get("keepalives") else {})}

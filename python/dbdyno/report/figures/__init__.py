@@ -229,13 +229,13 @@ def write_figure(analysis: Mapping[str, Any], path: Path | str) -> Path:
     raise ReportError("there is no figure of it", where=str(path), next_step="write to .html, .csv or .json")
 
 
-def _paper(chart: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = chart.to_dict(validate=False) | {"background": _PAPER, "padding": 16}
+def _paper(chart: Any) -> dict[str, object]:
+    spec: dict[str, object] = chart.to_dict(validate=False) | {"background": _PAPER, "padding": 16}
     head = spec.pop("title", None)
     return fitted(spec) | ({"title": head} if head else {})
 
 
-def _encoded(spec: dict[str, Any], name: str) -> bytes:
+def _encoded(spec: dict[str, object], name: str) -> bytes:
     import vl_convert
 
     from dbdyno.report.svg import vega_lite_version

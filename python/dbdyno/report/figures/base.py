@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ class Figure:
     draw: Callable[[Analysis, Look], Any | None]
 
 
-def data(values: list[dict[str, Any]]) -> Any:
+def data(values: Sequence[Mapping[str, object]]) -> Any:
     """Rows as data inside the chart: nothing is loaded, and their number has no limit.
 
     They go in as one JSON text, because Altair walks and copies a list of rows many times over.

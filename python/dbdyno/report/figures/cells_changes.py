@@ -22,7 +22,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _row(row: dict[str, Any]) -> dict[str, Any]:
+def _row(row: dict[str, object]) -> dict[str, Any]:
     name = fmt.line(row.get("metric"), 44)
     word = fmt.line(row.get("decision"))
     ends = {key: min(max(fmt.number(row.get(key)) or 1.0, 1 / FARTHEST), FARTHEST) for key in ("ratio", "low", "high")}

@@ -83,7 +83,7 @@ def steps_of(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _title(panel: dict[str, Any], look: theme.Look) -> dict[str, Any]:
+def _title(panel: dict[str, object], look: theme.Look) -> dict[str, object]:
     words = f"{panel.get('name')}  ·  {panel.get('meaning')}"
     return {
         "text": fmt.line(words, 52 if look.narrow else 118),
@@ -95,7 +95,7 @@ def _title(panel: dict[str, Any], look: theme.Look) -> dict[str, Any]:
     }
 
 
-def _below(ends: tuple[float, float], look: theme.Look) -> dict[str, Any]:
+def _below(ends: tuple[float, float], look: theme.Look) -> dict[str, object]:
     ticks = axes.seconds_ticks(*ends, 5 if look.narrow else 10)
     return {"title": "time since the recording began", **axes.labelled(ticks, axes.seconds_label)}
 
@@ -139,7 +139,7 @@ def height_used(values: Sequence[float]) -> tuple[float, float]:
     return min(0.0, low * 1.06), (high or 1.0) * 1.06
 
 
-def corners(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def corners(steps: list[dict[str, object]]) -> list[dict[str, object]]:
     """A line's corners: where each step begins, and where the last of a run ends."""
     corners = []
     for step, after in zip(steps, [*steps[1:], None], strict=True):

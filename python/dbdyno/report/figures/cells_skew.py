@@ -23,7 +23,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _row(row: dict[str, Any], at: int) -> dict[str, Any]:
+def _row(row: dict[str, object], at: int) -> dict[str, Any]:
     ratio = fmt.number(row.get("ratio")) or 1.0
     low, high = (fmt.number(row.get(key)) or ratio for key in ("low", "high"))
     name = f"{fmt.line(row.get('name'), 48)} · {fmt.line(row.get('metric'), 32)}"

@@ -61,7 +61,7 @@ class Scale:
 
         return alt.Stroke("level:O", scale=self._shades(), legend=None)
 
-    def _shades(self) -> dict[str, Any]:
+    def _shades(self) -> dict[str, object]:
         return {"domain": list(range(len(theme.HEAT))), "range": list(theme.HEAT)}
 
 
@@ -85,7 +85,7 @@ def short_names(names: Sequence[str], most: int = 11) -> list[str]:
     return list(names)
 
 
-def row_axis(names: Sequence[str], look: theme.Look) -> dict[str, Any]:
+def row_axis(names: Sequence[str], look: theme.Look) -> dict[str, object]:
     """The labels of rows: as many as there is room for, cut at the beginning."""
     high = row_height(len(names))
     every = 1 if high >= 12 else 2

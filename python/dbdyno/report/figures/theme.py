@@ -182,7 +182,7 @@ def _lines(words: Any, width: int, size: int, weight: float = 1.0) -> Any:
     return textwrap.wrap(words, max(12, int(width / (size * LETTER * weight))))
 
 
-def _config(size: int) -> dict[str, Any]:
+def _config(size: int) -> dict[str, object]:
     label = {"labelFontSize": size, "titleFontSize": size, "titleFontWeight": "normal"}
     return {
         "font": FONT,

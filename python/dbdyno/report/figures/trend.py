@@ -99,7 +99,7 @@ def _levels(points: list[dict[str, Any]], changes: list[int], count: int) -> lis
     return found
 
 
-def _days(runs: list[dict[str, Any]], look: theme.Look) -> dict[str, Any]:
+def _days(runs: list[dict[str, object]], look: theme.Look) -> dict[str, object]:
     """The axis of runs: some are named by their day."""
     most = 4 if look.narrow else 9
     step = max(1, -(-len(runs) // most))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot
@@ -134,11 +135,13 @@ class Change(ABC):
         return proofs(self.before, self.after)
 
     @cached_property
-    def states(self) -> tuple[dict[Hashable, dict[str, Any]], ...]:
-        """PostgreSQL's rows of tables at the beginning of the first stretch, at its end, and at the end of the
-        second."""
+    def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
+        """PostgreSQL's rows of tables at the beginning of the first stretch, one sub-interval before its end, for a cut
+        may lie one too late, and at the end of the second."""
         view = "pg_stat_user_tables"
-        sources = (*self.before.ends(view), self.after.ends(view)[1])
+        ends = self.before.ends(view)
+        middle = relation(self.before.chain[-2], view) if len(self.before.chain) > 2 else ends[1]
+        sources = (ends[0], middle, self.after.ends(view)[1])
         return tuple(
             {(row["datid"], row["relid"]): row for row in self.before.query(f"select * from {one}")} for one in sources
         )
@@ -206,7 +209,7 @@ class Change(ABC):
             found.append(str(rows[0]["value"]) if rows else None)
         return found[0], found[1]
 
-    def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, Any]]:
+    def changed_settings(self, ignored: Iterable[str] = ()) -> list[dict[str, object]]:
         """Settings that are not what they were: name, old, new."""
         view, column = self.settings_view
         if not self.both(view):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.memory import in_memory
@@ -43,7 +43,7 @@ class Asked:
 
 def of_logs(
     store: Store, paths: Sequence[Path], asked: Asked, *, prefix: str | None = None, zone: ZoneInfo | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The page of log files. Raises `SnapshotError` where one cannot be read."""
     return of_sources(store, [opened(path) for path in paths], asked, prefix=prefix, zone=zone)
 
@@ -56,7 +56,7 @@ def of_sources(
     prefix: str | None = None,
     zone: ZoneInfo | None = None,
     said: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The page of open logs; what was read is kept where the store has snapshots of the target."""
     last = _last(store, asked.target)
     named = asked.target or (last.target if last else NO_TARGET)
@@ -90,7 +90,7 @@ def of_server(
     most: int,
     prefix: str | None = None,
     zone: ZoneInfo | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The page of a server's current log. Raises `SnapshotError`."""
     from zoneinfo import ZoneInfo
 
@@ -103,7 +103,7 @@ def of_server(
         return of_sources(store, [log.source], chosen, prefix=prefix or log.prefix, zone=zone, said=log.notes)
 
 
-def of_kept(store: Store, asked: Asked) -> dict[str, Any]:
+def of_kept(store: Store, asked: Asked) -> dict[str, object]:
     """The page of what is kept. Raises `SnapshotError` where that is nothing."""
 
     last = _last(store, asked.target)

@@ -240,7 +240,7 @@ def _of_json(given: dict[str, Any], found: _Found, depth: int = 0) -> Node:
     return Node(kind, named, index, shown_alias, label, conditions, children, "" if schema in USUAL else schema)
 
 
-def _kind(given: dict[str, Any]) -> str:
+def _kind(given: dict[str, object]) -> str:
     """A node's type as the text format says it."""
     kind, strategy = str(given["Node Type"]), given.get("Strategy")
     if kind == "Aggregate":

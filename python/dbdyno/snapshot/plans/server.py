@@ -153,7 +153,7 @@ class _Remote(io.RawIOBase):
         return len(some)
 
 
-def generic(dsn: str, queryid: int) -> dict[str, Any]:
+def generic(dsn: str, queryid: int) -> dict[str, object]:
     """The page of a statement's generic plan. Raises `SnapshotError`."""
     from dbdyno.snapshot.postgres.facts import name_of
     from dbdyno.snapshot.postgres.live_sessions import generic_lines

@@ -180,7 +180,7 @@ class PostgresLive:
         """Asks a session's statement to end; whether the server took the wish."""
         return live_sessions.cancel(self._connection, pid)
 
-    def _asked(self, ask: Callable[[], list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    def _asked(self, ask: Callable[[], list[dict[str, object]]]) -> list[dict[str, object]]:
         """One that is refused, or takes too long, leaves its part of the screen empty."""
         import psycopg
 

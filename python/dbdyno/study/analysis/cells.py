@@ -167,10 +167,10 @@ def _method(run: Run) -> list[str]:
     ]
 
 
-def _engine(run: Run) -> dict[str, Any]:
+def _engine(run: Run) -> dict[str, object]:
     """What the cells are, and the plans found on them."""
     targets, iorm = run.manifest.targets, run.manifest.iorm
-    facts: dict[str, Any] = {
+    facts: dict[str, object] = {
         "cells": ", ".join(targets),
         "databases": ", ".join(iorm["databases"]),
     }

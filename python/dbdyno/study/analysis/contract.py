@@ -265,7 +265,7 @@ class Method:
     """How it was measured."""
 
     sentences: list[str] | None = key()
-    overhead: dict[str, Any] | None = key("what watching cost: `text`, `ratio`, `low`, `high`")
+    overhead: dict[str, object] | None = key("what watching cost: `text`, `ratio`, `low`, `high`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ class Analysis:
         "`models`, `period_bytes`, `found`, `sentence`); `sweep`: `x_label`, `operation` and `curves` (`name`, "
         "`points` with `x`, `per_s`, `mean_ns` and their intervals; `x_words` where the levels are no numbers)"
     )
-    factors: dict[str, Any] | None = key(
+    factors: dict[str, object] | None = key(
         "of a plan with factors: `names`, `axis` (the one that is told first), `metric`, `label`, `unit`, `level`, "
         "`comparisons` (over which the level is held); `curves` (`factor`, `held` (the others' levels), `levels` "
         "(`arm`, `level`, `x`, `value`, `share` of the best, `ratio` to the first with `low`, `high`; above 1 is "
@@ -323,7 +323,7 @@ class Analysis:
         "`told`, `sentence`, `law` (`law`, `holds`, `farthest`, `parameters`, `sentence`)); `interactions` (`one`, "
         "`other`, `effects` at each of `levels`, `apart` with `low`, `high`, `certain`, `none`, `sentence`)"
     )
-    tune: dict[str, Any] | None = key(
+    tune: dict[str, object] | None = key(
         "of a race: `metric`, `level`, `blocks`, `ran` (turns), `full` (turns of a full design), `end` (`one`, "
         "`equal`, `time`, `blocks`), `leader`, `rows` per arm (`arm`, `name`, `state` (`best`, `in`, `left`, "
         "`failed`), `after`, `by`, `blocks`, `ratio` to the leader with `low`, `high`, `failed`)"

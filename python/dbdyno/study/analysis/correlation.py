@@ -128,7 +128,7 @@ def _statement(name: str, text: str, counted: dict[str, float]) -> dict[str, Any
     }
 
 
-def _row(statements: list[dict[str, Any]], name: str, label: str) -> dict[str, Any] | None:
+def _row(statements: list[dict[str, object]], name: str, label: str) -> dict[str, Any] | None:
     """Pearson's and Spearman's correlation of a property with the mean time; None where either
     does not vary or there are too few statements."""
     from dbdyno.stats.correlation import pearson, spearman
@@ -209,7 +209,7 @@ def _in_the_open(row: dict[str, Any]) -> str:
     )
 
 
-def _partial(statements: list[dict[str, Any]], name: str) -> float | None:
+def _partial(statements: list[dict[str, object]], name: str) -> float | None:
     """Rank correlation of hit ratio and time with a third property held fixed: the first-order
     partial correlation of the ranks."""
     from dbdyno.stats.correlation import spearman

@@ -159,7 +159,7 @@ def axis_of(every: list[dict[str, str]]) -> str:
 
 def _curve(
     factor: str, held: dict[str, str], arms: list[int], about: list[dict[str, str]], found: Levels
-) -> dict[str, Any]:
+) -> dict[str, object]:
     texts = [about[arm][factor] for arm in arms]
     numbers = numbers_of(texts)
     rows = []
@@ -388,7 +388,7 @@ def _where(curve: dict[str, Any]) -> str:
     return f"at {held}: " if held else ""
 
 
-def _at(curve: dict[str, Any], several: bool) -> str:
+def _at(curve: dict[str, object], several: bool) -> str:
     return _capital(f"{_where(curve) if several else ''}{curve['sentence']}") + "."
 
 

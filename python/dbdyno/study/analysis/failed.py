@@ -76,7 +76,7 @@ def of_run(connection: Any, measures: Measures) -> Failures:
     return Failures(told, codes, expected)
 
 
-def _same(row: dict[str, Any]) -> tuple[Any, ...]:
+def _same(row: dict[str, object]) -> tuple[Any, ...]:
     """What a command's failure has in common with its script's."""
     return row["arm"], row["sqlstate"], row["vendor_code"], row["message"], row["expected"]
 

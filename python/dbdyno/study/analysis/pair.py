@@ -186,7 +186,7 @@ def _target(run: Run) -> str:
     """Where the run ran, in a word or two."""
     if in_virtual_time(run):
         return str(run.manifest.arms[0]["target"])
-    facts: dict[str, Any] = next(iter(run.manifest.targets.values()), {})
+    facts: dict[str, object] = next(iter(run.manifest.targets.values()), {})
     said = str(facts.get("version", ""))
     version = re.search(r"\d+(\.\d+)*", said)
     engine = said.split(maxsplit=1)[0] if version else "PostgreSQL"

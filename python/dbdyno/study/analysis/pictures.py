@@ -121,7 +121,7 @@ def _band(
     return low, high
 
 
-def by_block(measures: Measures, metric: str) -> list[dict[str, Any]]:
+def by_block(measures: Measures, metric: str) -> list[dict[str, object]]:
     """Ratio of each arm to the base by block in the order of time."""
     import numpy as np
 

@@ -75,7 +75,7 @@ def _places(levels: list[str]) -> tuple[list[float], list[str] | None]:
     return [words.index(level) + 1.0 for level in levels], words
 
 
-def _point(arm: ArmMeasures, level: float) -> dict[str, Any]:
+def _point(arm: ArmMeasures, level: float) -> dict[str, object]:
     rate, mean = arm.values["throughput"], arm.values["mean"]
     middle, low, high = _interval(rate, level)
     mean_middle, mean_low, mean_high = _interval(mean, level)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.study.analysis.measures import ArmMeasures, Measures
 
@@ -16,7 +16,7 @@ FAR = (0.99, 0.999, 0.9999, 0.99999)
 BEYOND = 10
 
 
-def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -> dict[str, Any] | None:
+def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -> dict[str, object] | None:
     """The tails of the first two arms, or None where there are too few operations.
 
     `threshold_ns` is the base's p99. `exceed`: how many of each arm are longer, their share, and
@@ -36,7 +36,7 @@ def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -
     cut = np.partition(np.concatenate([v[-most:] for v in pair]), -most)[-most]
     among = [int(v.size - np.searchsorted(v, cut, side="left")) for v in pair]
     whole = base.size + other.size
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, object]] = [
         {
             "name": f"p{q * 100:.6g}",
             "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= BEYOND - 1e-9 else None for v in pair],
@@ -60,7 +60,7 @@ def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -
     }
 
 
-def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level: float) -> dict[str, Any]:
+def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level: float) -> dict[str, object]:
     """Mean difference of the shares beyond the threshold, block by block, with Student's t."""
     import numpy as np
     from scipy import special

@@ -149,7 +149,7 @@ def _changes(values: list[float], places: list[int], level: float) -> list[dict[
     ]
 
 
-def _found_from(values: list[float], changes: list[dict[str, Any]], level: float) -> float | None:
+def _found_from(values: list[float], changes: list[dict[str, object]], level: float) -> float | None:
     """From which ratio on a change would have been found, where there is none; None where none of any size would."""
     from dbdyno.stats.changes import LEAST, step_found
 

@@ -112,6 +112,9 @@ class _Factor:
                 "write what differs with a list of its levels, such as sessions = [1, 2, 4]",
             )
         ((key, given),) = own.items()
+        table_of, dot, name_in = key.partition(".")
+        if dot and table_of in _TABLES:  # "variables.rows" in quotes means the same as without
+            key, given = table_of, {name_in: given}
         self.kind = key
         if key in _TABLES:
             if not isinstance(given, dict) or len(given) != 1:

@@ -203,7 +203,7 @@ class Plan:
         """Whether arrivals are planned by the clock in every arm."""
         return all(self.rate_of(arm) is not None for arm in self.arms)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The plan as JSON values, as it stands in a manifest: without secrets. `secrets_left_out` says that its SQL
         held some: such a plan is no longer the one that ran."""
         from dbdyno.dsn import named_without_secrets, text_without_secrets, without_secrets
@@ -220,7 +220,7 @@ class Plan:
         return value
 
 
-def plan_from_dict(value: dict[str, Any]) -> Plan:
+def plan_from_dict(value: dict[str, object]) -> Plan:
     """The plan that `Plan.to_dict` wrote; raises `EvidenceError` for anything else."""
     with reading("plan", "the manifest"):
         return _plan_from_dict(value)

@@ -13,7 +13,7 @@ class Reading(Protocol):
     arms_most: int
     """How many arms the plan's factors may make."""
 
-    def check(self, table: dict[str, Any], allowed: tuple[Key, ...], where: str, at: int) -> dict[str, Any]:
+    def check(self, table: dict[str, object], allowed: tuple[Key, ...], where: str, at: int) -> dict[str, Any]:
         """The table's values in the form of the plan; fails at the first wrong one."""
         ...
 
@@ -21,7 +21,7 @@ class Reading(Protocol):
         """One value in the form of the plan."""
         ...
 
-    def arm_values(self, own: dict[str, Any], where: str, at: int) -> dict[str, Any]:
+    def arm_values(self, own: dict[str, object], where: str, at: int) -> dict[str, Any]:
         """An arm's values as `Arm` has them."""
         ...
 

@@ -23,7 +23,7 @@ def same_plan(plan: Plan, manifest: Manifest) -> bool:
     return manifest.says("plan") and _essence(plan.to_dict()) == _essence(manifest.plan)
 
 
-def _essence(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _essence(plan: Mapping[str, Any]) -> dict[str, object]:
     own = {key: value for key, value in plan.items() if key not in _FREE}
     schedule = plan.get("schedule") or {}
     return own | {"schedule": {key: value for key, value in schedule.items() if key not in _FREE_SCHEDULE}}

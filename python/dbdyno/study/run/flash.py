@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno import _core
 from dbdyno.bench.host.flash import FlashTarget, flash_facts, share_of
@@ -73,7 +73,7 @@ def measure(target: FlashTarget, pace: Pace, out: Path, progress: Progress, seed
     return run
 
 
-def _manifest(target: FlashTarget, pace: Pace, span_bytes: int, seed: int) -> dict[str, Any]:
+def _manifest(target: FlashTarget, pace: Pace, span_bytes: int, seed: int) -> dict[str, object]:
     return {
         "kind": KIND,
         "title": f"probe flash {target.path}",

@@ -37,12 +37,12 @@ def needed_ns(ready: Ready, each_ns: list[float]) -> float:
     return OPERATIONS_MIN * max(gaps)
 
 
-def regrown(ready: Ready, report: dict[str, Any]) -> Ready:
+def regrown(ready: Ready, report: dict[str, object]) -> Ready:
     """The plan with slices or turns that hold enough, by what a warm-up block measured."""
     return ready.retimed(grown(ready.timing, needed_ns(ready, operation_ns(ready, report))))
 
 
-def told(before: Ready, after: Ready, report: dict[str, Any], next_block: int) -> str:
+def told(before: Ready, after: Ready, report: dict[str, object], next_block: int) -> str:
     """What grew, why, and how long the rest takes."""
     from dbdyno.stats.words import duration
 

@@ -113,7 +113,7 @@ def numbers(rows: Mapping[int, dict[str, Any]], headline: str) -> dict[int, floa
     return found
 
 
-def _json(apart: Apart) -> dict[str, Any]:
+def _json(apart: Apart) -> dict[str, object]:
     """As JSON has it: no infinity, nothing that is not known."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 

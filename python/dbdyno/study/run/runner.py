@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.bench.recorder import TICK_S, AgainError, Recorder
 from dbdyno.errors import TargetError
@@ -94,7 +94,7 @@ class Runner:
     def _recorder(self, planned: PlannedBlock) -> Recorder:
         return Recorder(self.run, planned, self.stopping, self.progress.tick, self.progress.note)
 
-    def _keep(self, recorder: Recorder, turns: list[Turn], report: dict[str, Any]) -> None:
+    def _keep(self, recorder: Recorder, turns: list[Turn], report: dict[str, object]) -> None:
         """Makes a block whole."""
         planned = recorder.planned
         block = Block(
@@ -128,7 +128,7 @@ class Runner:
                 break
         return done
 
-    def _grow(self, report: dict[str, Any], next_block: int) -> None:
+    def _grow(self, report: dict[str, object], next_block: int) -> None:
         """Lets slices or turns grow to what the warm-up shows that they need."""
         before, self.ready = self.ready, regrown(self.ready, report)
         if before.timing != self.ready.timing:
@@ -137,7 +137,7 @@ class Runner:
             self.progress.note(told(before, self.ready, report, next_block))
             self.run.save(slice_ns=how.slice_ns if how.in_slices else None, turn_ns=how.turn_ns)
 
-    def _refuse_hopeless(self, planned: PlannedBlock, report: dict[str, Any]) -> None:
+    def _refuse_hopeless(self, planned: PlannedBlock, report: dict[str, object]) -> None:
         """Raises `TargetError` when nothing went well of an arm in a warm-up or in its first block: its script or its
         settings do not fit."""
         new = begun(report) - self.begun

@@ -32,6 +32,7 @@ mod calls;
 mod classes;
 mod fields;
 mod heads;
+mod names;
 mod numbers;
 mod scan;
 mod singles;
@@ -115,6 +116,7 @@ impl Lexer {
     pub fn begin(&mut self, batch: &mut Batch) {
         batch.records.clear();
         batch.unread.clear();
+        batch.names = 0;
         batch.bytes.clear();
         batch.bytes.extend_from_slice(&self.tail);
         batch.lines = 0;

@@ -4,6 +4,7 @@
 use super::calls::Careful;
 use super::classes::{Class, class, is_fragment, second_record};
 use super::fields::Faults;
+use super::names::NameMemo;
 use super::numbers::Memo;
 use super::state::{Carry, State};
 use super::texts::End;
@@ -28,6 +29,8 @@ pub(in crate::oracle_10046) fn scan(
         options,
         state,
         memo: Memo::default(),
+        names: NameMemo::default(),
+        numbered: &mut batch.names,
         records: &mut batch.records,
         unread: &mut batch.unread,
     };
@@ -50,6 +53,8 @@ struct Scan<'a> {
     options: Options,
     state: &'a mut State,
     memo: Memo,
+    names: NameMemo,
+    numbered: &'a mut u32,
     records: &'a mut Vec<Placed>,
     unread: &'a mut Vec<Unread>,
 }
@@ -92,17 +97,25 @@ impl Scan<'_> {
         if !matches!(rest[0], b'W' | b'F' | b'E' | b'P' | b'C' | b'S') {
             return rest[0] == b' ' && self.pass_binds(rest);
         }
-        let Some(stop) = memchr::memchr(b'\n', rest).filter(|stop| *stop < self.options.cap) else {
-            return false;
-        };
-        let record = if rest[0] == b'W' {
-            waits::quick(rest, stop, self.at, &mut self.memo).map(Record::Wait)
-        } else if rest[0] == b'S' {
+        if rest[0] == b'W' {
+            let found = waits::quick(rest, self.at, &mut self.memo, &mut self.names, self.numbered);
+            return found.is_some_and(|(wait, stop)| self.took(Record::Wait(wait), stop));
+        }
+        let Some(stop) = memchr::memchr(b'\n', rest) else { return false };
+        let record = if rest[0] == b'S' {
             heads::stat(rest, stop, self.at, &mut self.memo).map(Record::Stat)
         } else {
             calls::quick(rest, stop, &mut self.memo).map(Record::Call)
         };
-        let Some(record) = record else { return false };
+        record.is_some_and(|record| self.took(record, stop))
+    }
+
+    /// Keeps the record of the line that ends `stop` bytes on and goes on behind it, but for one that is too long.
+    #[inline(always)]
+    fn took(&mut self, record: Record, stop: usize) -> bool {
+        if stop >= self.options.cap {
+            return false;
+        }
         self.records.push(Placed { at: self.at as u32, line: self.line, record });
         self.state.header = false;
         self.state.carry = Carry::Nothing;

@@ -3,33 +3,21 @@
 
 use super::calls::Careful;
 use super::fields::{Faults, digits_end};
+use super::names::{BEHIND, Name, NameMemo, hash};
 use super::numbers::{self, Memo, backward, forward};
-use crate::oracle_10046::record::{NONE, Reason, Text, Wait};
+use crate::oracle_10046::record::{NONE, NameNumber, Reason, Text, Wait};
 
-/// A hash of an event's name: equal names, equal hashes.
-#[inline]
-pub(super) fn hash(name: &[u8]) -> u32 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |state: u64, word: u64| (state.rotate_left(29) ^ word).wrapping_mul(FACTOR);
-    let mut state = name.len() as u64;
-    let mut words = name.chunks_exact(8);
-    for word in &mut words {
-        state = mix(state, u64::from_le_bytes(word.try_into().unwrap_or_default()));
-    }
-    // The last word overlaps the one before it, so no byte is left over.
-    if let Some(last) = name.last_chunk() {
-        state = mix(state, u64::from_le_bytes(*last));
-    } else {
-        state = name.iter().fold(state, |state, byte| mix(state, u64::from(*byte)));
-    }
-    (state ^ (state >> 32)) as u32
-}
-
-/// A WAIT line as 10g and later write it. `rest` begins with the line, whose LF is at `stop`;
-/// `base` is where it begins in the batch. `None`: read it the careful way.
+/// A WAIT line as 10g and later write it, and where its LF is. `rest` begins with the line; `base` is where it begins
+/// in the batch. `None`: read it the careful way.
 #[inline(always)]
-pub(super) fn quick(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> Option<Wait> {
-    if !rest.starts_with(b"WAIT #") || stop < 32 {
+pub(super) fn quick(
+    rest: &[u8],
+    base: usize,
+    memo: &mut Memo,
+    names: &mut NameMemo,
+    numbered: &mut u32,
+) -> Option<(Wait, usize)> {
+    if !rest.starts_with(b"WAIT #") {
         return None;
     }
     let (cursor, at) = memo.cursor(rest, 6)?;
@@ -37,12 +25,19 @@ pub(super) fn quick(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> O
         return None;
     }
     let name_at = at + 7;
+    let name = match names.find(rest, name_at) {
+        Some(known) => known,
+        None => new_name(rest, name_at, names, numbered)?,
+    };
+    let name_end = name_at + name.len;
+    let behind = name_end + BEHIND.len();
+    // A quote behind the name: another record is glued to this one.
+    let stop = behind + memchr::memchr2(b'\n', b'\'', rest.get(behind..)?)?;
     let line = rest.get(..stop)?;
-    let name_end = name_at + memchr::memchr(b'\'', line.get(name_at..)?)?;
-    if line.get(name_end..name_end + 6)? != b"' ela=" {
+    if rest[stop] != b'\n' || stop < 32 {
         return None;
     }
-    let ela_at = name_end + 6 + usize::from(*line.get(name_end + 6)? == b' ');
+    let ela_at = behind + usize::from(*line.get(behind)? == b' ');
     let (ela, parameters_at) = forward(rest, ela_at)?;
     let end = stop - usize::from(line[stop - 1] == b'\r');
     if parameters_at >= end || line[parameters_at] != b' ' {
@@ -55,19 +50,29 @@ pub(super) fn quick(rest: &[u8], stop: usize, base: usize, memo: &mut Memo) -> O
     }
     let (obj, parameters_end) = object_before(line, parameters_at, parameters_end)?;
     let start = (parameters_at + 1).min(parameters_end);
-    // A quote behind the name: another record is glued to this one.
-    if memchr::memchr(b'\'', &line[start..parameters_end]).is_some() {
-        return None;
-    }
-    Some(Wait {
+    let wait = Wait {
         cursor,
         nam: text(base, name_at, name_end),
         ela: i64::try_from(ela).ok()?,
         parameters: text(base, start, parameters_end),
         obj,
         tim: i64::try_from(tim).ok()?,
-        nam_hash: hash(&line[name_at..name_end]),
-    })
+        nam_hash: name.hash,
+        nam_number: NameNumber(name.number),
+    };
+    Some((wait, stop))
+}
+
+/// A name that is not known yet; it must end in this line.
+#[cold]
+fn new_name(rest: &[u8], at: usize, names: &mut NameMemo, numbered: &mut u32) -> Option<Name> {
+    let line = &rest[..memchr::memchr(b'\n', rest)?];
+    let len = memchr::memchr(b'\'', line.get(at..)?)?;
+    if line.get(at + len..at + len + BEHIND.len())? != BEHIND {
+        return None;
+    }
+    *numbered += 1;
+    Some(names.learn(rest, at, len, *numbered - 1))
 }
 
 /// The object number that ends at `end`, and where the parameters before it end.
@@ -150,6 +155,7 @@ fn body(line: &[u8], base: usize, cursor_end: usize, cursor: u64, faults: &mut F
         obj,
         tim,
         nam_hash: hash(&line[name_at..name_end]),
+        nam_number: NameNumber::default(),
     })
 }
 

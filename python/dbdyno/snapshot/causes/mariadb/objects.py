@@ -31,7 +31,7 @@ def dropped_indexes(change: MariadbChange) -> Iterator[Cause]:
         )
 
 
-def _gone(change: MariadbChange) -> list[dict[str, Any]]:
+def _gone(change: MariadbChange) -> list[dict[str, object]]:
     if not (change.both(INDEXES) and change.both(TABLES)):
         return []
     ends = [change.before.ends(INDEXES)[0], change.after.ends(INDEXES)[1], change.after.ends(TABLES)[1]]
@@ -42,7 +42,7 @@ def _gone(change: MariadbChange) -> list[dict[str, Any]]:
     )
 
 
-def _fetched(change: MariadbChange, row: dict[str, Any]) -> str:
+def _fetched(change: MariadbChange, row: dict[str, object]) -> str:
     table = change.tables.get((row["OBJECT_SCHEMA"], row["OBJECT_NAME"]))
     return rate(table.before.get("COUNT_FETCH", 0), table.after.get("COUNT_FETCH", 0)) if table else "not known"
 

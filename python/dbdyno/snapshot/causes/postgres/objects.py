@@ -12,6 +12,8 @@ from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.wording import rate, three
 
 _DEAD_ROWS = 1000
+LONGER, LEAST_ROWS = 1.3, 100
+"""From so many times the rows of a scan on, of so many at least, a table has grown."""
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
@@ -70,15 +72,19 @@ def other_plans(change: Change) -> Iterator[Cause]:
 
 def other_ways(change: Change) -> Iterator[Cause]:
     """A table whose rows are scanned where they were looked up, with the indexes that it had and nobody having
-    analyzed it: a setting of the planner, a changed function, a plan kept for other values."""
+    analyzed it: a setting of the planner, a changed function, a plan kept for other values. More scans alone may be
+    scans that were counted late: a session's counts of tables come after those of its statements."""
     for table in change.tables.values():
         slow = frozenset(n for n in change.of_table(table.name) if not no_more_work(change.statements[n]))
         slow -= change.proved.keys()
         if analyzed(table) or not slow or _fewer_indexes(change, table.name):
             continue
         calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
-        more = table.after.get("seq_scan", 0.0) / calls[1] - table.before.get("seq_scan", 0.0) / calls[0]
-        if more > 0.3 and (moved := _moved(table, calls)):
+        more, lookups = (
+            table.after.get(name, 0.0) / calls[1] - table.before.get(name, 0.0) / calls[0]
+            for name in ("seq_scan", "idx_scan")
+        )
+        if more > 0.3 and lookups < -0.3 and (moved := _moved(table, calls)):
             yield Cause(f"another plan for {table.name}, with the same indexes", ", ".join(moved), slow, weight=2.5)
 
 
@@ -102,13 +108,34 @@ def grown_tables(change: Change) -> Iterator[Cause]:
     for key, table in change.tables.items():
         old, middle, new = (_state(side, key, "n_live_tup") for side in change.states)
         slow = change.heavier_of(table.name)
-        if old >= 100 and new >= 1.5 * old and new >= 1.25 * middle and slow:
+        before, after = _a_scan(table)
+        if slow and new >= 1.05 * old and after >= LONGER * before > 0:
+            yield Cause(
+                f"table {table.name} grew to {three(after / before)} times its rows",
+                f"rows of a sequential scan {before:,.0f} → {after:,.0f}",
+                slow,
+                weight=2,
+            )
+        elif old >= 100 and new >= 1.5 * old and new >= 1.25 * middle and slow:
             yield Cause(
                 f"table {table.name} grew to {three(new / old)} times its rows",
                 f"rows {old:,.0f} → {new:,.0f}",
                 slow,
                 weight=2,
             )
+
+
+def _a_scan(table: Pair) -> tuple[float, float]:
+    """Rows that a sequential scan read, before and after: exact, where the count of live rows is off for a while after
+    a vacuum in the session that loaded them. 0 where too few scans were made."""
+    found = [
+        side.get("seq_tup_read", 0.0) / side["seq_scan"] if side.get("seq_scan") else 0.0 for side in _sides(table)
+    ]
+    return (found[0], found[1]) if min(found) >= LEAST_ROWS else (0.0, 0.0)
+
+
+def _sides(table: Pair) -> tuple[dict[str, float], dict[str, float]]:
+    return table.before, table.after
 
 
 def bloated_tables(change: Change) -> Iterator[Cause]:

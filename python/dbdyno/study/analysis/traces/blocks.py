@@ -197,7 +197,7 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, dict[str,
     return found
 
 
-def _empty(count: int) -> dict[str, Any]:
+def _empty(count: int) -> dict[str, object]:
     import numpy as np
 
     return {

@@ -174,7 +174,7 @@ def rows_of(
     return sorted(rows, key=lambda row: -abs(row["difference_ns"]))[:MOST]
 
 
-def _side(change: Change, at: int) -> dict[str, Any] | None:
+def _side(change: Change, at: int) -> dict[str, object] | None:
     side = change.sides[at]
     if side is None:
         return None

@@ -156,7 +156,7 @@ def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
 
 
 def _judge(
-    numbers: tuple[dict[str, Any], dict[str, Any]],
+    numbers: tuple[dict[str, object], dict[str, object]],
     blocks: tuple[Blocks, Blocks],
     name: str,
     label: str,

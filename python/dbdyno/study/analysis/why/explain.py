@@ -185,7 +185,7 @@ def _groups(events: list[Event], known: list[tuple[frozenset[str], Reason]]) -> 
 def _cause(
     split: Split, reason: Reason | None, group: list[int], amount: tuple[float, float, float], share: float
 ) -> Cause:
-    from dbdyno.stats.words import duration
+    from dbdyno.study.analysis.why.words import duration
 
     whole = [split.other.of(split.events, np.ones(split.other.blocks, dtype=bool))]
     if split.base is not None:

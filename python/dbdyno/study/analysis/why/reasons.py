@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dbdyno.stats.words import duration, size
+from dbdyno.stats.words import size
 from dbdyno.study.analysis.why.counted import Counted, Object
 from dbdyno.study.analysis.why.parts import CPU, READY, Event
+from dbdyno.study.analysis.why.words import duration
 
 MORE = 1.3
 """From so many times the blocks or rows on, a transaction does other work."""
@@ -26,6 +27,9 @@ PAGE_BYTES = 8192
 WRITTEN_BEFORE = 0.5
 """From so many writes for each read more, what is read may have been written by the session itself."""
 PLAUSIBLE = 0.1
+GROWN = 1.05
+"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came is enough, a scan says
+how many."""
 ROWS_LEAST = 50.0
 """Rows that a transaction reads more, to speak of other work."""
 STORM = 3.0
@@ -208,7 +212,7 @@ def _growth(pair: Pair) -> Reason | None:
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         live = slow.last.get("n_live_tup", 0.0), fast.last.get("n_live_tup", 0.0)
         scans = _scans(slow) + slow.per.get("idx_scan", 0.0), _scans(fast) + fast.per.get("idx_scan", 0.0)
-        if live[1] < 100 or _ratio(*live) < MORE or not 0.7 <= _ratio(_scans(slow), _scans(fast)) <= 1.4:
+        if live[1] < 100 or _ratio(*live) < GROWN or not 0.7 <= _ratio(_scans(slow), _scans(fast)) <= 1.4:
             continue
         a_scan = [_rows(one) / number for one, number in zip((slow, fast), scans, strict=True) if number]
         if len(a_scan) < 2 or _ratio(a_scan[0], a_scan[1]) < MORE:
@@ -316,7 +320,7 @@ def _slow_reads(pair: Pair) -> Reason | None:
     return Reason(
         "device",
         "reads",
-        f"a read takes {each[0] / 1e3:.3g} us with {pair.slow} instead of {each[1] / 1e3:.3g} us",
+        f"a read takes {duration(each[0])} with {pair.slow} instead of {duration(each[1])}",
         ("metrics: pg_stat_database, blk_read_time and blks_read",),
     )
 

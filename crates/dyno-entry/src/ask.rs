@@ -1,0 +1,87 @@
+//! The words of a command that is answered here, and of no other.
+
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// Columns where nothing says how many there are.
+const WIDTH: usize = 100;
+/// A table is never narrower.
+const NARROWEST: usize = 40;
+
+/// How the answer is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Text in columns.
+    Table,
+    /// The page's model.
+    Json,
+}
+
+/// `trace profile FILES`, as a table or as JSON.
+#[derive(Debug)]
+pub struct Ask {
+    /// The files, as they were named.
+    pub files: Vec<String>,
+    /// How it is shown.
+    pub form: Form,
+    /// Columns of a table.
+    pub width: usize,
+}
+
+impl Ask {
+    /// What is asked for; `None` where it is not for this program. A terminal is Python's: it knows about colours.
+    pub fn of(given: &[OsString]) -> Option<Self> {
+        let words: Option<Vec<&str>> = given.iter().map(|word| word.to_str()).collect();
+        let words = words?;
+        let ["trace", "profile", rest @ ..] = words.as_slice() else { return None };
+        let (files, form) = parts(rest)?;
+        let files: Vec<String> = files.into_iter().map(str::to_owned).collect();
+        let plain = !files.is_empty() && files.iter().all(|file| Path::new(file).is_file());
+        (plain && !std::io::stdout().is_terminal()).then(|| Self { files, form, width: width() })
+    }
+}
+
+/// Files and form; nothing where there is another option.
+fn parts<'a>(words: &[&'a str]) -> Option<(Vec<&'a str>, Form)> {
+    let (mut files, mut form) = (Vec::new(), Form::Table);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let named = match *word {
+            "--format" => *rest.next()?,
+            other if other.starts_with("--format=") => &other["--format=".len()..],
+            other if other.starts_with('-') => return None,
+            file => {
+                files.push(file);
+                continue;
+            }
+        };
+        form = match named {
+            "table" => Form::Table,
+            "json" => Form::Json,
+            _ => return None,
+        };
+    }
+    Some((files, form))
+}
+
+fn width() -> usize {
+    let told = std::env::var("COLUMNS").unwrap_or_default();
+    let digits = !told.is_empty() && told.bytes().all(|byte| byte.is_ascii_digit());
+    let given = told.parse().ok().filter(|columns| digits && *columns > 0);
+    given.unwrap_or(WIDTH).max(NARROWEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_and_forms_are_told_apart_and_any_other_option_is_left_to_python() {
+        assert_eq!(parts(&["a", "--format", "json", "b"]), Some((vec!["a", "b"], Form::Json)));
+        assert_eq!(parts(&["--format=table", "a"]), Some((vec!["a"], Form::Table)));
+        for other in [&["a", "--by", "class"][..], &["a", "--format=csv"], &["-"], &["--format"], &["a", "-o", "b"]] {
+            assert_eq!(parts(other), None, "{other:?}");
+        }
+    }
+}

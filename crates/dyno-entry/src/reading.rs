@@ -1,0 +1,97 @@
+//! The reading: watched, shown on a terminal, and ended by a signal.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use dyno_trace::oracle_10046::job::{Job, JobOptions};
+use dyno_trace::oracle_10046::profile::Request;
+use serde_json::{Map, Value};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// How often it is looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// From when on progress is shown.
+const SHOWN_FROM: Duration = Duration::from_millis(500);
+
+/// What the core tells.
+pub type Found = Map<String, Value>;
+
+/// How it ended.
+pub enum Ended {
+    /// With an answer.
+    Answer(Found),
+    /// Without one.
+    Failed,
+    /// By a signal.
+    Interrupted,
+}
+
+/// Reads the files.
+pub fn answer(files: &[String]) -> Ended {
+    let signals = signals();
+    let job = Arc::new(Job::new(JobOptions::of(files)));
+    let (tell, told) = mpsc::channel();
+    let work = Arc::clone(&job);
+    std::thread::spawn(move || tell.send(work.profile_map(&Request::default())));
+    let mut shown = Shown { begun: Instant::now(), written: false };
+    loop {
+        match told.recv_timeout(TICK) {
+            Ok(found) => {
+                shown.end();
+                return found.map_or(Ended::Failed, Ended::Answer);
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                shown.end();
+                return Ended::Failed;
+            }
+            Err(RecvTimeoutError::Timeout) if signals.load(Ordering::Relaxed) => {
+                shown.end();
+                return Ended::Interrupted;
+            }
+            Err(RecvTimeoutError::Timeout) => shown.show(job.progress()),
+        }
+    }
+}
+
+/// Set by Ctrl-C and its like, but for those that whoever started this wants ignored.
+fn signals() -> Arc<AtomicBool> {
+    let heard = Arc::new(AtomicBool::new(false));
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        if ignored >> (signal - 1) & 1 == 0 {
+            // Where it cannot be heard it ends the process, as it does by itself.
+            signal_hook::flag::register(signal, Arc::clone(&heard)).ok();
+        }
+    }
+    heard
+}
+
+/// A line on a terminal's stderr that says how far the reading is.
+struct Shown {
+    begun: Instant,
+    written: bool,
+}
+
+impl Shown {
+    fn show(&mut self, (done, total): (u64, u64)) {
+        let elapsed = self.begun.elapsed();
+        if total == 0 || elapsed < SHOWN_FROM || !std::io::stderr().is_terminal() {
+            return;
+        }
+        let share = format!("{:.0}%", done as f64 / total as f64 * 100.0);
+        let line = format!("reading {share:>4}, {:.0} MB/s", done as f64 / elapsed.as_secs_f64() / 1e6);
+        write!(std::io::stderr(), "\r{line:<40}").ok();
+        self.written = true;
+    }
+
+    fn end(&self) {
+        if self.written {
+            write!(std::io::stderr(), "\r{:<40}\r", "").ok();
+        }
+    }
+}

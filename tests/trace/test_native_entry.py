@@ -1,0 +1,190 @@
+"""The native `dbdyno`: what it answers itself is byte for byte what Python says; the rest it leaves to Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from trace_text import REAL, needs_data, trace
+
+from command_line import dbdyno
+
+PROGRAM = Path(sys.executable).parent / "dbdyno"
+IS_NATIVE = (
+    PROGRAM.is_file() and PROGRAM.read_bytes()[:4] == b"\x7fELF" and PROGRAM.with_name("dbdyno-python").is_file()
+)
+pytestmark = pytest.mark.skipif(not IS_NATIVE, reason=f"{PROGRAM} is not the native program: make build")
+WIDTHS = (40, 83, 84, 92, 100, 101, 112, 122, 200)
+LEFT = "dbdyno-python is not beside this program"
+EVENTS = (
+    "db file sequential read",
+    "SQL*Net message to client",
+    "SQL*Net message from client",
+    "log file sync",
+    "latch free",
+    "enq: TX - row lock contention",
+    "a name of an event that is wider than most of them are",
+)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program without Python beside it: what it does not answer itself it cannot answer."""
+    return Path(shutil.copy2(PROGRAM, tmp_path_factory.mktemp("alone") / "dbdyno"))
+
+
+def native(program: Path, *words: object, cwd: Path | None = None, **environment: str) -> tuple[int, str, str]:
+    own = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | environment
+    told = subprocess.run(
+        [program, *words], cwd=cwd, env=own, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    return told.returncode, told.stdout.decode(), told.stderr.decode()
+
+
+def python(*words: object, cwd: Path | None = None, **environment: str) -> tuple[int, str, str]:
+    done = dbdyno(*words, cwd=cwd, **{"COLUMNS": "", **environment})
+    return done.returncode, done.stdout, done.stderr
+
+
+def made_up(dice: random.Random) -> str:
+    """A trace of calls and waits whose lengths span all decades, some of them 0, some longer than their calls."""
+    lines = ["Trace file made_up.trc", "*** 2026-11-21T10:00:00.000000+00:00", ""]
+    tim = dice.choice((1_000_000, 900_000_000_000))
+    for _ in range(dice.randrange(1, 40)):
+        tim += round(10 ** dice.uniform(0, dice.choice((2, 4, 9))))
+        length = dice.choice((0, 1, round(10 ** dice.uniform(0, dice.choice((3, 6, 10))))))
+        if dice.random() < 0.6:
+            lines.append(f"WAIT #7: nam='{dice.choice(EVENTS)}' ela= {length} p1=1 p2=2 p3=3 obj#=-1 tim={tim}")
+        else:
+            kind, depth = dice.choice(("PARSE", "EXEC", "FETCH")), dice.randrange(2)
+            lines.append(
+                f"{kind} #7:c={dice.randrange(length + 1)},e={length},p=0,cr={dice.randrange(9)},cu=0,mis=0,"
+                f"r={dice.randrange(3)},dep={depth},og=1,plh=7,tim={tim}"
+            )
+    return "\n".join([*lines, f"WAIT #7: nam='latch free' ela= 3 p1=1 p2=2 p3=3 obj#=-1 tim={tim + 9}", ""])
+
+
+def test_what_it_answers_itself_is_what_python_says(alone: Path, tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    answered = 0
+    for at in range(25):
+        names = [f"{at}-{number}.trc" for number in range(dice.choice((1, 1, 2, 12)))]
+        for name in names:
+            (tmp_path / name).write_text(made_up(dice))
+        form = ("--format", "json") if dice.random() < 0.3 else ()
+        columns = str(dice.choice(WIDTHS))
+        told = native(alone, "trace", "profile", *names, *form, cwd=tmp_path, COLUMNS=columns)
+        if LEFT not in told[2]:
+            answered += 1
+            assert told == python("trace", "profile", *names, *form, cwd=tmp_path, COLUMNS=columns)
+    assert answered > 8
+
+
+def test_columns_are_those_of_the_width(alone: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.trc").write_text(trace(orders=30))
+    answered = 0
+    for columns in (*map(str, WIDTHS), "0", "-1", "many", ""):
+        told = native(alone, "trace", "profile", "a.trc", cwd=tmp_path, COLUMNS=columns)
+        if LEFT not in told[2]:
+            answered += 1
+            assert told == python("trace", "profile", "a.trc", cwd=tmp_path, COLUMNS=columns), columns
+    assert answered > 6
+
+
+@needs_data
+def test_real_files_are_answered_as_python_answers_them(alone: Path) -> None:
+    answered = 0
+    for file in REAL:
+        for form in ("table", "json"):
+            told = native(alone, "trace", "profile", file, f"--format={form}", COLUMNS="120")
+            if LEFT not in told[2]:
+                answered += 1
+                assert told == python("trace", "profile", file, f"--format={form}", COLUMNS="120"), file
+    assert answered > 10
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("torn.trc",),
+        ("a.trc", "torn.trc", "--format", "json"),
+        ("a.trc", "text.trc"),
+        ("text.trc",),
+        ("a.trc", "--by", "kind"),
+        ("missing.trc",),
+        ("a.trc", "--format", "bogus"),
+        ("no-waits.trc",),
+        ("odd\tname.trc",),
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_plain_is_pythons(words: tuple[str, ...], alone: Path, tmp_path: Path) -> None:
+    text = trace(orders=3)
+    (tmp_path / "a.trc").write_text(text)
+    (tmp_path / "odd\tname.trc").write_text(text)
+    (tmp_path / "torn.trc").write_text(text + "WAIT #1: nam='latch f\n" + text)
+    (tmp_path / "text.trc").write_text("no trace at all\n")
+    (tmp_path / "no-waits.trc").write_text("".join(line for line in text.splitlines(True) if "WAIT" not in line))
+    assert LEFT in native(alone, "trace", "profile", *words, cwd=tmp_path)[2]
+    assert native(PROGRAM, "trace", "profile", *words, cwd=tmp_path) == python("trace", "profile", *words, cwd=tmp_path)
+
+
+def test_an_answer_goes_along_and_nothing_is_read_again(tmp_path: Path) -> None:
+    """Python is given an answer that no file holds: it shows that, if the words are the same."""
+    (tmp_path / "a.trc").write_text(trace(orders=3))
+    done = dbdyno("trace", "profile", "a.trc", "--format", "json", cwd=tmp_path)
+    found = json.loads(done.stdout)
+    answer = {**found["facts"], "by": ["event"], "rows": found["profile"]["rows"], "calls": [], "lines": 12_345}
+    for words, lines in (
+        (["trace", "profile", "a.trc"], 12_345),
+        (["trace", "profile", "b.trc"], found["facts"]["lines"]),
+    ):
+        given = json.dumps({"words": [*words, "--format", "json"], "answer": json.dumps(answer)})
+        done = dbdyno("trace", "profile", "a.trc", "--format", "json", cwd=tmp_path, DBDYNO_READING=given)
+        assert json.loads(done.stdout)["facts"]["lines"] == lines
+
+
+def test_other_commands_are_pythons_under_the_users_name(tmp_path: Path) -> None:
+    code, out, _ = native(PROGRAM, "trace", "--help", cwd=tmp_path)
+    assert code == 0 and out.startswith("Usage: dbdyno trace ")
+
+
+def test_ctrl_c_and_its_like_end_a_reading_with_a_word(alone: Path, big: Path) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        words = [alone, "trace", "profile", big]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not _hears(process.pid, signal.SIGHUP) and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out, err) == (130, "", "interrupted\n")
+
+
+def _hears(pid: int, number: int) -> bool:
+    """Whether the process catches the signal by now."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    caught = next((line for line in status.splitlines() if line.startswith("SigCgt:")), "SigCgt: 0")
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
+
+
+def test_a_pipe_that_nobody_reads_is_no_error(alone: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.trc").write_text(trace(orders=3))
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [alone, "trace", "profile", tmp_path / "a.trc"]
+    done = subprocess.run(words, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
