@@ -37,6 +37,18 @@ def test_rows_are_in_the_folder_of_their_value_and_go_back(lab: Lab) -> None:
     assert content(lab, "u") == content(lab, "t")
 
 
+def test_a_rejected_row_is_named_with_its_folder(lab: Lab) -> None:
+    lab.run(
+        "create table t as select g id, g % 3 as k, 'x' || g as x from generate_series(1, 90) g",
+        "create table u (id int check (id <> 44), k int, x varchar(9))",
+    )
+    assert lab.move("--table", "t", "--partition-by", "k").returncode == 0
+    done = into(lab, "--table", "u", "--rejects", lab.folder / "bad.jsonl")
+    assert (done.returncode, "89 rows added" in done.stdout) == (1, True), done.stderr
+    found = json.loads((lab.folder / "bad.jsonl").read_text())
+    assert (found["file"], found["row"], found["values"]["id"]) == ("k=2/part-00000.parquet", 15, 44)
+
+
 def test_what_is_lost_or_left_half_done_is_seen(lab: Lab) -> None:
     lab.run("create table t as select g id, g % 3 as k from generate_series(1, 9000) g")
     assert lab.move("--table", "t", "--partition-by", "k", "--piece", "64KiB").returncode == 0

@@ -115,7 +115,7 @@ def sentence(sessions: Iterable[Mapping[str, Any]]) -> str | None:
     missed = fetched - sum(row.get("blocks_hit", 0) for row in rows)
     parts = [f"{counted(fetched, 'block')} read, {missed:,} of them not in the buffers"]
     if all("cpu_ns" in row for row in rows):
-        parts.append(f"{sum(row['cpu_ns'] for row in rows) / 1e9:.3g} s of CPU")
+        parts.append(f"at least {sum(row['cpu_ns'] for row in rows) / 1e9:.3g} s of CPU")
     if all("log_bytes" in row for row in rows):
         parts.append(f"{sum(row['log_bytes'] for row in rows):,} bytes of log")
     looks = sum(row["looks"] for row in rows)

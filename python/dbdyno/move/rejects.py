@@ -7,6 +7,7 @@ the row stands alone. Of rows with the same key the first in the file goes in.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,10 +38,16 @@ class Rejects:
     most: int
     files: Sequence[Path]
     rows: list[dict[str, Any]] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """Of each the number of its file and of its row."""
 
     def add(self, file: int, row: int, reason: str, code: str | None, values: Any) -> None:
         """One more. Raises `MoveError` beyond the limit."""
-        self.rows.append({"file": self.files[file].name, "row": row, "reason": reason, "code": code, "values": values})
+        # Files of several folders may have the same name.
+        above = Path(os.path.commonpath([path.parent for path in self.files]))
+        name = str(self.files[file].relative_to(above))
+        self.places.append((file, row))
+        self.rows.append({"file": name, "row": row, "reason": reason, "code": code, "values": values})
         if len(self.rows) > self.most:
             first = "; ".join(f"{one['file']} row {one['row']}: {one['reason']}" for one in self.rows[:3])
             raise MoveError(
@@ -115,8 +122,7 @@ class Halves:
 
 def forget(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Rejects, since: int) -> None:
     """Takes the rejected rows from the staging table, so that nobody trips over them again."""
-    names = {path.name: place for place, path in enumerate(rejects.files)}
-    rows = [(names[one["file"]], one["row"]) for one in rejects.rows[since:]]
+    rows = rejects.places[since:]
     if not rows:
         return
     text = sql.SQL(
