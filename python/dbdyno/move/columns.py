@@ -51,11 +51,11 @@ class Column:
     scale: int = 0
     cast: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For the manifest."""
         return asdict(self)
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> dict[str, object]:
         """For the core."""
         return {key: value for key, value in asdict(self).items() if key != "cast"}
 

@@ -58,7 +58,7 @@ class Plan:
     chunks: tuple[Chunk, ...]
     as_text: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For the manifest."""
         return asdict(self)
 
