@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -145,7 +147,10 @@ def _check_view(view: str, record: Any, manifest: Path) -> None:
 def torn(path: Path) -> str | None:
     """What is wrong with a Parquet file at first sight: absent, cut off, or not Parquet; None where it looks whole."""
     try:
-        with path.open("rb") as file:
+        # A pipe in its place would be waited for without end.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return f"its file {path.parent.name}/{path.name} is no file"
             head = file.read(4)
             size = file.seek(0, 2)
             file.seek(max(0, size - 8))

@@ -202,7 +202,7 @@ def _digest(one: Snapshot) -> str:
 def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
     import duckdb
 
-    if not path.exists():
+    if not path.is_file():
         return {}
     try:
         with for_files() as connection:
