@@ -62,11 +62,11 @@ class Column:
     wire: str = ""
     """The type of the bytes that may be handed to another server as they are; "" where there is none."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For the manifest."""
         return asdict(self)
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> dict[str, object]:
         """For the core."""
         return {key: value for key, value in asdict(self).items() if key not in ("cast", "wire")}
 

@@ -67,7 +67,7 @@ class Plan:
     into: Mapping[str, Any] | None = None
     """The table of another server that takes the rows, and how; None: files do."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For the manifest."""
         return asdict(self)
 
