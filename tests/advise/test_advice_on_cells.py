@@ -22,7 +22,7 @@ from dbdyno.advise.judge import concerned, judge, rules
 from dbdyno.advise.recordings import read
 from dbdyno.cells.collection import Collection
 
-MINUTES = 10
+MINUTES = 8
 Counters = Mapping[tuple[str, str], float]
 
 

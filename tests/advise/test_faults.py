@@ -6,8 +6,6 @@ import re
 
 import pytest
 
-import mariadb_server
-from command_line import dbdyno
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.faults import Fault, affects, faults, fixed_in, holds, numbers, releases
 from dbdyno.advise.judge import chosen, judge
@@ -121,12 +119,3 @@ def test_fixes_and_releases_agree() -> None:
             for major, last in latest.items():
                 fixed = fixed_in(one, server(f"{major}.0"))
                 assert not fixed or numbers(fixed) <= last, one.name
-
-
-def test_a_live_mariadb_is_asked_for_its_faults() -> None:
-    if mariadb_server.missing():
-        pytest.skip(str(mariadb_server.missing()))
-    with mariadb_server.MariaServer() as running:
-        done = dbdyno("advise", running.dsn, "--only", "faults", "--format", "json")
-    assert done.returncode == 0, done.stderr
-    assert '"engine": "mariadb"' in done.stdout

@@ -16,7 +16,7 @@ from dbdyno.cli.main import cli
 from dbdyno.judge.cells_page import compare_page, recordings
 from dbdyno.judge.cells_report import report_page
 
-MINUTES = 12
+MINUTES = 8
 
 
 def load(

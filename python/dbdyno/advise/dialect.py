@@ -26,6 +26,15 @@ _PLACES = {
     "writes": ("pg_stat_user_tables, {}", f"{_USE}, {{}}"),
     "span": ("pg_stat_database.stats_reset", "global status, Uptime"),
     "key": ("pg_sequences, {}", "information_schema.tables, {}, AUTO_INCREMENT"),
+    "reads": (
+        "pg_stat_database: blk_read_time / blks_read",
+        "file_summary_by_event_name, data files: SUM_TIMER_READ / COUNT_READ",
+    ),
+    "files": (
+        "pg_statio_user_tables; pg_class: {}",
+        "file_summary_by_instance, COUNT_READ; innodb_sys_tablespaces: {}",
+    ),
+    "index files": ("pg_statio_user_indexes; pg_class: {}", ""),
     "column": ("pg_attribute, {}", "information_schema.columns, {}"),
 }
 

@@ -34,7 +34,7 @@ _SCHEMES = ("postgresql://", "postgres://")
     "--fast-gb",
     type=Number(0.001, 1e6),
     metavar="GB",
-    help="With snap:FIRST..LAST: which tables and indexes to put on a fast device of that size.",
+    help="With snap:FIRST..LAST or a MariaDB: which tables and indexes to put on a fast device of that size.",
 )
 @click.option(
     "--plan",
@@ -138,8 +138,12 @@ def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
     if fast_gb is None:
         lack = Lack("no size of a fast device was given", "--fast-gb 100")
         return replace(facts, lacking={FastDevice: lack, **facts.lacking})
-    if facts.kind != "snapshots":
-        raise AdviceError("--fast-gb is for snapshots", where=on, next_step="dbdyno advise snap:1..12 --fast-gb 100")
+    if facts.kind != "snapshots" and facts.engine != "mariadb":
+        raise AdviceError(
+            "--fast-gb is for snapshots, and for a MariaDB",
+            where=on,
+            next_step="dbdyno advise snap:1..12 --fast-gb 100",
+        )
     return replace(facts, rows={**facts.rows, FastDevice: [FastDevice(round(fast_gb * 1024**3))]})
 
 

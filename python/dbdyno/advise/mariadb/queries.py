@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dbdyno.advise.kinds import Column, Database, Index, Key, Load, Session, Table
 from dbdyno.advise.mariadb.parts import Digest, FileIo
+from dbdyno.advise.placement import Segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,7 @@ class Query:
 
 
 _SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+DATA_FILES = "wait/io/file/innodb/innodb_data_file"
 TABLES_TIMED = "wait/io/table/sql/handler"
 
 _DIGESTS = """
@@ -81,6 +83,15 @@ from mysql.column_stats c join mysql.innodb_table_stats s on s.database_name = c
   and s.table_name = c.table_name
 where db_name not in {_SYSTEM} and c.avg_frequency > 0 and s.n_rows > 0 order by 1, 2, 3
 """
+_SEGMENTS = """
+select substring_index(s.name, '/', 1) as table_schema, substring_index(s.name, '/', -1) as table_name,
+  'table' as kind, s.file_size as bytes, f.count_read as `reads`, '' as `database`
+from performance_schema.file_summary_by_instance f
+  join information_schema.innodb_sys_tablespaces s
+    on substring_index(f.file_name, '/', -2) = substring_index(s.filename, '/', -2)
+where f.event_name = 'wait/io/file/innodb/innodb_data_file' and s.name like '%/%' and s.name not like 'mysql/%'
+order by 1, 2
+"""
 _MOST = "case data_type when 'tinyint' then 7 when 'smallint' then 15 when 'mediumint' then 23 when 'int' then 31"
 _KEYS = f"""
 select c.table_schema, c.table_name, c.column_name, t.auto_increment - 1 as last,
@@ -115,9 +126,10 @@ where p.id <> connection_id() order by t.trx_started
 QUERIES: tuple[Query, ...] = (
     Query(Database, _DATABASES),
     Query(Digest, _DIGESTS, accounted=True),
-    Query(FileIo, _FILES, accounted=True, instrument="wait/io/file/innodb/innodb_data_file"),
+    Query(FileIo, _FILES, accounted=True, instrument=DATA_FILES),
     Query(Table, _TABLES, accounted=True, instrument=TABLES_TIMED),
     Query(Index, PARTS_OF_INDEXES),
+    Query(Segment, _SEGMENTS, accounted=True, instrument=DATA_FILES),
     Query(Column, _COLUMNS),
     Query(Key, _KEYS),
     Query(Load, _LOAD),

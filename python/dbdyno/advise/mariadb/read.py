@@ -8,15 +8,17 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
 from dbdyno.advise.facts import Facts, Lack
-from dbdyno.advise.kinds import PLACES, Column, Index, Key, Server, Session, Setting, Table
+from dbdyno.advise.kinds import PLACES, Column, Database, Index, Key, Server, Session, Setting, Table
 from dbdyno.advise.live import APPLICATION_NAME, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, made
-from dbdyno.advise.mariadb.parts import Digest, Status
+from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.mariadb.queries import (
     BEHIND_KEYS,
+    DATA_FILES,
     INDEX_SIZES,
     INDEX_USE,
     QUERIES,
@@ -24,6 +26,7 @@ from dbdyno.advise.mariadb.queries import (
     TABLES_TIMED,
     Query,
 )
+from dbdyno.advise.placement import Segment
 from dbdyno.dsn import sql_without_secrets
 
 _ELSEWHERE = Lack("MariaDB has no such evidence")
@@ -55,7 +58,15 @@ def read(dsn: str) -> Facts:
             else:
                 rows[query.kind] = found
                 del lacking[query.kind]
+    _time_reads(rows)
     return Facts(target.safe_dsn, "server", rows, lacking, "since the server started")
+
+
+def _time_reads(rows: dict[type, list[Any]]) -> None:
+    """Reads of data files and their time, as the counters of the one database that all schemas are."""
+    files = next((one for one in rows.get(FileIo, ()) if one.event == DATA_FILES), None)
+    if files is not None and Database in rows:
+        rows[Database] = [replace(one, reads=files.reads, read_ms=files.read_ms) for one in rows[Database]]
 
 
 _STATUS = "show global status"
@@ -213,6 +224,10 @@ def _index(row: _ROW) -> _ROW:
     }
 
 
+def _segment(row: _ROW) -> _ROW:
+    return {**row, "name": quoted(row["table_schema"], row["table_name"])}
+
+
 def _column(row: _ROW) -> _ROW:
     return {**row, "table": quoted(row["db_name"], row["table_name"]), "name": row["column_name"]}
 
@@ -237,6 +252,7 @@ def _digest(row: _ROW) -> _ROW:
 _SHAPES: dict[type, Callable[[_ROW], _ROW]] = {
     Table: _table,
     Index: _index,
+    Segment: _segment,
     Column: _column,
     Key: _key,
     Session: _session,

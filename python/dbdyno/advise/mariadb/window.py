@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.mariadb.queries import DATA_FILES
 from dbdyno.advise.rule import Unjudged
 
 ALIKE = 0.5
 """Two counters of the same thing that differ by more were not counted over the same time."""
-DATA_FILES = "wait/io/file/innodb/innodb_data_file"
 
 
 def statement_ms(facts: Facts) -> float | Unjudged:

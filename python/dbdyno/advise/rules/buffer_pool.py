@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Setting
 from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
-from dbdyno.advise.mariadb.window import DATA_FILES, file_reads, statement_ms
+from dbdyno.advise.mariadb.queries import DATA_FILES
+from dbdyno.advise.mariadb.window import file_reads, statement_ms
 from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
 from dbdyno.advise.words import count, setting_size, share, span
 

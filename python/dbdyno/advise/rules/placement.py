@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dbdyno.advise.dialect import BOTH, is_mariadb, place, source
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Database, Setting
 from dbdyno.advise.placement import FastDevice, Segment, pack
@@ -59,12 +60,24 @@ def _advice(
     return Advice(
         f"{len(chosen)} of {len(every)} tables and indexes that were read fit into {size(facts.one(FastDevice).bytes)}"
         f" ({size(taken)}) and take {share(reads / total)} of the reads off the slow device: {saves}",
-        tuple(_evidence(chosen, reads, taken, each_s)),
+        tuple(_evidence(facts, chosen, reads, taken, each_s)),
         f"{exact}; what shared_buffers answers gains nothing and is not counted; {_rivals(facts, each_s)}",
-        tuple(_statements(chosen)),
+        tuple(_moved(chosen) if is_mariadb(facts) else _statements(chosen)),
         level="hint",
-        subject="tablespace fast",
+        subject="fast device" if is_mariadb(facts) else "tablespace fast",
+        source=source(facts, "InnoDB File-Per-Table Tablespaces; Performance Schema, file I/O"),
+        risk=_COPIED if is_mariadb(facts) else "",
     )
+
+
+_COPIED = "what is written while a table is copied is lost to the copy; the server must be allowed to use the folder"
+
+
+def _moved(chosen: Sequence[Segment]) -> Iterator[str]:
+    """InnoDB puts a table elsewhere only as it is made."""
+    yield "-- an existing table stays where it is: make it anew there, copy, and rename, without writers"
+    for one in chosen:
+        yield f"create table NEW like {one.name}  -- with data directory = '/fast'; insert ... select; rename table"
 
 
 def _statements(chosen: Sequence[Segment]) -> Iterator[str]:
@@ -75,15 +88,17 @@ def _statements(chosen: Sequence[Segment]) -> Iterator[str]:
         yield f"{statement}  -- in database {beginning(one.database)}" if several else statement
 
 
-def _evidence(chosen: Sequence[Segment], reads: int, taken: int, each_s: float | None) -> Iterator[Evidence]:
+def _evidence(
+    facts: Facts, chosen: Sequence[Segment], reads: int, taken: int, each_s: float | None
+) -> Iterator[Evidence]:
     if each_s is None:
         yield Evidence("time of a read", "not timed", "text", "track_io_timing is off: gains are blocks, not seconds")
     else:
-        yield Evidence("time of a read", each_s * 1e9, "ns", "pg_stat_database: blk_read_time / blks_read")
+        yield Evidence("time of a read", each_s * 1e9, "ns", place(facts, "reads"))
         yield Evidence("seconds saved per GB at most", reads * each_s / (taken / GIB), "number4", "reads × time / size")
     for one in chosen[:SHOWN]:
-        place = "pg_statio_user_tables" if one.kind == "table" else "pg_statio_user_indexes"
-        yield Evidence(f"blocks read of {one.name}", one.reads, "count", f"{place}; pg_class: {size(one.bytes)}")
+        where = place(facts, "files" if one.kind == "table" else "index files", size(one.bytes))
+        yield Evidence(f"blocks read of {one.name}", one.reads, "count", where)
     if len(chosen) > SHOWN:
         yield Evidence("more of them", len(chosen) - SHOWN, "count", "see the statements")
 
@@ -112,4 +127,5 @@ RULE = Rule(
     source="Guy Harrison on placing segments by physical reads (2011); PostgreSQL documentation, Tablespaces (2025)",
     refuted="read time per transaction is the same after the move, at the same load and after the warm-up",
     judge=judge,
+    engines=BOTH,
 )

@@ -12,6 +12,8 @@ from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.wording import rate, three
 
 _DEAD_ROWS = 1000
+LONGER, LEAST_ROWS = 1.3, 100
+"""From so many times the rows of a scan on, of so many at least, a table has grown."""
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
@@ -106,13 +108,34 @@ def grown_tables(change: Change) -> Iterator[Cause]:
     for key, table in change.tables.items():
         old, middle, new = (_state(side, key, "n_live_tup") for side in change.states)
         slow = change.heavier_of(table.name)
-        if old >= 100 and new >= 1.5 * old and new >= 1.25 * middle and slow:
+        before, after = _a_scan(table)
+        if slow and new >= 1.05 * old and after >= LONGER * before > 0:
+            yield Cause(
+                f"table {table.name} grew to {three(after / before)} times its rows",
+                f"rows of a sequential scan {before:,.0f} → {after:,.0f}",
+                slow,
+                weight=2,
+            )
+        elif old >= 100 and new >= 1.5 * old and new >= 1.25 * middle and slow:
             yield Cause(
                 f"table {table.name} grew to {three(new / old)} times its rows",
                 f"rows {old:,.0f} → {new:,.0f}",
                 slow,
                 weight=2,
             )
+
+
+def _a_scan(table: Pair) -> tuple[float, float]:
+    """Rows that a sequential scan read, before and after: exact, where the count of live rows is off for a while after
+    a vacuum in the session that loaded them. 0 where too few scans were made."""
+    found = [
+        side.get("seq_tup_read", 0.0) / side["seq_scan"] if side.get("seq_scan") else 0.0 for side in _sides(table)
+    ]
+    return (found[0], found[1]) if min(found) >= LEAST_ROWS else (0.0, 0.0)
+
+
+def _sides(table: Pair) -> tuple[dict[str, float], dict[str, float]]:
+    return table.before, table.after
 
 
 def bloated_tables(change: Change) -> Iterator[Cause]:
