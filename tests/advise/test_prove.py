@@ -57,10 +57,11 @@ _SUM = " + ".join(f"(a{n} * {n + 2} - a{(n + 1) % COLUMNS}) % {n + 97}" for n in
 _ALL = " and ".join(f"a{n} > {-n}" for n in range(COLUMNS))
 COMPILED = f"select sum({_SUM}) from figures where {_ALL}"
 FIGURES = (
-    "create table figures as select " + ", ".join(f"i % {100 + n} as a{n}" for n in range(COLUMNS))
+    "create table figures as select "
+    + ", ".join(f"i % {100 + n} as a{n}" for n in range(COLUMNS))
     + " from generate_series(1, 400000) i",
     "vacuum analyze figures",
-)  # fmt: skip
+)
 JIT = {
     "jit_above_cost": "1000",
     "jit_optimize_above_cost": "1000",

@@ -11,12 +11,14 @@ import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from snapshot_help import Lab
 
 from command_line import dbdyno as run
-from dbdyno.errors import SnapshotError
+from dbdyno.cli.snap_watch import Failing
+from dbdyno.errors import Error, SnapshotError
 from dbdyno.snapshot.alerts import Alerts, post_json, read_rules
 from dbdyno.snapshot.exported import otlp, prometheus, samples
 from dbdyno.snapshot.fleet import Fleet, Status, read_fleet
@@ -143,6 +145,18 @@ def test_what_fails_as_before_is_told_once(tmp_path: Path):
     assert done.returncode == 2
     assert done.stderr.count("dbdyno: gone: ") == 1, done.stderr
     assert "Connection refused" in done.stderr and "failing" in done.stderr
+
+
+def test_a_failure_is_told_when_it_begins_changes_and_is_over(capsys: pytest.CaptureFixture[str]):
+    failing, taken = Failing(), cast(Snapshot, None)
+    for made in (taken, Error("gone"), Error("gone"), Error("silent"), taken, taken, Error("silent")):
+        failing.tell(made, "a: ")
+    assert capsys.readouterr().err.splitlines() == [
+        "dbdyno: a: gone",
+        "dbdyno: a: silent",
+        "dbdyno: a: answers again; failed before: 3",
+        "dbdyno: a: silent",
+    ]
 
 
 def test_a_status_says_what_is_the_matter():

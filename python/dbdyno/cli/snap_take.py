@@ -8,6 +8,7 @@ import click
 
 from dbdyno.cli.output import share_option
 from dbdyno.cli.snap_options import options_of, store_option, target_options
+from dbdyno.snapshot.records import Taken
 
 
 @click.command("take")
@@ -51,7 +52,7 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def tell_problems(manifest: dict[str, object]) -> int:
+def tell_problems(manifest: Taken) -> int:
     """A line on stderr for each view that exists but was refused; returns their number."""
     from dbdyno.snapshot.store import Snapshot
 
@@ -61,7 +62,7 @@ def tell_problems(manifest: dict[str, object]) -> int:
         for problem in made.facts.get("problems") or ()
     ]
     refused = [
-        name for name, record in made.views.items() if record.get("problem") and "extension" not in record["problem"]
+        name for name, record in made.views.items() if (problem := record.get("problem")) and "extension" not in problem
     ]
     known = {problem["view"] for problem in made.facts.get("problems") or ()}
     lines += [f"{n}: {made.views[n]['problem']}" for n in refused if n not in known]

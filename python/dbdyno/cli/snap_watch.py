@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,6 +104,25 @@ def _alerts(rules: Path | None) -> Alerts | None:
     return Alerts(found, lambda line: click.echo(f"dbdyno: {line}", err=True), os.environ)
 
 
+class Failing:
+    """How a target fails: told when it begins, when it becomes another failure, and when it is over."""
+
+    def __init__(self) -> None:
+        self.said, self.times = "", 0
+
+    def tell(self, made: Snapshot | Error, name: str = "") -> None:
+        """Of a snapshot that was taken, or of what went wrong."""
+        from dbdyno.errors import Error
+
+        if isinstance(made, Error):
+            if made.message != self.said:
+                click.echo(f"dbdyno: {name}{made}", err=True)
+            self.said, self.times = made.message, self.times + 1
+        elif self.times:
+            click.echo(f"dbdyno: {name}answers again; failed before: {self.times}", err=True)
+            self.said, self.times = "", 0
+
+
 def _watch_one(
     dsn: str,
     folder: Path,
@@ -119,15 +139,15 @@ def _watch_one(
 
     every_s, for_s, sample_s = times
     stop, holder, target, failed = threading.Event(), Store(folder), options.name or "", False
+    failing = Failing()
     with Stopping() as stopping:
         stopping.on_ask = stop.set
         for made in watch(dsn, holder, options, every_s=every_s, for_s=for_s, sample_s=sample_s, note=note, stop=stop):
             failed = isinstance(made, SnapshotError)
+            failing.tell(made)
             if isinstance(made, Snapshot):
                 target = made.target
                 click.echo(made.number)
-            else:
-                click.echo(f"dbdyno: {made}", err=True)
             if alerts is not None:
                 alerts.look(holder, target, made)
     return failed
@@ -143,17 +163,12 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
 
     folder, targets = read_fleet(path, environment())
 
-    failing: dict[str, str] = {}
+    failing: dict[str, Failing] = defaultdict(Failing)
 
     def tell(target: Target, holder: Store, made: Snapshot | Error) -> None:
         """What fails as it failed before stands in the line per target alone."""
-        if isinstance(made, Error):
-            if failing.get(target.name) != made.message:
-                click.echo(f"dbdyno: {target.name}: {made}", err=True)
-            failing[target.name] = made.message
-        else:
-            if failing.pop(target.name, None):
-                click.echo(f"dbdyno: {target.name}: answers again", err=True)
+        failing[target.name].tell(made, f"{target.name}: ")
+        if not isinstance(made, Error):
             click.echo(f"{target.name} {made.number}")
         if alerts is not None:
             alerts.look(holder, target.name, made)

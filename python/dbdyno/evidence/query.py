@@ -34,7 +34,7 @@ def whole_parts(
     parts, broken = [], []
     for block in run.blocks():
         path = run.path / table / f"{block.name}.parquet"
-        if path.exists():
+        if path.is_file():
             parts.append(path)
         elif table == "calls" and has_calls(run):
             broken.append(f"{path}: the part of block {block.index} is missing")

@@ -119,7 +119,7 @@ def _source(connection: duckdb.DuckDBPyConnection, folder: Path, table: str, bro
     found = sorted((folder / table).glob("*.parquet"))
     single = folder / f"{table}.parquet"
     parts = []
-    for path in [*found, *([single] if single.exists() else [])]:
+    for path in (one for one in (*found, single) if one.is_file()):
         try:
             connection.execute("select count(*) from read_parquet(?)", [str(path.resolve())])
         except duckdb.Error as error:

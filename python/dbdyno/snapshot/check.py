@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dbdyno.errors import Error, EvidenceError
 from dbdyno.evidence.files import read_json
@@ -22,6 +21,7 @@ from dbdyno.snapshot.pack import SUMS, unused
 from dbdyno.snapshot.parquet import file_sum, literal
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.plans.kept import faults as plan_faults
+from dbdyno.snapshot.records import ViewRecord
 from dbdyno.snapshot.store import Snapshot, Store
 
 YOUNG_S = 600
@@ -98,7 +98,7 @@ def _merged_twice(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
 
 def _files(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
     """Files that snapshots name and that are absent, torn or changed."""
-    named: dict[str, list[tuple[Snapshot, dict[str, Any]]]] = {}
+    named: dict[str, list[tuple[Snapshot, ViewRecord]]] = {}
     for one in whole:
         for record in one.views.values():
             if record.get("file"):
@@ -109,7 +109,7 @@ def _files(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
             yield Fault(file, what, tuple(sorted({one.number for one, _ in users})), "set aside")
 
 
-def _wrong(store: Store, file: str, record: dict[str, object]) -> str | None:
+def _wrong(store: Store, file: str, record: ViewRecord) -> str | None:
     path = store.folder / file
     what = manifest.torn(path)
     if what is not None:
@@ -163,15 +163,22 @@ def _baselines(store: Store, known: set[int]) -> Iterator[Fault]:
         yield Fault(_place(store, error.where) or "baselines", error.message)
 
 
+def _lose(record: ViewRecord, problem: str) -> None:
+    """The rows of a view are gone, and why."""
+    record.pop("file", None)
+    record.pop("in", None)
+    record.pop("file_sum", None)
+    record.pop("digest", None)
+    record["problem"], record["next_step"], record["rows"] = problem, None, 0
+
+
 def _set_aside(store: Store, fault: Fault) -> None:
     """Sets a torn file aside, and has every snapshot that named it say so."""
     for number in fault.costs:
         one = store.open(number)
         for record in one.views.values():
             if record.get("file") == fault.where:
-                for key in ("file", "in", "file_sum", "digest"):
-                    record.pop(key, None)
-                record.update(problem=f"its file {fault.where} {fault.what}", next_step=None, rows=0)
+                _lose(record, f"its file {fault.where} {fault.what}")
         manifest.write(store.folder, one.manifest)
     path = store.folder / fault.where
     if path.exists():

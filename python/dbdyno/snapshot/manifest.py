@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import stat
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.files import read_json, write_whole
 from dbdyno.evidence.manifest import DAMAGED, Section
 from dbdyno.files import make_inner_folder
+from dbdyno.snapshot.records import Taken
 
 SCHEMA = 2
 READABLE = (1, 2)
@@ -37,17 +41,17 @@ def path_of(store: Path, number: int) -> Path:
     return store / f"{number:06d}" / NAME
 
 
-def write(store: Path, manifest: dict[str, Any]) -> None:
+def write(store: Path, manifest: Taken) -> None:
     """Writes a manifest of the present schema whole, its columns first. Raises `EvidenceError`."""
     views = manifest["views"]
-    shape = {view: {key: record[key] for key in SHARED} for view, record in views.items()}
+    shape = {view: _shared(record) for view, record in views.items()}
     records = {view: {k: v for k, v in record.items() if k not in SHARED} for view, record in views.items()}
     kept = {**manifest, "schema": SCHEMA, "shape": _put_shape(store, shape), "views": records}
     kept["sum"] = checksum(kept)
     write_whole(path_of(store, manifest["number"]), _text(kept) + "\n")
 
 
-def read(store: Path, number: int, shapes: dict[str, object]) -> dict[str, Any]:
+def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
     """The manifest of a number, with its columns. `shapes`: those read before. Raises `EvidenceError`."""
     path = path_of(store, number)
     found = read_json(path, Section)
@@ -68,7 +72,11 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> dict[str, Any]:
         _with_shape(store, found, path, shapes)
     for view, record in found["views"].items():
         _check_view(view, record, path)
-    return found
+    return cast("Taken", found)
+
+
+def _shared(record: Mapping[str, object]) -> dict[str, object]:
+    return {key: record[key] for key in SHARED}
 
 
 def intact(store: Path, number: int) -> str | None:
@@ -139,7 +147,10 @@ def _check_view(view: str, record: Any, manifest: Path) -> None:
 def torn(path: Path) -> str | None:
     """What is wrong with a Parquet file at first sight: absent, cut off, or not Parquet; None where it looks whole."""
     try:
-        with path.open("rb") as file:
+        # A pipe in its place would be waited for without end.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return f"its file {path.parent.name}/{path.name} is no file"
             head = file.read(4)
             size = file.seek(0, 2)
             file.seek(max(0, size - 8))

@@ -26,6 +26,7 @@ from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.parquet import file_sum, literal
+from dbdyno.snapshot.records import Taken, ViewRecord
 from dbdyno.snapshot.store import Snapshot, Store
 
 GROUP = 60
@@ -171,15 +172,19 @@ def _point(
     store: Store, one: Snapshot, places: Mapping[tuple[int, str], Place], dropped: Sequence[Snapshot], name: str
 ) -> None:
     """Has a snapshot's manifest name the pack, and add up what collecting the dropped ones cost."""
-    views = {}
+    views: dict[str, ViewRecord] = {}
     for view, record in one.views.items():
-        place = places.get((one.number, view))
-        kept = {key: value for key, value in record.items() if key not in ("file_sum", "digest")}
-        views[view] = record if place is None else {**kept, "file": place[0], "in": place[1]}
+        views[view] = record
+        if place := places.get((one.number, view)):
+            views[view] = {**record, "file": place[0], "in": place[1]}
+            views[view].pop("file_sum", None)
+            views[view].pop("digest", None)
     cost = merged_cost(one.manifest["cost"], [each.manifest["cost"] for each in dropped])
     pruned = int(one.manifest.get("pruned", 0)) + sum(1 + int(each.manifest.get("pruned", 0)) for each in dropped)
-    more: dict[str, Any] = {"pruned": pruned, "merged": [each.number for each in dropped]} if pruned else {}
-    manifest.write(store.folder, {**one.manifest, "views": views, "cost": cost, "pack": name, **more})
+    made: Taken = {**one.manifest, "views": views, "cost": cost, "pack": name}
+    if pruned:
+        made["pruned"], made["merged"] = pruned, [each.number for each in dropped]
+    manifest.write(store.folder, made)
 
 
 def merged_cost(cost: Mapping[str, Any], dropped: Sequence[Mapping[str, Any]]) -> dict[str, object]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
 from dbdyno.files import narrow
+from dbdyno.snapshot.records import ViewRecord
 from dbdyno.snapshot.view import View
 
 SAME = ("file", "in", "rows", "digest", "file_sum")
@@ -23,7 +24,7 @@ class Earlier(Protocol):
     """What a writer asks of the target's snapshot before."""
 
     @property
-    def views(self) -> dict[str, dict[str, Any]]:
+    def views(self) -> dict[str, ViewRecord]:
         """Each view's record."""
         ...
 
@@ -39,10 +40,10 @@ class Writer:
         self.folder = folder
         self._connection = for_files()
 
-    def write(self, view: View, before: Earlier | None) -> dict[str, Any]:
+    def write(self, view: View, before: Earlier | None) -> ViewRecord:
         """Writes one view; returns its record for the manifest. `before` is the snapshot before: where
         nothing changed, its file is named instead, if it is whole."""
-        record: dict[str, Any] = {
+        record: ViewRecord = {
             "scope": view.scope,
             "scope_by": view.scope_by,
             "appearance": view.appearance,
@@ -53,10 +54,10 @@ class Writer:
         if view.problem is not None:
             return {**record, "problem": view.problem, "next_step": view.next_step}
         digest = _digest(view)
-        old = before.views.get(view.name, {}) if before else {}
+        old: ViewRecord = before.views.get(view.name, {}) if before else {}
         same = old.get("digest") == digest and old["columns"] == record["columns"]
         if same and before is not None and before.problem(view.name) is None:
-            return {**record, **{key: old[key] for key in SAME if key in old}}
+            return cast("ViewRecord", record | {key: value for key, value in old.items() if key in SAME})
         path = self.folder / f"{view.name}.parquet"
         rows = self._put(view, path)
         file = f"{self.folder.name}/{path.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.model import Part, columns, section, table
+from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.store import Snapshot
 from dbdyno.snapshot.view import OK, WORDS, Verdict
 
@@ -101,7 +101,7 @@ def _next(word: str) -> str:
 def _cost(interval: Interval) -> Part:
     """What collecting cost: the last snapshot's reads, the looks of the sampler."""
     last = interval.after
-    rows = [
+    rows: list[Row] = [
         {
             "view": name,
             "rows": record["rows"],

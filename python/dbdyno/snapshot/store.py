@@ -30,6 +30,7 @@ from dbdyno.errors import EvidenceError, SnapshotError
 from dbdyno.files import make_folder, make_inner_folder
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.parquet import Writer, literal
+from dbdyno.snapshot.records import Taken, ViewRecord
 from dbdyno.snapshot.view import Column, View
 
 DEFAULT_STORE = Path("snaps")
@@ -47,7 +48,7 @@ class Snapshot:
     """One whole snapshot: `manifest` as written, `store` the folder that holds all."""
 
     store: Path
-    manifest: dict[str, Any]
+    manifest: Taken
 
     @property
     def number(self) -> int:
@@ -86,10 +87,9 @@ class Snapshot:
         return facts
 
     @property
-    def views(self) -> dict[str, dict[str, Any]]:
+    def views(self) -> dict[str, ViewRecord]:
         """Each view's record: file, rows, columns, scope, problem."""
-        views: dict[str, dict[str, Any]] = self.manifest["views"]
-        return views
+        return self.manifest["views"]
 
     def file(self, view: str) -> Path | None:
         """The Parquet file that holds a view, None where it was not read or is empty of columns. Other snapshots
@@ -116,8 +116,8 @@ class Snapshot:
         """Why a view of this snapshot cannot be read, and the next step; None where it can. `seen`: what is known of
         files, for those who ask many snapshots of one pack."""
         record = self.views.get(view, {})
-        if record.get("problem"):
-            return record["problem"], record.get("next_step")
+        if problem := record.get("problem"):
+            return problem, record.get("next_step")
         name = record.get("file")
         if not name:
             return None
@@ -219,7 +219,7 @@ class Store:
                 before = self._try(before.number) if before is not None else None  # it may have been packed since
                 with Writer(folder) as writer:
                     records = {view.name: writer.write(view, before) for view in views}
-                made = {
+                made: Taken = {
                     "number": number,
                     "engine": engine,
                     "target": target,

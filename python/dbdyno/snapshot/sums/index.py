@@ -12,9 +12,9 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from dbdyno.errors import Error, EvidenceError
@@ -23,6 +23,7 @@ from dbdyno.files import make_inner_folder, written_by_name
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.manifest import torn
 from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.records import Taken
 from dbdyno.snapshot.store import Snapshot, Store, rows_at
 
 FOLDER = "sums"
@@ -62,12 +63,12 @@ class Light(Snapshot):
         object.__setattr__(self, "_holder", holder)
 
     @property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Taken:
         """What the index knows of it; the other keys are read from the file."""
         number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled = self._row
         known = {"number": number, "target": target, "engine": engine, "at_ns": at_ns, "note": note, "digest": digest}
         texts = {"facts": facts, "cost": cost, "sampled": sampled}
-        return _Lazy(known, texts, self._holder)
+        return cast("Taken", _Lazy(known, texts, self._holder))
 
     @property
     def number(self) -> int:
@@ -102,7 +103,8 @@ class _Lazy(dict[str, Any]):
     def __missing__(self, key: str) -> Any:
         if key in self.texts:
             return json.loads(self.texts[key])
-        return self.holder.open(self["number"]).manifest[key]
+        kept: Mapping[str, Any] = self.holder.open(self["number"]).manifest
+        return kept[key]
 
 
 def sampled_rows(chain: Sequence[Light], view: str) -> str:
@@ -200,7 +202,7 @@ def _digest(one: Snapshot) -> str:
 def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
     import duckdb
 
-    if not path.exists():
+    if not path.is_file():
         return {}
     try:
         with for_files() as connection:

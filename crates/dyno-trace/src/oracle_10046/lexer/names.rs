@@ -1,7 +1,5 @@
 //! Names of events that stand in line after line: they are compared with what they were, not looked through again.
 
-use super::waits::hash;
-
 /// How many are known at a time.
 const SLOTS: usize = 16;
 /// Bytes that are compared: a name and what stands behind it. Longer ones are looked through.
@@ -12,6 +10,25 @@ pub(super) const BEHIND: &[u8; 6] = b"' ela=";
 const QUOTES: u64 = 0x2727_2727_2727_2727;
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// A hash of an event's name: equal names, equal hashes.
+#[inline]
+pub(super) fn hash(name: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |state: u64, word: u64| (state.rotate_left(29) ^ word).wrapping_mul(FACTOR);
+    let mut state = name.len() as u64;
+    let mut words = name.chunks_exact(8);
+    for word in &mut words {
+        state = mix(state, u64::from_le_bytes(word.try_into().unwrap_or_default()));
+    }
+    // The last word overlaps the one before it, so no byte is left over.
+    if let Some(last) = name.last_chunk() {
+        state = mix(state, u64::from_le_bytes(*last));
+    } else {
+        state = name.iter().fold(state, |state, byte| mix(state, u64::from(*byte)));
+    }
+    (state ^ (state >> 32)) as u32
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {

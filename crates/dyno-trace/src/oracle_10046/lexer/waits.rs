@@ -3,28 +3,9 @@
 
 use super::calls::Careful;
 use super::fields::{Faults, digits_end};
-use super::names::{BEHIND, Name, NameMemo};
+use super::names::{BEHIND, Name, NameMemo, hash};
 use super::numbers::{self, Memo, backward, forward};
 use crate::oracle_10046::record::{NONE, NameNumber, Reason, Text, Wait};
-
-/// A hash of an event's name: equal names, equal hashes.
-#[inline]
-pub(super) fn hash(name: &[u8]) -> u32 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |state: u64, word: u64| (state.rotate_left(29) ^ word).wrapping_mul(FACTOR);
-    let mut state = name.len() as u64;
-    let mut words = name.chunks_exact(8);
-    for word in &mut words {
-        state = mix(state, u64::from_le_bytes(word.try_into().unwrap_or_default()));
-    }
-    // The last word overlaps the one before it, so no byte is left over.
-    if let Some(last) = name.last_chunk() {
-        state = mix(state, u64::from_le_bytes(*last));
-    } else {
-        state = name.iter().fold(state, |state, byte| mix(state, u64::from(*byte)));
-    }
-    (state ^ (state >> 32)) as u32
-}
 
 /// A WAIT line as 10g and later write it, and where its LF is. `rest` begins with the line; `base` is where it begins
 /// in the batch. `None`: read it the careful way.

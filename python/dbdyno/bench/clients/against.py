@@ -1,0 +1,29 @@
+"""A client held to the protocol against a server of the engine that a target names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.bench.clients.builtin import BUILTIN
+from dbdyno.bench.clients.conformance import Verdict, examined, own_cost
+from dbdyno.bench.kinds import kind_of
+
+
+def verdicts(client: tuple[str, ...], dsn: str | None) -> Iterator[Verdict]:
+    """A verdict for each check; the client is a built-in one by its name, or the command that starts it."""
+    known = len(client) == 1 and "/" not in client[0]
+    words = client[0] if known and client[0] in BUILTIN else list(client)
+    if kind_of(dsn).name == "mariadb":
+        from dbdyno.bench.mariadb import clients as mariadb
+        from dbdyno.bench.mariadb.server import open_target as open_mariadb
+
+        with open_mariadb(None if dsn == "mariadb" else dsn, tcp=True) as server:
+            yield from examined(mariadb.examination(server, words))
+            yield own_cost(server.load_connection("dbdyno"))
+        return
+    from dbdyno.bench.postgres.clients import examination
+    from dbdyno.bench.postgres.server import open_target
+
+    with open_target(dsn, tcp=True) as target:
+        yield from examined(examination(target, words))
+        yield own_cost(target.conninfo())

@@ -1,0 +1,69 @@
+"""A pipe or a device in the place of a file of evidence is an error with words: nobody waits for it without end.
+
+DuckDB opens what it is given, and no signal ends that: a reader that is not careful is killed by the watchdog below.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_store import MadeServer
+
+from command_line import dbdyno
+
+PATIENCE_S = 300
+
+
+def asked(*words: object, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, since it could not be ended here."""
+    command = [sys.executable, "-P", "-m", "dbdyno", *map(str, words)]
+    return subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False, timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    server = MadeServer(tmp_path / "snaps")
+    for _ in range(3):
+        server.call(1, 10, 5.0)
+        server.step()
+    return tmp_path
+
+
+def put_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def test_a_pipe_in_a_store_is_named(store: Path) -> None:
+    put_pipe(store / "snaps" / "000003" / "pg_stat_database.parquet")
+    done = asked("snap", "report", "1", "3", folder=store)
+    assert "pg_stat_database.parquet is no file" in done.stdout + done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_a_pipe_among_the_sums_is_named_or_passed_over(store: Path) -> None:
+    assert dbdyno("snap", "report", "1", "3", cwd=store).returncode == 0
+    found = list((store / "snaps" / "sums").rglob("*.parquet"))
+    assert found
+    for path in found:
+        put_pipe(path)
+    done = asked("snap", "report", "1", "3", folder=store)
+    assert done.returncode == 0 or "is no file" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_a_pipe_in_a_run_folder_is_a_part_that_is_missing(tmp_path: Path) -> None:
+    from dbdyno.evidence import Block, new_run
+    from dbdyno.evidence.query import whole_parts
+    from dbdyno.evidence.run import SliceRecord
+
+    run = new_run(tmp_path / "runs", "x", {"kind": "experiment"})
+    (run.path / "calls").mkdir()
+    os.mkfifo(run.path / "calls" / "b000000.parquet")
+    run.add_block(Block(0, "measure", 1, 2, 3, [SliceRecord(0, 0)]))
+    parts, broken = whole_parts(run, "calls")
+    assert parts == [] and "is missing" in broken[0]
