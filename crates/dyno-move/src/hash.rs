@@ -30,6 +30,12 @@ impl Tally {
         Self { rows: self.rows + other.rows, sum: self.sum.wrapping_add(other.sum) }
     }
 
+    /// One more row, by its bytes.
+    pub fn add(&mut self, row: &[u8]) {
+        self.rows += 1;
+        self.sum = self.sum.wrapping_add(u128::from(mix(of_bytes(row), SEED)));
+    }
+
     /// As text.
     pub fn hash(&self) -> String {
         format!("{:032x}", self.sum)
