@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -47,6 +46,8 @@ def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
 def find_program(name: str, path: str | None = None) -> Path | None:
     """The program of that name in a folder that PATH names by its whole path."""
     given = os.environ.get("PATH", os.defpath) if path is None else path
+    import shutil  # here: no command should wait for it that starts nothing
+
     found = shutil.which(name, path=os.pathsep.join(str(folder) for folder in search_folders(given)))
     return Path(found) if found else None
 
