@@ -134,7 +134,7 @@ reference: setup  ## pages of docs that are tables of the program
 	$(BIN)/python tools/reference
 	$(BIN)/python -m dbdyno.study.plan.reference > docs/reference/plan.md
 
-audit:  ## the workflows; dependencies: licences, sources, duplicates, advisories; says what could not be checked
+audit:  ## the workflows; dependencies: licences, sources, duplicates, advisories (installs what it needs below target/tools); says what could not be checked
 	@tools/lint-workflows
 	@tools/audit
 

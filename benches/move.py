@@ -1,6 +1,7 @@
-"""A table to Parquet: dbdyno and its peers in turn on one server, against COPY BINARY thrown away, which is the limit.
+"""A table to Parquet, Parquet into a table, a table to another: dbdyno and its peers in turn on one server. The limit
+is COPY BINARY thrown away on the way out, `COPY FROM` of a binary file on the way in.
 
-    python benches/move.py [--rounds 3] [--rows 2000000] [--peers /path/to/python]
+    python benches/move.py [--rounds 3] [--rows 2000000] [--way out|in] [--peers /path/to/python]
 
 Two million rows of nine columns, read once before so that they are in memory. Every reader is a process of its own, its
 start included; order A B C, C B A. `--peers` names a Python that has connectorx,
@@ -14,6 +15,7 @@ import argparse
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -51,8 +53,17 @@ with adbc.connect(sys.argv[1]) as conn, conn.cursor() as cursor:
 """
 
 
+DUCKDB = """
+import sys, duckdb
+db = duckdb.connect()
+db.execute("load postgres")
+db.execute("attach '" + sys.argv[1] + "' as pg (type postgres)")
+db.execute("insert into pg.public.u select * from read_parquet('" + sys.argv[2] + "/*.parquet')")
+"""
+
+
 class Reader:
-    """One way to read the table, and what its turns cost."""
+    """One way to move the table, and what its turns cost."""
 
     def __init__(self, name: str, *command: str) -> None:
         self.name = name
@@ -92,6 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--way", choices=["out", "in"], default="out")
     parser.add_argument("--peers", default=sys.executable)
     given = parser.parse_args()
     settings = {"shared_buffers": "512MB", "autovacuum": False, "max_wal_size": "4GB"}
@@ -103,19 +115,52 @@ def main() -> None:
             conn.execute(TABLE.format(given.rows).encode())
             conn.execute("vacuum (freeze, analyze) t")
             conn.execute("select sum(id), sum(length(note)) from t")
-        move = (sys.executable, "-m", "dbdyno", "move", dsn, "--table", "t", "--to", "OUT", "--workers")
-        readers = [
-            Reader("COPY BINARY thrown away", "psql", dsn, "-qc", "copy t to stdout (format binary)"),
-            Reader("dbdyno, 1 worker", *move, "1"),
-            Reader("dbdyno, 2 workers", *move, "2"),
-            Reader("dbdyno, 2 workers, read again", *move, "2", "--verify", "files"),
-            Reader("ConnectorX, stream", given.peers, "-c", CONNECTORX, url, "OUT"),
-            Reader("ADBC", given.peers, "-c", ADBC, url, "OUT"),
-        ]
+        readers = (_out if given.way == "out" else _in)(dsn, url, given.peers, Path(place))
         for turn in range(given.rounds):
             for reader in readers if turn % 2 == 0 else readers[::-1]:
+                if given.way == "in":
+                    with psycopg.connect(dsn, autocommit=True) as conn:
+                        conn.execute("truncate u")
+                        conn.execute("checkpoint")
                 reader.turn(Path(place))
     _print(readers, os.getloadavg()[0])
+
+
+def _out(dsn: str, url: str, peers: str, folder: Path) -> list[Reader]:
+    move = (sys.executable, "-m", "dbdyno", "move", dsn, "--table", "t", "--to")
+    return [
+        Reader("COPY BINARY thrown away", "psql", dsn, "-qc", "copy t to stdout (format binary)"),
+        Reader("dbdyno, 1 worker", *move, "OUT", "--workers", "1"),
+        Reader("dbdyno, 2 workers", *move, "OUT", "--workers", "2"),
+        Reader("dbdyno, 2 workers, read again", *move, "OUT", "--workers", "2", "--verify", "files"),
+        Reader("dbdyno, by values of a column", *move, "OUT", "--workers", "2", "--partition-by", "s"),
+        Reader("dbdyno, one Arrow file", *move, "OUT/t.arrow", "--workers", "2"),
+        Reader("dbdyno, one CSV file", *move, "OUT/t.csv", "--workers", "2"),
+        Reader("ConnectorX, stream", peers, "-c", CONNECTORX, url, "OUT"),
+        Reader("ADBC", peers, "-c", ADBC, url, "OUT"),
+    ]
+
+
+def _in(dsn: str, url: str, peers: str, folder: Path) -> list[Reader]:
+    """The same rows into an empty table, from files that were written before."""
+    files, binary = folder / "files", folder / "t.copy"
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute("create table u (like t)")
+    words = [sys.executable, "-m", "dbdyno", "move", dsn, "--table", "t", "--to", str(files), "--workers", "2"]
+    subprocess.run(words, check=True, capture_output=True)
+    with binary.open("wb") as out:
+        subprocess.run(["psql", dsn, "-qc", "copy t to stdout (format binary)"], check=True, stdout=out)
+    move = (sys.executable, "-m", "dbdyno", "move")
+    to = ("--to", dsn, "--table", "u", "--mode", "replace", "--workers")
+    across = (*move, dsn, "--to", dsn, "--table", "t", "--into", "u", "--job", "OUT", "--mode", "replace", "--workers")
+    return [
+        Reader("COPY FROM of a binary file", "psql", dsn, "-qc", f"\\copy u from '{binary}' (format binary)"),
+        Reader("dbdyno, files in, 1 worker", *move, str(files), *to, "1"),
+        Reader("dbdyno, files in, 2 workers", *move, str(files), *to, "2"),
+        Reader("dbdyno, table to table, 1 worker", *across, "1"),
+        Reader("dbdyno, table to table, 2", *across, "2"),
+        Reader("DuckDB's extension", peers, "-c", DUCKDB, url, str(files)),
+    ]
 
 
 def _print(readers: list[Reader], load: float) -> None:

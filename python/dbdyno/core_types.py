@@ -260,6 +260,10 @@ class MoveChunk(TypedDict):
     sql: str
     path: str | None
     load: NotRequired[bool]
+    place: NotRequired[int | None]
+    into: NotRequired[str | None]
+    partition: NotRequired[str | None]
+    raw: NotRequired[bool]
 
 
 class MoveSpec(TypedDict):
@@ -273,6 +277,10 @@ class MoveSpec(TypedDict):
     memory_bytes: int
     rate_bytes_per_s: NotRequired[int | None]
     zstd_level: NotRequired[int]
+    target: NotRequired[Mapping[str, Any] | None]
+    cost_sql: NotRequired[str | None]
+    single: NotRequired[Mapping[str, Any] | None]
+    rejects: NotRequired[bool]
 
 
 class MoveDone(TypedDict):
@@ -285,3 +293,24 @@ class MoveDone(TypedDict):
     hash: str
     elapsed_ns: int
     worker: int
+    process: int
+    cost: str | None
+    refused: list[MoveRefused]
+    parts: list[MovePart]
+
+
+class MovePart(TypedDict):
+    """One of the files of a chunk: its folder and name, and what is in it."""
+
+    file: str
+    rows: int
+    hash: str
+    file_bytes: int
+
+
+class MoveRefused(TypedDict):
+    """A row of a file that the server could not take."""
+
+    row: int
+    column: str
+    reason: str

@@ -79,7 +79,7 @@ def dbdyno(programs: Path, folder: Path, *words: str) -> subprocess.CompletedPro
 
 @pytest.mark.long
 def test_the_wheel_alone_does_what_a_user_without_rust_needs(installed: Path, tmp_path: Path) -> None:
-    """One test: the environment costs half a minute of processor time, and every worker would make its own."""
+    """One test: every worker would make an environment of its own."""
     starts_without_python_where_it_can(installed, tmp_path)
     runs_a_study(installed, tmp_path)
     says_which_package_has_what_is_missing(installed, tmp_path)

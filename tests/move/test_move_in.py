@@ -20,6 +20,7 @@ from command_line import dbdyno
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move import inward
+from dbdyno.move.into import Into, Loaded
 from dbdyno.move.merging import Merged
 from dbdyno.move.run import How
 
@@ -78,7 +79,7 @@ def test_replace_insert_update_and_merge_count_what_they_do(lab: Lab) -> None:
     lab.out = lab.folder / "doubled"
     assert lab.move("--table", "t").returncode == 0
     doubled = into(lab, "--table", "u", "--mode", "merge", "--key", "id")
-    assert (doubled.returncode, "1 keys are in the files more than once" in doubled.stderr) == (2, True)
+    assert (doubled.returncode, "1 key is in the files more than once" in doubled.stderr) == (2, True)
     assert nothing_left(lab)
 
 
@@ -179,9 +180,9 @@ def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
     assert content(lab, "u") == content(lab, "t")
 
 
-def loaded(lab: Lab) -> inward.Loaded:
+def loaded(lab: Lab) -> Loaded:
     """The files of `out` into the table u, in this process."""
-    return inward.bring(Postgres.open(lab.dsn), lab.out, inward.Into("u"), How(workers=1), lambda _: None)
+    return inward.bring(Postgres.open(lab.dsn), lab.out, Into("u"), How(workers=1), lambda _: None)
 
 
 def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
@@ -191,21 +192,21 @@ def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
     lab.run("create table t as select g as id from generate_series(1, 9) g", "create table u (like t)")
     assert lab.move("--table", "t").returncode == 0
 
-    def ended(conn: psycopg.Connection[Any], *_: object) -> Merged:
+    def ended(conn: psycopg.Connection[Any], *_: object, **__: object) -> Merged:
         conn.execute("select pg_terminate_backend(pg_backend_pid())")
         raise AssertionError
 
-    def interrupted(*_: object) -> Merged:
+    def interrupted(*_: object, **__: object) -> Merged:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inward, "_publish", ended)
+    monkeypatch.setattr(inward, "publish", ended)
     with pytest.raises(MoveError, match="all of them are there, or none is") as told:
         loaded(lab)
     assert "count the rows of the table" in str(told.value)
-    monkeypatch.setattr(inward, "_publish", interrupted)
+    monkeypatch.setattr(inward, "publish", interrupted)
     with pytest.raises(KeyboardInterrupt, match="all of them are there, or none is: count the rows"):
         loaded(lab)
-    monkeypatch.setattr(inward, "_stage", interrupted)
+    monkeypatch.setattr(inward, "fill", interrupted)
     with pytest.raises(KeyboardInterrupt, match="nothing of u was changed"):
         loaded(lab)
     assert lab.rows("select count(*) from u") == [(0,)]

@@ -5,6 +5,7 @@ DuckDB opens what it is given, and no signal ends that: a reader that is not car
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,6 +15,9 @@ import pytest
 from made_store import MadeServer
 
 from command_line import dbdyno
+from dbdyno.errors import EvidenceError
+from dbdyno.snapshot.store import many, rows_at
+from dbdyno.snapshot.sums.chunk import _OPEN
 
 PATIENCE_S = 300
 
@@ -54,6 +58,25 @@ def test_a_pipe_among_the_sums_is_named_or_passed_over(store: Path) -> None:
     done = asked("snap", "report", "1", "3", folder=store)
     assert done.returncode == 0 or "is no file" in done.stderr
     assert "internal error" not in done.stderr
+
+
+def test_sums_that_are_not_ours_are_an_error_with_words(store: Path) -> None:
+    assert dbdyno("snap", "report", "1", "3", cwd=store).returncode == 0
+    for path in (store / "snaps" / "sums").rglob("chunk.json"):
+        found = json.loads(path.read_text())
+        found["views"] = {name: [[]] for name in found["views"]}
+        path.write_text(json.dumps(found))
+    _OPEN.clear()
+    done = dbdyno("snap", "report", "1", "3", cwd=store)
+    assert "internal error" not in done.stderr
+    assert done.returncode == 0 or "is damaged" in done.stderr
+
+
+def test_a_pipe_among_the_rows_of_many_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.parquet")
+    for rows in (many, rows_at):
+        with pytest.raises(EvidenceError, match="is no file"):
+            rows([(str(tmp_path / "x.parquet"), 1)])
 
 
 def test_a_pipe_in_a_run_folder_is_a_part_that_is_missing(tmp_path: Path) -> None:

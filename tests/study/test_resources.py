@@ -83,7 +83,7 @@ def drawn(blocks: list[Block], rows: str = "select 1 where false", **watch: bool
     arms = [ArmMeasures(name, name, 1, blocks, [], values, number=at) for at, name in enumerate("ab")]
     connection = duckdb.connect()
     connection.execute(f"create view metrics as {rows}")
-    run = SimpleNamespace(manifest={"plan": {"watch": watch}, "statements": {}}, path=None)
+    run = SimpleNamespace(manifest=SimpleNamespace(plan={"watch": watch}), path=None)
     return over_time(connection, run, Measures(arms, []))  # type: ignore[arg-type]
 
 

@@ -188,7 +188,7 @@ def test_a_slower_device_of_a_model_is_named():
     base, other = (side(n, exact=True, **{"commit__log file sync": us}) for n, us in (("fast", 200), ("slow", 4000)))
     cause = told(base, other, stations=stations).causes[0]
     assert (cause.code, cause.about) == ("device", "log")
-    assert "4.00 ms with slow instead of 200 us" in cause.sentence
+    assert "4.00 ms with slow instead of 200 µs" in cause.sentence
 
 
 def test_sampled_waits_never_exceed_the_time_that_there_is():

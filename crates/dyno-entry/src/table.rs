@@ -222,12 +222,11 @@ fn lines(columns: &[Column], width: usize) -> Option<String> {
     }
     let mut out = String::new();
     for at in 0..columns[0].cells.len() {
-        let mut line = String::new();
-        for (number, column) in columns.iter().enumerate() {
-            let (cell, gap) = (&column.cells[at], if number > 0 { "  " } else { "" });
-            let wide = column.width();
-            line += &if column.left { format!("{gap}{cell:<wide$}") } else { format!("{gap}{cell:>wide$}") };
-        }
+        let padded = columns.iter().map(|column| {
+            let (cell, wide) = (&column.cells[at], column.width());
+            if column.left { format!("{cell:<wide$}") } else { format!("{cell:>wide$}") }
+        });
+        let line = padded.collect::<Vec<_>>().join("  ");
         out.push_str(line.trim_end());
         out.push('\n');
     }

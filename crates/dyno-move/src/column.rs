@@ -24,6 +24,8 @@ pub const EPOCH_US: i64 = 946_684_800_000_000;
 const DAY_US: i64 = 86_400_000_000;
 /// Rows of a batch at most.
 const BATCH_ROWS: usize = 16_384;
+/// Bytes that the text of a column is given room for.
+const ROOM_BYTES: usize = 1 << 20;
 const UTC: &str = "UTC";
 
 /// Columns that take rows and give batches.
@@ -233,7 +235,8 @@ impl Column {
             }
             Values::Bytes { ends, data } => {
                 let ends = std::mem::replace(ends, vec![0]);
-                let room = data.len();
+                // One long value does not keep its room for the rest.
+                let room = data.len().min(ROOM_BYTES);
                 let data = std::mem::replace(data, Vec::with_capacity(room));
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
                 if self.spec.kind == Kind::Bytea {

@@ -12,6 +12,7 @@ use crate::column::{EPOCH_DAYS, EPOCH_US};
 use crate::decimal::numeric;
 use crate::error::MoveError;
 use crate::rows::SIGNATURE;
+use crate::spec::Refused;
 
 /// What a stream begins with.
 pub fn head(out: &mut Vec<u8>) {
@@ -45,40 +46,93 @@ pub fn pg_type(data_type: &DataType) -> Option<String> {
     })
 }
 
+/// Where the rows of a batch stand, and what could not be sent of them.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// Number of the file, where each row says it.
+    pub file: Option<i32>,
+    /// Rows of the file before this batch.
+    pub before: u64,
+    /// Whether rows that the server cannot take are left out; else they are an error.
+    pub rejects: bool,
+    /// Those that were.
+    pub refused: Vec<Refused>,
+}
+
 /// The rows of a batch from one on, until `limit` bytes are there; the row to go on with.
-pub fn rows(batch: &RecordBatch, from: usize, limit: usize, out: &mut Vec<u8>) -> Result<usize, MoveError> {
-    let count = (batch.num_columns() as i16).to_be_bytes();
+pub fn rows(
+    batch: &RecordBatch,
+    from: usize,
+    limit: usize,
+    place: &mut Place,
+    out: &mut Vec<u8>,
+) -> Result<usize, MoveError> {
+    let extra = if place.file.is_some() { 2 } else { 0 };
+    let count = (batch.num_columns() as i16 + extra).to_be_bytes();
     let mut row = from;
     while row < batch.num_rows() && out.len() < limit {
+        let begun = out.len();
         out.extend_from_slice(&count);
-        for (place, array) in batch.columns().iter().enumerate() {
-            if array.is_null(row) {
-                out.extend_from_slice(&(-1_i32).to_be_bytes());
-                continue;
+        if let Some(file) = place.file {
+            out.extend_from_slice(&[0, 0, 0, 4]);
+            out.extend_from_slice(&file.to_be_bytes());
+            out.extend_from_slice(&[0, 0, 0, 8]);
+            out.extend_from_slice(&(place.before + row as u64 + 1).to_be_bytes());
+        }
+        if let Err((column, reason)) = columns(batch, row, out) {
+            let refused = Refused {
+                row: place.before + row as u64 + 1,
+                column: batch.schema_ref().field(column).name().clone(),
+                reason,
+            };
+            if !place.rejects {
+                return Err(MoveError::Refused { column: refused.column, reason, row: refused.row });
             }
-            let at = out.len();
-            out.extend_from_slice(&[0; 4]);
-            value(array.as_ref(), row, out).ok_or_else(|| refused(batch, place))?;
-            let length = (out.len() - at - 4) as i32;
-            out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+            out.truncate(begun);
+            place.refused.push(refused);
         }
         row += 1;
     }
     Ok(row)
 }
 
-#[cold]
-fn refused(batch: &RecordBatch, place: usize) -> MoveError {
-    let field = batch.schema_ref().field(place);
-    MoveError::Stream(format!("column {}: a value of {} that PostgreSQL cannot hold", field.name(), field.data_type()))
+fn columns(batch: &RecordBatch, row: usize, out: &mut Vec<u8>) -> Result<(), (usize, &'static str)> {
+    for (place, array) in batch.columns().iter().enumerate() {
+        if array.is_null(row) {
+            out.extend_from_slice(&(-1_i32).to_be_bytes());
+            continue;
+        }
+        let at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        value(array.as_ref(), row, out).map_err(|reason| (place, reason))?;
+        let length = (out.len() - at - 4) as i32;
+        out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(())
+}
+
+/// What PostgreSQL holds, in days from 2000-01-01: `IS_VALID_DATE` of its datatype/timestamp.h.
+const DAYS: std::ops::Range<i32> = -2_451_545..2_145_031_949;
+/// In microseconds from there: `IS_VALID_TIMESTAMP` of the same.
+const MOMENTS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
+/// 24:00:00 is a time of PostgreSQL's.
+const TIMES: std::ops::RangeInclusive<i64> = 0..=86_400_000_000;
+
+#[inline]
+fn text(text: &str, out: &mut Vec<u8>) -> Result<(), &'static str> {
+    if memchr::memchr(0, text.as_bytes()).is_some() {
+        return Err("text with a NUL character, which PostgreSQL cannot hold");
+    }
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
 }
 
 #[inline]
-fn value(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Option<()> {
+fn value(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Result<(), &'static str> {
     match array.data_type() {
         DataType::Int64 => out.extend_from_slice(&array.as_primitive::<Int64Type>().value(row).to_be_bytes()),
-        DataType::Utf8View => out.extend_from_slice(array.as_string_view().value(row).as_bytes()),
-        DataType::Utf8 => out.extend_from_slice(array.as_string::<i32>().value(row).as_bytes()),
+        DataType::Utf8 => text(array.as_string::<i32>().value(row), out)?,
+        DataType::Utf8View => text(array.as_string_view().value(row), out)?,
         DataType::Int32 => out.extend_from_slice(&array.as_primitive::<Int32Type>().value(row).to_be_bytes()),
         DataType::Int16 => out.extend_from_slice(&array.as_primitive::<Int16Type>().value(row).to_be_bytes()),
         DataType::Boolean => out.push(u8::from(array.as_boolean().value(row))),
@@ -87,21 +141,28 @@ fn value(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Option<()> {
         DataType::Float64 => out.extend_from_slice(&array.as_primitive::<Float64Type>().value(row).to_be_bytes()),
         DataType::Decimal128(_, scale) => numeric(array.as_primitive::<Decimal128Type>().value(row), *scale, out),
         DataType::Date32 => {
-            let day = array.as_primitive::<Date32Type>().value(row).checked_sub(EPOCH_DAYS)?;
+            let day = array.as_primitive::<Date32Type>().value(row).checked_sub(EPOCH_DAYS);
+            let day = day.filter(|day| DAYS.contains(day)).ok_or("a date that PostgreSQL cannot hold")?;
             out.extend_from_slice(&day.to_be_bytes());
         }
         DataType::Time64(TimeUnit::Microsecond) => {
-            out.extend_from_slice(&array.as_primitive::<Time64MicrosecondType>().value(row).to_be_bytes());
+            let time = array.as_primitive::<Time64MicrosecondType>().value(row);
+            if !TIMES.contains(&time) {
+                return Err("a time that is none of a day");
+            }
+            out.extend_from_slice(&time.to_be_bytes());
         }
         DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            let moment = array.as_primitive::<TimestampMicrosecondType>().value(row).checked_sub(EPOCH_US)?;
+            let moment = array.as_primitive::<TimestampMicrosecondType>().value(row).checked_sub(EPOCH_US);
+            let moment =
+                moment.filter(|moment| MOMENTS.contains(moment)).ok_or("a time that PostgreSQL cannot hold")?;
             out.extend_from_slice(&moment.to_be_bytes());
         }
         DataType::Binary => out.extend_from_slice(array.as_binary::<i32>().value(row)),
         DataType::BinaryView => out.extend_from_slice(array.as_binary_view().value(row)),
-        _ => return None,
+        _ => return Err("a value of a type that is not loaded"),
     }
-    Some(())
+    Ok(())
 }
 
 #[cfg(test)]
@@ -166,7 +227,7 @@ mod tests {
             let mut row = 0;
             while row < batch.num_rows() {
                 let mut part = Vec::new();
-                row = rows(&batch, row, limit, &mut part).expect("is written");
+                row = rows(&batch, row, limit, &mut Place::default(), &mut part).expect("is written");
                 ours.extend(part);
             }
             end(&mut ours);

@@ -3,7 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use dyno_load::WireError;
+use arrow_schema::ArrowError;
+use dyno_load::{CopySession, WireError};
 use parquet::errors::ParquetError;
 use serde::Serialize;
 
@@ -50,6 +51,22 @@ pub enum MoveError {
         /// Why.
         error: String,
     },
+    /// A value of a file that the server cannot take.
+    #[error("column {column}: {reason} (row {row})")]
+    Refused {
+        /// The column.
+        column: String,
+        /// In words.
+        reason: &'static str,
+        /// Counted from 1.
+        row: u64,
+    },
+    /// Whoever read our output has ended.
+    #[error("the reader of the output has ended")]
+    Closed,
+    /// A fault of ours.
+    #[error("internal error: {0}")]
+    Internal(String),
     /// Another worker failed, or the user wants to stop.
     #[error("stopped")]
     Stopped,
@@ -57,7 +74,17 @@ pub enum MoveError {
 
 impl MoveError {
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
-        Self::File { path: path.into(), error: error.to_string() }
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => Self::File { path: path.into(), error: error.to_string() },
+        }
+    }
+
+    pub(crate) fn arrow(path: &Path, error: &ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, error) => Self::io(path, error),
+            other => Self::File { path: path.into(), error: other.to_string() },
+        }
     }
 
     pub(crate) fn parquet(path: &Path, error: &ParquetError) -> Self {
@@ -70,16 +97,25 @@ impl MoveError {
             Self::Wire(WireError::Stopped) | Self::Stopped => "stopped",
             Self::Wire(_) => "connection",
             Self::Unrepresentable { .. } | Self::NotUtf8 { .. } => "unrepresentable",
-            Self::Stream(_) | Self::Count { .. } => "stream",
+            Self::Stream(_) | Self::Count { .. } | Self::Internal(_) => "stream",
+            Self::Refused { .. } => "refused",
+            Self::Closed => "closed",
             Self::File { .. } => "file",
         }
+    }
+}
+
+/// A server that goes on sending is told to stop.
+pub fn give_up(session: &CopySession, error: &MoveError) {
+    if !matches!(error, MoveError::Wire(WireError::Server(_) | WireError::Closed)) {
+        session.cancel();
     }
 }
 
 /// A failure as it goes to Python.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
-    /// `server`, `connection`, `unrepresentable`, `stream`, `file` or `stopped`.
+    /// `server`, `connection`, `unrepresentable`, `stream`, `refused`, `closed`, `file` or `stopped`.
     pub kind: &'static str,
     /// In words.
     pub message: String,
@@ -101,7 +137,9 @@ impl Failure {
             _ => None,
         };
         let column = match error {
-            MoveError::Unrepresentable { column, .. } | MoveError::NotUtf8 { column, .. } => Some(column.clone()),
+            MoveError::Unrepresentable { column, .. }
+            | MoveError::NotUtf8 { column, .. }
+            | MoveError::Refused { column, .. } => Some(column.clone()),
             _ => None,
         };
         Self {

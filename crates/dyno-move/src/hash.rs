@@ -4,6 +4,8 @@
 //! the sum of those in 128 bits, so that a row that is missing, doubled or altered changes it. The chance that two
 //! different sets of n rows agree is about 2⁻⁶⁴; it is a check against accidents, not against an attacker.
 
+use std::collections::HashMap;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType,
@@ -28,6 +30,12 @@ impl Tally {
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { rows: self.rows + other.rows, sum: self.sum.wrapping_add(other.sum) }
+    }
+
+    /// One more row, by its bytes.
+    pub fn add(&mut self, row: &[u8]) {
+        self.rows += 1;
+        self.sum = self.sum.wrapping_add(u128::from(mix(of_bytes(row), SEED)));
     }
 
     /// As text.
@@ -56,6 +64,26 @@ fn of_bytes(bytes: &[u8]) -> u64 {
     }
     let rest = parts.remainder().iter().rev().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
     mix(state, rest.wrapping_add(SEED))
+}
+
+/// Bytes of a value from which on it is hashed once, however many rows of a batch share it.
+const LONG_BYTES: u32 = 4096;
+
+/// Hashes of long values by their views: a dictionary of one value and a million rows is a small file, and would be
+/// hours of work.
+#[derive(Debug, Default)]
+struct Known(HashMap<u128, u64>);
+
+impl Known {
+    /// A view begins with the length of its value; equal views of one array are one place in it.
+    #[inline]
+    fn of<'a>(&mut self, view: u128, bytes: impl FnOnce() -> &'a [u8]) -> u64 {
+        if (view as u32) < LONG_BYTES {
+            of_bytes(bytes())
+        } else {
+            *self.0.entry(view).or_insert_with(|| of_bytes(bytes()))
+        }
+    }
 }
 
 /// The rows of a batch.
@@ -97,11 +125,13 @@ fn add(array: &dyn Array, states: &mut [u64]) -> Result<(), MoveError> {
         }
         DataType::Utf8View => {
             let texts = array.as_string_view();
-            each(array, states, |row| of_bytes(texts.value(row).as_bytes()));
+            let mut known = Known::default();
+            each(array, states, |row| known.of(texts.views()[row], || texts.value(row).as_bytes()));
         }
         DataType::BinaryView => {
             let texts = array.as_binary_view();
-            each(array, states, |row| of_bytes(texts.value(row)));
+            let mut known = Known::default();
+            each(array, states, |row| known.of(texts.views()[row], || texts.value(row)));
         }
         other => return Err(MoveError::Stream(format!("a column of type {other}, which dbdyno does not write"))),
     }
@@ -115,7 +145,7 @@ fn numbers<T: ArrowPrimitiveType>(array: &dyn Array, states: &mut [u64], word: i
 }
 
 #[inline]
-fn each(array: &dyn Array, states: &mut [u64], word: impl Fn(usize) -> u64) {
+fn each(array: &dyn Array, states: &mut [u64], mut word: impl FnMut(usize) -> u64) {
     match array.nulls() {
         None => states.iter_mut().enumerate().for_each(|(row, state)| *state = mix(state.rotate_left(23), word(row))),
         Some(valid) => states.iter_mut().enumerate().for_each(|(row, state)| {
@@ -125,5 +155,27 @@ fn each(array: &dyn Array, states: &mut [u64], word: impl Fn(usize) -> u64) {
                 mix(state.rotate_left(29), NULL)
             }
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray};
+
+    use super::*;
+
+    fn tally(column: ArrayRef) -> Tally {
+        hash_batch(&RecordBatch::try_from_iter([("c", column)]).expect("a batch")).expect("is hashed")
+    }
+
+    #[test]
+    fn views_hash_as_the_values_that_they_show_long_ones_too() {
+        let long = ["x".repeat(LONG_BYTES as usize), "y".repeat(LONG_BYTES as usize + 1)];
+        let texts = [Some("short"), None, Some(&long[0]), Some(""), Some(&long[1]), Some(&long[0])];
+        let bytes = texts.map(|text| text.map(str::as_bytes));
+        assert_eq!(tally(Arc::new(StringArray::from_iter(texts))), tally(Arc::new(StringViewArray::from_iter(texts))));
+        assert_eq!(tally(Arc::new(BinaryArray::from_iter(bytes))), tally(Arc::new(BinaryViewArray::from_iter(bytes))));
     }
 }

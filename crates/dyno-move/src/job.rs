@@ -1,12 +1,16 @@
 //! N workers, and what they have finished, one by one.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::column::schema;
 use crate::error::{Failure, MoveError};
+use crate::single::Single;
 use crate::spec::{ChunkDone, JobSpec};
 use crate::worker::{Shared, Worker};
 
@@ -24,7 +28,6 @@ pub enum Next {
 }
 
 /// A running job.
-#[derive(Debug)]
 pub struct Job {
     shared: Arc<Shared>,
     told: Mutex<Receiver<Next>>,
@@ -32,10 +35,19 @@ pub struct Job {
 
 impl Job {
     /// Starts the workers.
-    pub fn start(spec: JobSpec) -> Self {
+    ///
+    /// # Errors
+    /// Where the one file of the job cannot be made.
+    pub fn start(spec: JobSpec) -> Result<Self, MoveError> {
         let workers = spec.workers.clamp(1, spec.chunks.len().max(1));
+        let single = match (&spec.single, spec.tables.first()) {
+            (Some(single), Some(table)) => Some(Single::create(single, &schema(table))?),
+            _ => None,
+        };
         let shared = Arc::new(Shared {
             spec,
+            single,
+            live: AtomicUsize::new(workers),
             next: AtomicUsize::new(0),
             stop: Arc::new(AtomicBool::new(false)),
             bytes: AtomicU64::new(0),
@@ -47,7 +59,7 @@ impl Job {
             let (shared, tell) = (Arc::clone(&shared), tell.clone());
             thread::spawn(move || run(&shared, number, &tell));
         }
-        Self { shared, told: Mutex::new(told) }
+        Ok(Self { shared, told: Mutex::new(told) })
     }
 
     /// What has happened since the last call; waits no longer than `limit`.
@@ -79,20 +91,32 @@ impl Drop for Job {
 
 /// A worker from its login to the last chunk. That nobody listens any more is no error.
 fn run(shared: &Shared, number: usize, tell: &Sender<Next>) {
-    let failed = |error: &MoveError, place| {
-        shared.stop.store(true, Ordering::Relaxed);
-        let _ = tell.send(Next::Failed(Failure::new(error, place)));
+    let place = Cell::new(None);
+    let ended = catch_unwind(AssertUnwindSafe(|| work(shared, number, tell, &place)));
+    // What a panic says is on stderr; the job must not look as if it were done.
+    let ended = ended.unwrap_or_else(|_| Err(MoveError::Internal("a worker ended in the middle".into())));
+    let last = shared.live.fetch_sub(1, Ordering::AcqRel) == 1;
+    let ended = match (&shared.single, ended) {
+        (Some(single), Ok(())) if last && !shared.stop.load(Ordering::Acquire) => single.finish(),
+        (_, ended) => ended,
     };
-    let mut worker = match Worker::begin(shared, number) {
-        Ok(worker) => worker,
-        Err(error) => return failed(&error, None),
-    };
-    while let Some(chunk) = worker.next() {
-        match worker.work(chunk) {
-            Ok(done) => {
-                let _ = tell.send(Next::Done(done));
-            }
-            Err(error) => return failed(&error, Some((chunk.number, chunk.table))),
-        }
+    if let Err(error) = ended {
+        shared.stop.store(true, Ordering::Release);
+        let _ = tell.send(Next::Failed(Failure::new(&error, place.get())));
     }
+}
+
+fn work(
+    shared: &Shared,
+    number: usize,
+    tell: &Sender<Next>,
+    place: &Cell<Option<(u32, usize)>>,
+) -> Result<(), MoveError> {
+    let mut worker = Worker::begin(shared, number)?;
+    while let Some(chunk) = worker.next() {
+        place.set(Some((chunk.number, chunk.table)));
+        let _ = tell.send(Next::Done(worker.work(chunk)?));
+        place.set(None);
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! dbdyno: moving tables between a PostgreSQL and Parquet files, exactly.
+//! dbdyno: moving tables between PostgreSQL servers and files, exactly.
 //!
 //! ```text
 //!   chunk of a table ── COPY (SELECT …) TO STDOUT (FORMAT binary) ──> Cutter ──> Columns ──> Sink
@@ -12,6 +12,9 @@
 //!
 //! The way in is the same with the arrow turned: a file, its batches, COPY's bytes, `COPY … FROM STDIN`.
 //!
+//! From server to server rows are handed on as they come (`relay.rs`); one file for all rows, Arrow IPC or CSV, is
+//! written by the workers in turn (`single.rs`).
+//!
 //! A value that its Arrow type cannot hold (NaN in a decimal, an infinite date) is never bent: the job ends with
 //! [`MoveError::Unrepresentable`], and names the column that must travel as text.
 //!
@@ -21,15 +24,19 @@
 
 #![allow(clippy::doc_markdown)] // names of products
 
+mod aside;
 mod column;
 mod decimal;
 mod encode;
 mod error;
 mod hash;
 mod job;
+mod parts;
 mod read_back;
 pub mod rehearse;
+mod relay;
 mod rows;
+mod single;
 mod sink;
 mod spec;
 mod worker;
@@ -41,4 +48,4 @@ pub use job::{Job, Next};
 pub use read_back::{FileColumn, describe, read_back};
 pub use rows::Cutter;
 pub use sink::Sink;
-pub use spec::{ChunkDone, ChunkSpec, ColumnSpec, JobSpec, Kind, TableSpec};
+pub use spec::{ChunkDone, ChunkSpec, ColumnSpec, JobSpec, Kind, PartDone, Refused, TableSpec};

@@ -1,18 +1,18 @@
-//! Reads a Parquet file again and hashes its rows, as they were hashed when they came.
+//! Reads files: Parquet, and both forms of Arrow IPC. Hashes their rows as they were hashed when they came.
 //!
-//! A file may come from anybody. Texts are read as views into its pages: a value that a dictionary holds once and a
-//! million rows name is in memory once. Damage that the reader of Parquet panics at is an error as any other.
+//! A file may come from anybody. Texts of Parquet are read as views into its pages: a value that a dictionary holds once
+//! and a million rows name is in memory once. Damage that a reader panics at is an error as any other.
 
 use std::fs::File;
+use std::io::{BufReader, Read, Seek};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_ipc::reader::{FileReader as ArrowFile, StreamReader as ArrowStream};
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use serde::Serialize;
 
 use crate::encode::pg_type;
@@ -21,6 +21,10 @@ use crate::hash::{Tally, hash_batch};
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 16_384;
+/// Bytes of a batch that is only hashed.
+const BATCH_BYTES: usize = 8 << 20;
+
+type Reader = Box<dyn RecordBatchReader + Send>;
 
 /// A column of a file.
 #[derive(Debug, Clone, Serialize)]
@@ -35,24 +39,29 @@ pub struct FileColumn {
     pub pg_type: Option<String>,
 }
 
-/// The columns of a file, and its rows.
-pub fn describe(path: &Path) -> Result<(Vec<FileColumn>, u64), MoveError> {
-    let (_, metadata) = guarded(path, || load(path))?;
-    let rows = metadata.metadata().file_metadata().num_rows().max(0) as u64;
+/// The columns of a file, and its rows where its head tells them.
+pub fn describe(path: &Path) -> Result<(Vec<FileColumn>, Option<u64>), MoveError> {
+    let (schema, rows) = guarded(path, || match form(path)? {
+        (Form::Parquet, file) => {
+            let metadata = load(path, &file)?;
+            let rows = metadata.metadata().file_metadata().num_rows().max(0) as u64;
+            Ok((Arc::clone(metadata.schema()), Some(rows)))
+        }
+        (form, file) => Ok((arrow(path, form, file)?.schema(), None)),
+    })?;
     let column = |field: &FieldRef| FileColumn {
         name: field.name().clone(),
         arrow: field.data_type().to_string(),
         holds: pg_type(field.data_type()),
         pg_type: field.metadata().get("dbdyno.pg_type").cloned(),
     };
-    Ok((metadata.schema().fields().iter().map(column).collect(), rows))
+    Ok((schema.fields().iter().map(column).collect(), rows))
 }
 
 /// The batches of a file.
-#[derive(Debug)]
 pub struct Batches {
     path: PathBuf,
-    reader: ParquetRecordBatchReader,
+    reader: Reader,
 }
 
 impl Iterator for Batches {
@@ -66,33 +75,72 @@ impl Iterator for Batches {
     }
 }
 
-/// Opens a file for its batches.
-pub fn open(path: &Path) -> Result<Batches, MoveError> {
-    let reader = guarded(path, || {
-        let (file, plain) = load(path)?;
-        let options = ArrowReaderOptions::new().with_schema(viewed(plain.schema()));
-        ArrowReaderMetadata::try_new(Arc::clone(plain.metadata()), options)
-            .map(|metadata| ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
-            .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
-            .map_err(|e| MoveError::parquet(path, &e))
+/// Opens a file for its batches. Those of Parquet have so many bytes at most, as far as its head tells how wide rows
+/// are.
+pub fn open(path: &Path, bytes_max: usize) -> Result<Batches, MoveError> {
+    let reader = guarded(path, || match form(path)? {
+        (Form::Parquet, file) => parquet(path, file, bytes_max),
+        (form, file) => arrow(path, form, file),
     })?;
     Ok(Batches { path: path.into(), reader })
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Parquet,
+    Arrow,
+    Stream,
+}
+
+/// What a file begins with.
+fn form(path: &Path) -> Result<(Form, File), MoveError> {
+    let mut file = File::open(path).map_err(|e| MoveError::io(path, &e))?;
+    let mut magic = Vec::with_capacity(6);
+    (&mut file).take(6).read_to_end(&mut magic).map_err(|e| MoveError::io(path, &e))?;
+    file.rewind().map_err(|e| MoveError::io(path, &e))?;
+    let form = match magic.as_slice() {
+        b"ARROW1" => Form::Arrow,
+        [0xff, 0xff, 0xff, 0xff, ..] => Form::Stream,
+        _ => Form::Parquet,
+    };
+    Ok((form, file))
+}
+
+fn arrow(path: &Path, form: Form, file: File) -> Result<Reader, MoveError> {
+    let file = BufReader::new(file);
+    match form {
+        Form::Arrow => ArrowFile::try_new(file, None).map(|reader| Box::new(reader) as Reader),
+        Form::Stream | Form::Parquet => ArrowStream::try_new(file, None).map(|reader| Box::new(reader) as Reader),
+    }
+    .map_err(|e| MoveError::arrow(path, &e))
+}
+
+fn parquet(path: &Path, file: File, bytes_max: usize) -> Result<Reader, MoveError> {
+    let plain = load(path, &file)?;
+    let widest = plain.metadata().row_groups().iter().map(|group| {
+        let bytes = group.columns().iter().map(|column| column.uncompressed_size().max(0) as u64);
+        bytes.fold(0, u64::saturating_add) / group.num_rows().max(1) as u64
+    });
+    let batch_rows = (bytes_max as u64 / widest.max().unwrap_or(0).max(1)).clamp(1, BATCH_ROWS as u64);
+    let options = ArrowReaderOptions::new().with_schema(viewed(plain.schema()));
+    ArrowReaderMetadata::try_new(Arc::clone(plain.metadata()), options)
+        .map(|metadata| ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
+        .and_then(|builder| builder.with_batch_size(batch_rows as usize).build())
+        .map(|reader| Box::new(reader) as Reader)
+        .map_err(|e| MoveError::parquet(path, &e))
 }
 
 /// Rows and hash of a file.
 pub fn read_back(path: &Path) -> Result<Tally, MoveError> {
     let mut tally = Tally::default();
-    for batch in open(path)? {
+    for batch in open(path, BATCH_BYTES)? {
         tally = tally.plus(hash_batch(&batch?)?);
     }
     Ok(tally)
 }
 
-fn load(path: &Path) -> Result<(File, ArrowReaderMetadata), MoveError> {
-    let file = File::open(path).map_err(|e| MoveError::io(path, &e))?;
-    let metadata =
-        ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(|e| MoveError::parquet(path, &e))?;
-    Ok((file, metadata))
+fn load(path: &Path, file: &File) -> Result<ArrowReaderMetadata, MoveError> {
+    ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|e| MoveError::parquet(path, &e))
 }
 
 /// The schema with views in the place of texts and bytes.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::column::Columns;
-use crate::encode::{head, rows};
+use crate::encode::{Place, head, rows};
 use crate::error::MoveError;
 use crate::hash::hash_batch;
 use crate::read_back::{describe, open, read_back};
@@ -54,12 +54,12 @@ pub fn rehearse_file(path: &Path) {
 fn send(path: &Path) -> Result<u64, MoveError> {
     let (mut out, mut sent) = (Vec::new(), 0);
     head(&mut out);
-    for batch in open(path)? {
+    for batch in open(path, BATCH_BYTES)? {
         let batch = batch?;
         let mut row = 0;
         while row < batch.num_rows() {
             out.clear();
-            row = rows(&batch, row, SEND_BYTES, &mut out)?;
+            row = rows(&batch, row, SEND_BYTES, &mut Place::default(), &mut out)?;
             sent += out.len() as u64;
         }
     }
@@ -86,5 +86,5 @@ fn cut(bits: u16, step: usize, bytes: &[u8]) -> Result<(), MoveError> {
     let batch = columns.take()?;
     hash_batch(&batch)?;
     let mut out = Vec::new();
-    rows(&batch, 0, usize::MAX, &mut out).map(|_| ())
+    rows(&batch, 0, usize::MAX, &mut Place::default(), &mut out).map(|_| ())
 }

@@ -80,7 +80,7 @@ impl Cutter {
                 return Err(MoveError::Stream(format!("a row of {count} columns instead of {}", self.columns)));
             }
             let Some(end) = self.find(bytes, at + 2)? else { return Ok(at) };
-            row(&Row { bytes, slots: &self.slots })?;
+            row(&Row { bytes, slots: &self.slots, raw: &bytes[at..end] })?;
             at = end;
         }
     }
@@ -119,9 +119,15 @@ fn keep(kept: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MoveError> {
 pub struct Row<'a> {
     bytes: &'a [u8],
     slots: &'a [Slot],
+    raw: &'a [u8],
 }
 
 impl<'a> Row<'a> {
+    /// The row as it came: its count of columns, then lengths and values.
+    pub fn raw(&self) -> &'a [u8] {
+        self.raw
+    }
+
     /// The value of a column; `None` is NULL.
     #[inline]
     pub fn value(&self, column: usize) -> Option<&'a [u8]> {

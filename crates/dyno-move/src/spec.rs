@@ -28,6 +28,53 @@ pub struct JobSpec {
     /// Level of zstd.
     #[serde(default = "one")]
     pub zstd_level: i32,
+    /// Where rows go that are handed on as they come.
+    #[serde(default)]
+    pub target: Option<TargetSpec>,
+    /// `COPY (SELECT …) TO STDOUT` of one line, run after each chunk in its session: what that has cost so far.
+    #[serde(default)]
+    pub cost_sql: Option<String>,
+    /// One file for the rows of all chunks.
+    #[serde(default)]
+    pub single: Option<SingleSpec>,
+    /// Rows that the server could not take are left out and told, instead of ending the job.
+    #[serde(default)]
+    pub rejects: bool,
+}
+
+/// The other side of a job from server to server.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetSpec {
+    /// Where the rows go.
+    pub connection: ConnectionSpec,
+    /// Run in each session before its first chunk.
+    pub session_sql: Vec<String>,
+}
+
+/// One file that all workers write, in the order in which rows come.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SingleSpec {
+    /// Its place; `None`: stdout.
+    pub path: Option<PathBuf>,
+    /// Its form.
+    pub form: Form,
+    /// What a CSV begins with.
+    #[serde(default)]
+    pub head: String,
+}
+
+/// The form of a single file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// Arrow IPC, a file.
+    Arrow,
+    /// Arrow IPC, a stream.
+    Stream,
+    /// As the server writes it.
+    Csv,
 }
 
 fn one() -> i32 {
@@ -116,6 +163,18 @@ pub struct ChunkSpec {
     /// Whether the file goes into the table: `sql` is `COPY … FROM STDIN (FORMAT binary)` then.
     #[serde(default)]
     pub load: bool,
+    /// Number of the file that is loaded: it and the number of the row go before each row, as integer and bigint.
+    #[serde(default)]
+    pub place: Option<i32>,
+    /// `COPY … FROM STDIN (FORMAT binary)` of the target that takes the rows as they come.
+    #[serde(default)]
+    pub into: Option<String>,
+    /// The column by whose values its rows go into folders; `sql` gives its text after all others.
+    #[serde(default)]
+    pub partition: Option<String>,
+    /// Rows are counted and hashed as they come, not decoded.
+    #[serde(default)]
+    pub raw: bool,
 }
 
 /// A finished chunk.
@@ -135,4 +194,36 @@ pub struct ChunkDone {
     pub elapsed_ns: u64,
     /// Which worker.
     pub worker: usize,
+    /// Its process at the server.
+    pub process: u32,
+    /// What its session has cost the server so far, in the server's words.
+    pub cost: Option<String>,
+    /// Rows of the file that the server could not take.
+    pub refused: Vec<Refused>,
+    /// Its files, where they are several.
+    pub parts: Vec<PartDone>,
+}
+
+/// One of the files of a chunk.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartDone {
+    /// Its folder and name.
+    pub file: String,
+    /// Rows in it.
+    pub rows: u64,
+    /// The sum of their hashes.
+    pub hash: String,
+    /// Bytes of it.
+    pub file_bytes: u64,
+}
+
+/// A row of a file that the server could not take.
+#[derive(Debug, Clone, Serialize)]
+pub struct Refused {
+    /// Counted from 1.
+    pub row: u64,
+    /// Its column.
+    pub column: String,
+    /// In words.
+    pub reason: &'static str,
 }

@@ -6,28 +6,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use dyno_load::{CopySession, WireError};
+use dyno_load::CopySession;
 
 use crate::column::Columns;
-use crate::encode::{end, head, rows};
-use crate::error::MoveError;
+use crate::encode::{Place, end, head, rows};
+use crate::error::{MoveError, give_up};
 use crate::hash::{Tally, hash_batch};
 use crate::read_back::open;
 use crate::rows::Cutter;
+use crate::single::Single;
 use crate::sink::Sink;
-use crate::spec::{ChunkDone, ChunkSpec, JobSpec};
+use crate::spec::{ChunkDone, ChunkSpec, Form, JobSpec, PartDone, Refused};
 
 /// Longest pause of a worker that is ahead of its rate, before it looks again.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes of a message to the server.
-const SEND_BYTES: usize = 64 << 10;
+pub(crate) const SEND_BYTES: usize = 64 << 10;
 /// Bytes between two looks at the rate.
 const STRIDE_BYTES: u64 = 64 << 10;
 
 /// What all workers share.
-#[derive(Debug)]
 pub struct Shared {
     pub spec: JobSpec,
+    /// One file for all rows.
+    pub single: Option<Single>,
+    /// Workers that have not ended.
+    pub live: AtomicUsize,
     pub next: AtomicUsize,
     pub stop: Arc<AtomicBool>,
     /// Bytes of COPY that came.
@@ -39,9 +43,20 @@ pub struct Shared {
 
 impl Shared {
     /// Of the memory for all, what one worker may use for batches, and for a row group.
-    fn shares(&self) -> (usize, usize) {
+    pub(crate) fn shares(&self) -> (usize, usize) {
         let each = (self.spec.memory_bytes / self.spec.workers.max(1) as u64) as usize;
         ((each / 16).clamp(64 << 10, 8 << 20), (each / 3).max(256 << 10))
+    }
+
+    /// Bytes of COPY came or went; waits where that was too fast.
+    #[inline]
+    pub(crate) fn came(&self, bytes: usize) -> Result<(), MoveError> {
+        let before = self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        // Not at each row.
+        if before / STRIDE_BYTES == (before + bytes as u64) / STRIDE_BYTES {
+            return Ok(());
+        }
+        self.keep_rate()
     }
 
     /// Waits while all workers together are ahead of their rate.
@@ -61,11 +76,29 @@ impl Shared {
     }
 }
 
-/// A worker with its session.
+/// What became of a chunk.
+pub(crate) struct Moved {
+    pub started: Instant,
+    pub bytes: u64,
+    pub file_bytes: u64,
+    pub tally: Tally,
+    pub refused: Vec<Refused>,
+    pub parts: Vec<PartDone>,
+}
+
+impl Moved {
+    /// Nothing yet.
+    pub fn of(started: Instant) -> Self {
+        Self { started, bytes: 0, file_bytes: 0, tally: Tally::default(), refused: Vec::new(), parts: Vec::new() }
+    }
+}
+
+/// A worker with its session, and that to the target where rows are handed on.
 pub struct Worker<'a> {
-    shared: &'a Shared,
+    pub(crate) shared: &'a Shared,
     number: usize,
-    session: CopySession,
+    pub(crate) session: CopySession,
+    pub(crate) target: Option<CopySession>,
 }
 
 impl<'a> Worker<'a> {
@@ -75,7 +108,15 @@ impl<'a> Worker<'a> {
         for sql in &shared.spec.session_sql {
             session.run(sql)?;
         }
-        Ok(Self { shared, number, session })
+        let mut target = None;
+        if let Some(spec) = &shared.spec.target {
+            let mut session = CopySession::connect(&spec.connection, &shared.stop)?;
+            for sql in &spec.session_sql {
+                session.run(sql)?;
+            }
+            target = Some(session);
+        }
+        Ok(Self { shared, number, session, target })
     }
 
     /// The next chunk that nobody has.
@@ -88,8 +129,15 @@ impl<'a> Worker<'a> {
 
     /// Moves a chunk, whichever way it goes.
     pub fn work(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
+        let text = self.shared.spec.single.as_ref().is_some_and(|single| single.form == Form::Csv);
+        if let (Some(path), Some(column)) = (&chunk.path, &chunk.partition) {
+            return self.read_parts(chunk, column, path);
+        }
         match &chunk.path {
+            Some(path) if chunk.load && chunk.raw => self.load_text(chunk, path),
             Some(path) if chunk.load => self.load(chunk, path),
+            None if chunk.raw => self.relay(chunk),
+            None if text => self.text(chunk),
             _ => self.read(chunk),
         }
     }
@@ -97,8 +145,9 @@ impl<'a> Worker<'a> {
     /// Puts the rows of a file into a table.
     fn load(&mut self, chunk: &ChunkSpec, path: &Path) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
-        let mut batches = open(path)?;
+        let mut batches = open(path, shared.shares().0)?;
         let (mut batch, mut row): (Option<RecordBatch>, usize) = (None, 0);
+        let mut place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
         let (mut tally, mut bytes, mut begun) = (Tally::default(), 0_u64, false);
         let counted = self.session.copy_in(&chunk.sql, |out| {
             if !begun {
@@ -106,6 +155,7 @@ impl<'a> Worker<'a> {
                 begun = true;
             }
             if batch.as_ref().is_none_or(|batch| row >= batch.num_rows()) {
+                place.before += batch.take().map_or(0, |batch| batch.num_rows() as u64);
                 batch = batches.next().transpose()?;
                 row = 0;
                 if let Some(batch) = &batch {
@@ -114,32 +164,51 @@ impl<'a> Worker<'a> {
             }
             let more = batch.is_some();
             match &batch {
-                Some(batch) => row = rows(batch, row, SEND_BYTES, out)?,
+                Some(batch) => row = rows(batch, row, SEND_BYTES, &mut place, out)?,
                 None => end(out),
             }
             bytes += out.len() as u64;
-            shared.bytes.fetch_add(out.len() as u64, Ordering::Relaxed);
-            shared.keep_rate()?;
+            shared.came(out.len())?;
             Ok::<bool, MoveError>(more)
         });
-        let counted = counted.inspect_err(|error| self.give_up(error))?;
-        if counted != tally.rows {
+        let counted = counted.inspect_err(|error| give_up(&self.session, error))?;
+        let refused = place.refused;
+        if counted + refused.len() as u64 != tally.rows {
             return Err(MoveError::Count { counted, decoded: tally.rows });
         }
-        shared.rows.fetch_add(counted, Ordering::Relaxed);
-        Ok(self.done(chunk, counted, bytes, 0, &tally, started))
+        self.done(chunk, Moved { bytes, tally, refused, ..Moved::of(started) })
     }
 
-    fn done(&self, chunk: &ChunkSpec, rows: u64, bytes: u64, file: u64, tally: &Tally, started: Instant) -> ChunkDone {
-        ChunkDone {
+    /// The record of a chunk that is finished.
+    pub(crate) fn done(&mut self, chunk: &ChunkSpec, moved: Moved) -> Result<ChunkDone, MoveError> {
+        self.shared.rows.fetch_add(moved.tally.rows, Ordering::Relaxed);
+        // Small chunks have not been looked at before.
+        self.shared.keep_rate()?;
+        let elapsed_ns = moved.started.elapsed().as_nanos() as u64;
+        Ok(ChunkDone {
             number: chunk.number,
-            rows,
-            copy_bytes: bytes,
-            file_bytes: file,
-            hash: tally.hash(),
-            elapsed_ns: started.elapsed().as_nanos() as u64,
+            rows: moved.tally.rows,
+            copy_bytes: moved.bytes,
+            file_bytes: moved.file_bytes,
+            hash: moved.tally.hash(),
+            elapsed_ns,
             worker: self.number,
-        }
+            process: self.session.process(),
+            cost: self.cost()?,
+            refused: moved.refused,
+            parts: moved.parts,
+        })
+    }
+
+    /// What the session has cost so far.
+    fn cost(&mut self) -> Result<Option<String>, MoveError> {
+        let Some(sql) = &self.shared.spec.cost_sql else { return Ok(None) };
+        let mut line = Vec::new();
+        self.session.copy_out(sql, |part| {
+            line.extend_from_slice(part);
+            Ok::<(), MoveError>(())
+        })?;
+        Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()))
     }
 
     /// Reads a chunk, and writes its file where it has one.
@@ -153,9 +222,10 @@ impl<'a> Worker<'a> {
             .path
             .as_deref()
             .map(|path| Sink::create(path, Arc::clone(columns.schema()), shared.spec.zstd_level, group_bytes));
-        let mut chunk_sink = ChunkSink { sink: sink.transpose()?, tally: Tally::default() };
-        let mut cutter = Cutter::new(table.columns.len());
-        let (mut bytes, mut told) = (0_u64, 0_u64);
+        let single = shared.single.as_ref();
+        let mut chunk_sink = ChunkSink { sink: sink.transpose()?, single, tally: Tally::default() };
+        let mut cutter = Cutter::new(table.columns.len() + usize::from(chunk.partition.is_some()));
+        let mut bytes = 0_u64;
         let copied = self.session.copy_out(&chunk.sql, |message| {
             bytes += message.len() as u64;
             cutter.push(message, |row| {
@@ -164,17 +234,9 @@ impl<'a> Worker<'a> {
                 }
                 Ok(())
             })?;
-            if bytes - told >= STRIDE_BYTES {
-                shared.bytes.fetch_add(bytes - told, Ordering::Relaxed);
-                told = bytes;
-                shared.keep_rate()?;
-            }
-            Ok(())
+            shared.came(message.len())
         });
-        let counted = copied.inspect_err(|error: &MoveError| self.give_up(error))?;
-        shared.bytes.fetch_add(bytes - told, Ordering::Relaxed);
-        // Small chunks have not been looked at before.
-        shared.keep_rate()?;
+        let counted = copied.inspect_err(|error: &MoveError| give_up(&self.session, error))?;
         if !cutter.is_whole() {
             return Err(MoveError::Stream("it ended in the middle".into()));
         }
@@ -182,32 +244,26 @@ impl<'a> Worker<'a> {
         if counted != columns.rows() {
             return Err(MoveError::Count { counted, decoded: columns.rows() });
         }
-        shared.rows.fetch_add(counted, Ordering::Relaxed);
         let (tally, sink) = (chunk_sink.tally, chunk_sink.sink);
         let file_bytes = sink.map_or(Ok(0), Sink::finish)?;
-        Ok(self.done(chunk, counted, bytes, file_bytes, &tally, started))
-    }
-
-    /// A server that goes on sending is told to stop.
-    fn give_up(&self, error: &MoveError) {
-        if !matches!(error, MoveError::Wire(WireError::Server(_) | WireError::Closed)) {
-            self.session.cancel();
-        }
+        self.done(chunk, Moved { bytes, file_bytes, tally, ..Moved::of(started) })
     }
 }
 
-struct ChunkSink {
+struct ChunkSink<'a> {
     sink: Option<Sink>,
+    single: Option<&'a Single>,
     tally: Tally,
 }
 
-impl ChunkSink {
+impl ChunkSink<'_> {
     fn write(&mut self, columns: &mut Columns) -> Result<(), MoveError> {
         let batch = columns.take()?;
         self.tally = self.tally.plus(hash_batch(&batch)?);
-        match &mut self.sink {
-            Some(sink) => sink.write(&batch),
-            None => Ok(()),
+        match (&mut self.sink, self.single) {
+            (Some(sink), _) => sink.write(&batch),
+            (None, Some(single)) if batch.num_rows() > 0 => single.write(&batch),
+            (None, _) => Ok(()),
         }
     }
 }

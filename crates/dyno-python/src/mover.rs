@@ -20,7 +20,7 @@ impl MoveJob {
     #[new]
     fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
         let spec: JobSpec = from_python(spec).map_err(|e| raise(py, "MoveError", &e.to_string()))?;
-        Ok(Self(dyno_move::Job::start(spec)))
+        dyno_move::Job::start(spec).map(Self).map_err(|e| raise(py, "MoveError", &e.to_string()))
     }
 
     /// What has happened since: a dict with `done`, `failed` or `waiting`, or None at the end. Lets go of the
@@ -50,14 +50,15 @@ impl MoveJob {
     }
 }
 
-/// Columns of a Parquet file (dicts with `name`, `arrow`, `holds`, `pg_type`), and its rows.
+/// Columns of a Parquet or Arrow file (dicts with `name`, `arrow`, `holds`, `pg_type`), and its rows where its head
+/// tells them.
 #[pyfunction]
-pub(crate) fn move_describe(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyAny>, u64)> {
+pub(crate) fn move_describe(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyAny>, Option<u64>)> {
     let (columns, rows) = describe(&path).map_err(|e| raise(py, "MoveError", &e.to_string()))?;
     Ok((to_python(py, &columns).map_err(|e| raise(py, "MoveError", &e.to_string()))?, rows))
 }
 
-/// Rows and hash of a Parquet file that a job wrote, read again.
+/// Rows and hash of a file that a job wrote, read again.
 #[pyfunction]
 pub(crate) fn move_read_back(py: Python<'_>, path: PathBuf) -> PyResult<(u64, String)> {
     let tally = py.detach(|| read_back(&path)).map_err(|e| raise(py, "MoveError", &e.to_string()))?;

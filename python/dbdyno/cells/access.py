@@ -149,7 +149,7 @@ class Reach:
         """Those of the key files that have a passphrase."""
         return [file for file in self.key_files if _is_locked(file)]
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, object]:
         """What `asyncssh.connect` is told."""
         options: dict[str, Any] = {
             "password_auth": False,

@@ -71,7 +71,7 @@ def _map(
     }
 
 
-def disk_table(maps: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def disk_table(maps: Sequence[dict[str, Any]]) -> dict[str, object]:
     """Of each map the disk with the least and that with the most, and the median."""
     rows = []
     for one in maps:

@@ -232,7 +232,7 @@ def _host(cell: Mapping[str, Any]) -> Host:
     return Host(cell["name"], cell["address"], cell["port"], cell["user"])
 
 
-def _reach(access: Access) -> dict[str, Any]:
+def _reach(access: Access) -> dict[str, object]:
     """An `Access` as plain values."""
     config = access.config
     return {

@@ -91,7 +91,7 @@ def _rows(collection: Collection, by: str) -> Iterable[dict[str, Any]]:
         }
 
 
-def flat_rows(page: dict[str, Any]) -> list[dict[str, Any]]:
+def flat_rows(page: dict[str, Any]) -> list[dict[str, object]]:
     """A row per metric, object and cell, with cell 'all' for what stands for all of them: for CSV
     and JSON lines. Numbers as they are, None where there is none."""
     rows = []

@@ -26,3 +26,8 @@ def command(job: Path) -> None:
         ledger.manifest["status"] = "aborted"
         ledger.save()
     click.echo(f"Job {ledger.plan['id']} is aborted; its files are removed.")
+    if ledger.plan.get("into"):
+        click.echo(
+            f"On {ledger.plan['into']['target']} its staging tables are left:"
+            f" drop table dbdyno_move_{ledger.plan['id']} cascade, in the schema of the table."
+        )

@@ -56,11 +56,45 @@ job_argument = click.argument("job", type=click.Path(path_type=Path, file_okay=F
 verify_option = click.option(
     "--verify",
     "level",
-    type=click.Choice(["counts", "files", "source"]),
+    type=click.Choice(["counts", "files", "source", "target"]),
     default="counts",
     show_default=True,
-    help="What to check at the end: rows; the files too, read again; the source too, read again in the same snapshot.",
+    help="What to check at the end: rows; the files too, read again; the source too, read again in the same snapshot;"
+    " on the way in: the staged rows (source), or what stands in the table before the commit (target).",
 )
+
+
+def in_options(command: F) -> F:
+    """Adds those of the way in."""
+    for option in reversed(
+        [
+            click.option(
+                "--mode",
+                type=click.Choice(["insert", "replace", "update", "merge"]),
+                help="On the way in: add rows, empty the table first, change rows with the same key, or change and"
+                " add.",
+            ),
+            click.option("--key", help="Columns that tell rows apart, for update and merge, with commas between."),
+            click.option("--create", is_flag=True, help="Make the table, from the types that the files note."),
+            click.option(
+                "--defer-indexes",
+                is_flag=True,
+                help="Drop indexes and constraints first and make them again at the end, in the same transaction.",
+            ),
+            click.option(
+                "--rejects",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="A new file for the rows that the table does not take, each with its reason and place.",
+            ),
+            click.option(
+                "--max-rejects",
+                type=click.IntRange(1, 1_000_000),
+                help="How many rows may be rejected before the load is given up [100].",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
 
 
 def how(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> How:

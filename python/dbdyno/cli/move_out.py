@@ -1,13 +1,17 @@
-"""`dbdyno move SOURCE --to TARGET`: tables of a PostgreSQL to Parquet, and Parquet into a table."""
+"""`dbdyno move SOURCE --to TARGET`: tables of a PostgreSQL to files, files into a table, and from server to server."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dbdyno.cli import move_options as shared
+from dbdyno.cli.move_across import hand_on
+from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
+from dbdyno.cli.move_wish import refuse_wish
 from dbdyno.errors import MoveError
 
 if TYPE_CHECKING:
@@ -15,6 +19,9 @@ if TYPE_CHECKING:
     from dbdyno.move.ledger import Ledger
     from dbdyno.move.run import How
     from dbdyno.move.source import Snapshot, Wish
+
+
+_SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
 
 
 @click.command("move")
@@ -27,7 +34,11 @@ if TYPE_CHECKING:
 @click.option("--where", help="Only rows for which this SQL expression holds (in UTC).")
 @click.option("--columns", help="Only these, with commas between.")
 @click.option("--text", "as_text", help="These columns in the server's own words, with commas between.")
-@click.option("--to", required=True, help="A new folder for the files; on the way in a connection string.")
+@click.option(
+    "--to",
+    required=True,
+    help="A new folder, x.arrow, x.csv, - (Arrow on stdout), or the connection string of a server.",
+)
 @click.option("--piece", type=shared.Size(), help="Bytes of a table that make one chunk, one file.")
 @click.option(
     "--hold",
@@ -35,18 +46,16 @@ if TYPE_CHECKING:
     default=0,
     help="Seconds for which a second process keeps the snapshot if this one is killed, so that resume is exact.",
 )
+@click.option("--into", help="From server to server: the table that takes the rows, if it has another name.")
+@click.option("--job", type=click.Path(path_type=Path), help="From server to server: a new folder for the ledger.")
+@click.option("--partition-by", help="A column: a folder for each of its values, column=value.")
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
-@click.option(
-    "--mode",
-    type=click.Choice(["insert", "replace", "update", "merge"]),
-    help="On the way in: add rows, empty the table first, change rows with the same key, or change and add.",
-)
-@click.option("--key", help="Columns that tell rows apart, for update and merge, with commas between.")
+@shared.in_options
 @shared.verify_option
 @shared.how_options
-def command(source: str, to: str, mode: str | None, key: str | None, level: str, **rest: Any) -> None:
-    """Copy a table of the PostgreSQL at SOURCE into Parquet files, as of one instant; or, where SOURCE is a folder,
-    its files into a table of the PostgreSQL at --to.
+def command(source: str, to: str, level: str, **rest: Any) -> None:
+    """Copy a table of the PostgreSQL at SOURCE into Parquet files, as of one instant, or into a table of the PostgreSQL
+    at --to; or, where SOURCE is a folder, its files into such a table.
 
     Out: the table is cut by its blocks; all workers read in one snapshot, so writers make no difference. Types are
     kept; what Parquet cannot hold is text in the server's own words, with the type in the field's metadata. Nothing is
@@ -55,14 +64,35 @@ def command(source: str, to: str, mode: str | None, key: str | None, level: str,
     In: all of it or nothing. The files go into a staging table; one transaction publishes it.
     """
     how = shared.how(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
-    if Path(source).is_dir():
-        _bring(Path(source), to, mode, key, level, how, rest)
+    if source == "-" or Path(source).exists():
+        bring_in(source, to, level, how, rest)
         return
-    if mode is not None or key is not None:
-        raise click.UsageError("--mode and --key are for the way in, where SOURCE is a folder")
-    if "://" in to:
-        raise click.UsageError("from server to server goes by files: move to a folder, then the folder to the server")
+    if _SERVER.match(to):
+        hand_on(source, to, level, how, rest)
+        return
+    refuse(rest, (*IN_ONLY, "into", "job"), "is for the way into a server")
+    if level == "target":
+        raise click.UsageError("--verify target is for the way into a server: here the files are the target")
+    if to == "-" or Path(to).suffix in (".arrow", ".csv"):
+        _write(source, to, level, how, rest)
+        return
     _take(source, Path(to), level, how, rest)
+
+
+def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.single import write
+    from dbdyno.move.source import Wish
+
+    refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
+    if level == "source":
+        raise click.UsageError("--verify source is for jobs with a folder; --verify files reads the file again")
+    columns, as_text = names(rest["columns"]), names(rest["as_text"])
+    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text)
+    refuse_wish(wish)
+    written = write(Postgres.open(source), wish, to, how, shared.say, read_again=level == "files")
+    for line in written.sentences():
+        click.echo(line, err=to == "-")
 
 
 def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any]) -> None:
@@ -71,9 +101,9 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any])
     from dbdyno.move.run import begin, work
     from dbdyno.move.source import Wish
 
-    columns, as_text = _names(rest["columns"]), _names(rest["as_text"])
-    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text)
-    _refuse(wish)
+    columns, as_text = names(rest["columns"]), names(rest["as_text"])
+    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
+    refuse_wish(wish)
     target = Postgres.open(source)
     if rest["dry_run"]:
         _show_plan(target, wish, how)
@@ -83,28 +113,6 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any])
         with held(target, snapshot, ledger, rest["hold"]):
             work(target, ledger, snapshot, how, shared.say)
         finish(target, ledger, snapshot, how, level)
-
-
-def _bring(
-    folder: Path, to: str, mode: str | None, key: str | None, level: str, how: How, rest: dict[str, Any]
-) -> None:
-    from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.inward import Into, bring
-
-    given = [
-        name for name in ("patterns", "query", "where", "columns", "as_text", "piece", "dry_run", "hold") if rest[name]
-    ]
-    if given:
-        option = {"patterns": "tables", "as_text": "text", "dry_run": "dry-run"}.get(given[0], given[0])
-        raise click.UsageError(f"--{option} is for the way out, where SOURCE is a connection string")
-    if len(rest["tables"]) != 1:
-        raise click.UsageError("name the table to load: --table, once")
-    if (mode in ("update", "merge")) != (key is not None):
-        raise click.UsageError("--mode update and --mode merge need a --key, and the others take none")
-    into = Into(rest["tables"][0], mode or "insert", _names(key))
-    loaded = bring(Postgres.open(to), folder, into, how, shared.say, read_again=level == "source")
-    for line in loaded.sentences():
-        click.echo(line)
 
 
 def finish(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, level: str) -> None:
@@ -120,19 +128,6 @@ def finish(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, level
         click.echo(line)
     if proved.differs:
         click.get_current_context().exit(1)
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
-
-
-def _refuse(wish: Wish) -> None:
-    if wish.query is None and not wish.tables and not wish.patterns:
-        raise click.UsageError("name what to move: --table, --tables or --query")
-    if wish.query is not None and (wish.tables or wish.patterns or wish.where is not None):
-        raise click.UsageError("--query stands alone: put tables and conditions into it")
-    if (len(wish.tables) > 1 or wish.patterns) and (wish.where is not None or wish.columns):
-        raise click.UsageError("--where and --columns are for one table: move it by itself")
 
 
 def _show_plan(target: Postgres, wish: Wish, how: How) -> None:

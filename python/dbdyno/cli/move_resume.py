@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.cli import move_options as shared
+from dbdyno.cli.move_in import show
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.ledger import Ledger
+    from dbdyno.move.run import How
 
 
 @click.command("resume")
 @shared.job_argument
 @click.option("--source", required=True, help="The connection string; a job's folder never says where to connect.")
+@click.option("--to", help="The connection string of the target, for a job from server to server.")
 @click.option("--restart", is_flag=True, help="Read all again, as of one instant.")
 @click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
 @shared.verify_option
@@ -19,6 +27,7 @@ from dbdyno.cli import move_options as shared
 def command(
     job: Path,
     source: str,
+    to: str | None,
     restart: bool,
     as_of_now: bool,
     level: str,
@@ -40,8 +49,30 @@ def command(
         raise click.UsageError("--restart and --as-of-now exclude each other")
     ledger, target = Ledger.open(job), Postgres.open(source)
     how = shared.how(workers, memory, rate_limit)
+    if ledger.plan.get("into"):
+        _across(target, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        return
+    if to is not None or level == "target":
+        raise click.UsageError("--to and --verify target are for jobs from server to server")
     with (
         shared.goes_on(job),
         resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now) as snapshot,
     ):
         finish(target, ledger, snapshot, how, level)
+
+
+def _across(
+    source: Postgres, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
+) -> None:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.across import go_on
+
+    if to is None:
+        raise click.UsageError("the job goes from server to server: --to, the connection string of the target")
+    loaded = go_on(
+        source, Postgres.open(to), ledger, how, shared.say, restart=restart, as_of_now=as_of_now, level=level
+    )
+    if loaded is None:
+        click.echo("The job was published before it was ended: nothing is left to do.")
+    else:
+        show(loaded)

@@ -12,13 +12,18 @@ from dbdyno.cli.output import format_options, show_rows
 
 @click.command("status")
 @job_argument
+@click.option("--cost", is_flag=True, help="What each session cost the source, in place of what is finished.")
 @format_options
-def command(job: Path, form: str | None, output: Path | None) -> None:
+def command(job: Path, cost: bool, form: str | None, output: Path | None) -> None:
     """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
     from dbdyno.move.ledger import Ledger
     from dbdyno.move.proof import known
 
     ledger = Ledger.open(job)
+    if cost:
+        sessions = ledger.manifest.get("cost", [])
+        show_rows([{**one, "waits": _waits(one["waits"])} for one in sessions], form, output)
+        return
     records, plan = ledger.records(), ledger.plan
     rows = []
     for place, table in enumerate(plan["tables"]):
@@ -39,4 +44,11 @@ def command(job: Path, form: str | None, output: Path | None) -> None:
         if state == "running" and not ledger.is_held():
             state = f"ended before it was done; next: dbdyno move resume {job} --source DSN"
         click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
-        click.echo(known(ledger).sentences()[1] if records else "Nothing is finished yet.")
+        proved = known(ledger)
+        click.echo(proved.sentences()[1] if records else "Nothing is finished yet.")
+        if proved.cost is not None:
+            click.echo(proved.cost)
+
+
+def _waits(waits: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in waits.items())

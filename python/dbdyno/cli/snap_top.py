@@ -154,7 +154,7 @@ class _Watched:
         self.live.__exit__()
 
 
-def shown(frame: dict[str, Any], desk: Desk) -> dict[str, Any]:
+def shown(frame: dict[str, Any], desk: Desk) -> dict[str, object]:
     """A frame as the desk wants it: the part, the order, the filter."""
     from dbdyno.snapshot.live_sessions import ordered, tree
 

@@ -26,6 +26,15 @@ NATIVE = {
     **{name: name for name in ("timestamp", "timestamptz", "jsonb", "uuid", "bytea")},
     **dict.fromkeys(TEXTS, "text"),
 }
+_BASES = (
+    *("bool", "int2", "int4", "int8", "oid", "float4", "float8", "numeric", "date", "time", "timetz", "timestamp"),
+    *("timestamptz", "interval", "text", "varchar", "bpchar", "name", "json", "jsonb", "uuid", "bytea", "inet", "cidr"),
+    *("macaddr", "macaddr8", "bit", "varbit", "point", "line", "lseg", "box", "path", "polygon", "circle", "tsvector"),
+    *("pg_lsn", "int4range", "int8range", "numrange", "tsrange", "tstzrange", "daterange"),
+    *("int4multirange", "int8multirange", "nummultirange", "tsmultirange", "tstzmultirange", "datemultirange"),
+)
+WIRE = frozenset([*_BASES, *(f"_{name}" for name in _BASES)])
+"""Types of every PostgreSQL whose binary form means the same on each: no numbers of objects, no locale."""
 TYPES_SQL = """
 with recursive base(oid, of, typmod, depth) as (
     select oid, oid, -1, 0 from pg_catalog.pg_type where oid = any(%s::oid[])
@@ -50,18 +59,24 @@ class Column:
     precision: int = 0
     scale: int = 0
     cast: bool = False
+    wire: str = ""
+    """The type of the bytes that may be handed to another server as they are; "" where there is none."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For the manifest."""
         return asdict(self)
 
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> dict[str, object]:
         """For the core."""
-        return {key: value for key, value in asdict(self).items() if key != "cast"}
+        return {key: value for key, value in asdict(self).items() if key not in ("cast", "wire")}
 
     def as_text(self) -> Column:
         """The same column, its values in the server's own words."""
-        return Column(self.name, "text", self.pg_type, cast=True)
+        return Column(self.name, "text", self.pg_type, cast=True, wire=self.wire)
+
+    def handed_on(self) -> Column:
+        """The same column on its way to another server: its bytes as they are, or its text."""
+        return Column(self.name, "text", self.pg_type, cast=not self.wire, wire=self.wire)
 
 
 @dataclass(frozen=True)
@@ -85,12 +100,13 @@ def typed(described: Sequence[Described], types: Iterable[Sequence[Any]], as_tex
 def _column(one: Described, known: Mapping[int, Sequence[Any]]) -> Column:
     _, name, kind, schema, domain_typmod, depth = known[one.oid]
     typmod = domain_typmod if depth else one.typmod
+    wire = name if schema == "pg_catalog" and name in WIRE else ""
     if kind == "e":
         return Column(one.name, "text", one.pg_type)
     if schema == "pg_catalog" and name == "numeric" and typmod >= 4:
         precision, scale = (typmod - 4) >> 16 & 0xFFFF, ((typmod - 4 & 0x7FF) ^ 1024) - 1024
         if precision <= DIGITS_MOST and 0 <= scale <= precision:
-            return Column(one.name, "decimal", one.pg_type, precision, scale)
+            return Column(one.name, "decimal", one.pg_type, precision, scale, wire=wire)
     if schema == "pg_catalog" and name in NATIVE:
-        return Column(one.name, NATIVE[name], one.pg_type)
-    return Column(one.name, "text", one.pg_type, cast=True)
+        return Column(one.name, NATIVE[name], one.pg_type, wire=wire)
+    return Column(one.name, "text", one.pg_type, cast=True, wire=wire)

@@ -5,6 +5,8 @@
     FOLDER/_dbdyno/chunks/00000.json   a record per finished chunk: rows, bytes, hash, file
     FOLDER/_dbdyno/lock                held by whoever works on the job
 
+A job from server to server has no files: its rows stand in staging tables of the target, one for each chunk.
+
 A chunk's file is on the disk under its name before its record is written, and the record is what counts: a kill at
 any instant leaves a job whose finished chunks are known. Everything is written aside, synced and renamed. Readers of
 Parquet pass over names that begin with an underscore.
@@ -31,6 +33,8 @@ TABLE = {"schema": str, "name": str}
 CHUNK = {"number": int, "table": int, "relation": int, "bytes": int, "file": str}
 SNAPSHOT = {"id": str, "at": str}
 RECORD = {"number": int, "rows": int, "file_bytes": int, "hash": str, "file": str, "snapshot": int}
+PART = {"file": str, "rows": int, "hash": str, "file_bytes": int}
+COST = {"looks": int, "waits": dict, "rows": int}
 """What is read of each before anything is believed of it."""
 _HASH = re.compile(r"[0-9a-f]{1,32}")
 VERSION = 1
@@ -120,12 +124,18 @@ class Ledger:
             chunk = known.get(record["number"])
             if chunk is not None and not self._is_record_of(record, chunk):
                 raise _damaged(place, "record of this job")
-            if chunk is not None and (self.folder / chunk["file"]).is_file():
+            if chunk is not None and all((self.folder / one["file"]).is_file() for one in files_of(chunk, record)):
                 found[chunk["number"]] = record
         return found
 
     def _is_record_of(self, record: Mapping[str, Any], chunk: Mapping[str, Any]) -> bool:
         instants = len(self.manifest["snapshots"])
+        parts = record.get("parts", [])
+        if not isinstance(parts, list) or not all(_fits(one, PART) for one in parts):
+            return False
+        places = [Path(one["file"]) for one in parts]
+        if any(place.is_absolute() or ".." in place.parts for place in places):
+            return False
         return bool(record["file"] == chunk["file"] and 0 <= record["snapshot"] < instants and record["rows"] >= 0)
 
     def forget(self, table: int | None = None) -> None:
@@ -134,22 +144,39 @@ class Ledger:
         for chunk in chunks:
             self._place(chunk["number"]).unlink(missing_ok=True)
         for chunk in chunks:
-            (self.folder / chunk["file"]).unlink(missing_ok=True)
+            if chunk["file"]:
+                (self.folder / chunk["file"]).unlink(missing_ok=True)
+                for part in self._parts(chunk, Path(chunk["file"]).name):
+                    part.unlink(missing_ok=True)
 
     def sweep(self) -> None:
         """Removes what killed workers left aside."""
-        for folder in {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"]}:
-            for left in folder.glob(".part-*.parquet.*.tmp"):
+        for folder in self._folders():
+            for left in (*folder.glob(".part-*.parquet.*.tmp"), *folder.glob("*=*/.part-*.parquet.*.tmp")):
                 left.unlink(missing_ok=True)
+        # What a killed worker finished without a record would be read beside what is written anew.
+        done = self.records()
+        for chunk in self.plan["chunks"]:
+            if chunk["number"] not in done and chunk["file"]:
+                for part in self._parts(chunk, Path(chunk["file"]).name):
+                    part.unlink(missing_ok=True)
+
+    def _parts(self, chunk: Mapping[str, Any], name: str) -> Iterator[Path]:
+        """The files of a chunk in the folders of values, where its table has such."""
+        if self.plan["tables"][chunk["table"]].get("partition") is not None:
+            yield from (self.folder / chunk["file"]).parent.glob(f"*=*/{name}")
 
     def make_folders(self) -> None:
         """The folders of the tables."""
         try:
-            for folder in {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"]}:
+            for folder in self._folders():
                 if not folder.exists():
                     make_inner_folder(folder)
         except OSError as error:
             raise _cannot(self.folder, error) from None
+
+    def _folders(self) -> set[Path]:
+        return {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"] if chunk["file"]}
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -187,6 +214,16 @@ class Ledger:
             raise _cannot(place, error) from None
 
 
+def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The files of a finished chunk, each with its rows and their hash; none from server to server."""
+    parts = record.get("parts") or []
+    if parts:
+        above = Path(chunk["file"]).parent
+        return [{**one, "file": str(above / one["file"])} for one in parts]
+    partitioned = record["rows"] == 0 and record.get("file_bytes") == 0
+    return [] if not chunk["file"] or partitioned else [{**record, "file": chunk["file"]}]
+
+
 def _is_whole(manifest: dict[str, Any]) -> bool:
     """Whether a manifest has what is read of it before its seal is asked for."""
     plan, snapshots = manifest.get("plan"), manifest.get("snapshots")
@@ -195,12 +232,21 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
     tables, chunks = plan.get("tables"), plan.get("chunks")
     if not isinstance(tables, list) or not isinstance(chunks, list) or not tables or not snapshots:
         return False
+    cost = manifest.get("cost", [])
+    if not isinstance(cost, list) or not all(_fits(one, COST) and _counts(one) for one in cost):
+        return False
     return (
         _fits(plan, PLAN)
         and all(_fits(chunk, CHUNK) and 0 <= chunk["table"] < len(tables) for chunk in chunks)
         and all(_fits(table, TABLE) for table in tables)
         and all(_fits(one, SNAPSHOT) for one in snapshots)
     )
+
+
+def _counts(session: Mapping[str, Any]) -> bool:
+    """Whether all that a session cost is numbers."""
+    values = [value for name, value in session.items() if name != "waits"]
+    return all(type(value) is int for value in (*values, *session["waits"].values()))
 
 
 def _fits(value: Any, kinds: Mapping[str, type]) -> bool:

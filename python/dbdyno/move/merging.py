@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,11 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.errors import MoveError
+from dbdyno.move.plural import counted
+
+Run = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]
+"""Runs a statement over the rows of a table, all at once or by halves; the statement is made for a condition on its
+rows `s`."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,7 @@ class Merged:
 
 def merge(
     conn: psycopg.Connection[Any],
+    placed: sql.Composable | None,
     stage: sql.Composable,
     table: sql.Composable,
     columns: Sequence[Any],
@@ -32,8 +38,11 @@ def merge(
     *,
     adds: bool,
     staged: int,
+    run: Run,
+    rejected: Callable[[], int],
 ) -> Merged:
-    """Inside of a transaction. A key that is there twice is refused. Raises `MoveError`, `psycopg.Error`."""
+    """Inside of a transaction. A key that is there twice is refused. `placed`: the rows with the types of the table and
+    their places, where bad ones are rejected. Raises `MoveError`, `psycopg.Error`."""
     if not key:
         raise MoveError("update and merge need a key", where="--key", next_step="--key id, or --key a,b")
     others = [one for one in columns if one.name not in key]
@@ -41,7 +50,8 @@ def merge(
     on = sql.SQL(" and ").join(sql.SQL("t.{0} = s.{0}").format(names[name]) for name in key)
     conn.execute(sql.SQL("lock table {} in share row exclusive mode").format(table))
     values = sql.SQL(", ").join(sql.SQL("{} as {}").format(one.value("s"), names[one.name]) for one in columns)
-    typed = sql.SQL("(select {} from {} s)").format(values, stage)
+    typed = placed or sql.SQL("(select {} from {} s)").format(values, stage)
+    staged -= rejected()
     no_nulls = sql.SQL(" and ").join(sql.SQL("s.{} is not null").format(names[name]) for name in key)
     # As text: json, xml and points have no equality of their own, and 1.0 is not 1.00 here.
     differs = sql.SQL(" or ").join(
@@ -61,13 +71,17 @@ def merge(
         ).format(typed, no_nulls)
     ).fetchone()
     nulls, new, differing = row or (0, 0, 0)
-    changed = _update(conn, table, [names[one.name] for one in others], on) if others else 0
+    begun, made = rejected(), sql.Identifier("dbdyno_changes")
+    changed = run(made, _update(table, [names[one.name] for one in others], on)) if others else 0
+    refused = rejected() - begun
     added = 0
     if adds:
         listed = sql.SQL(", ").join(names.values())
-        add = sql.SQL("insert into {} ({}) overriding system value select {} from dbdyno_changes where dbdyno_new")
-        added = conn.execute(add.format(table, listed, listed)).rowcount
-    if changed != differing or (adds and added != new):
+        text = sql.SQL(
+            "insert into {} ({}) overriding system value select {} from dbdyno_changes s where s.dbdyno_new and {}"
+        )
+        added = run(made, lambda rows: text.format(table, listed, listed, rows))
+    if changed != differing - refused or (adds and added != new - (rejected() - begun - refused)):
         raise MoveError(
             f"{differing:,} rows differ and {changed:,} were changed, {new:,} are new and {added:,} were added",
             next_step="nothing was changed; look at the table's triggers, rules and keys: the key may not be unique",
@@ -76,14 +90,11 @@ def merge(
 
 
 def _update(
-    conn: psycopg.Connection[Any],
-    table: sql.Composable,
-    others: Sequence[sql.Identifier],
-    on: sql.Composable,
-) -> int:
+    table: sql.Composable, others: Sequence[sql.Identifier], on: sql.Composable
+) -> Callable[[sql.Composable], sql.Composed]:
     sets = sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name) for name in others)
-    text = sql.SQL("update {} t set {} from dbdyno_changes s where {} and not s.dbdyno_new")
-    return conn.execute(text.format(table, sets, on)).rowcount
+    text = sql.SQL("update {} t set {} from dbdyno_changes s where {} and not s.dbdyno_new and {}")
+    return lambda rows: text.format(table, sets, on, rows)
 
 
 def _refuse_doubles(
@@ -93,8 +104,9 @@ def _refuse_doubles(
     text = sql.SQL("select count(*) from (select 1 from {} s where {} group by {} having count(*) > 1) d")
     row = conn.execute(text.format(typed, no_nulls, listed)).fetchone()
     if row and row[0]:
+        are = "is" if row[0] == 1 else "are"
         raise MoveError(
-            f"{row[0]:,} keys are in the files more than once: which row counts cannot be told",
+            f"{counted(row[0], 'key')} {are} in the files more than once: which row counts cannot be told",
             where="--key",
             next_step="nothing was changed; name a key that is unique",
         )

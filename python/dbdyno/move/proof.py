@@ -15,7 +15,9 @@ from typing import Any
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.cost import sentence
+from dbdyno.move.ledger import Ledger, files_of
+from dbdyno.move.plural import counted
 from dbdyno.move.run import How, Plan, events, job_of
 from dbdyno.move.source import Snapshot
 
@@ -34,14 +36,16 @@ class Proved:
     files: bool = False
     source: bool = False
     differs: tuple[str, ...] = ()
+    cost: str | None = None
 
     def sentences(self) -> list[str]:
         """In words."""
-        lines = [f"{self.rows:,} rows in {self.chunks} of {self.chunks_in_all} chunks, hash {self.hash}."]
+        chunks = f"{self.chunks} of {counted(self.chunks_in_all, 'chunk')}"
+        lines = [f"{counted(self.rows, 'row')} in {chunks}, hash {self.hash}."]
         if len(self.instants) == 1:
             lines.append(f"All as of one instant: {self.instants[0][0]}.")
         elif self.instants:
-            parts = ", ".join(f"{count} chunks as of {at}" for at, count in self.instants)
+            parts = ", ".join(f"{counted(count, 'chunk')} as of {at}" for at, count in self.instants)
             lines.append(f"NOT one instant: {parts}. A row that moved in between is missing or there twice.")
         lines += [f"DIFFERS: {one}" for one in self.differs]
         if self.differs:
@@ -54,7 +58,7 @@ class Proved:
         lines.append(f"Proved: {'; '.join(checked)}.")
         if not self.files:
             lines.append("Not checked: the files were not read again (`dbdyno move verify` does).")
-        return lines
+        return lines if self.cost is None else [*lines, self.cost]
 
 
 def known(ledger: Ledger) -> Proved:
@@ -66,20 +70,29 @@ def known(ledger: Ledger) -> Proved:
         chunks=len(records),
         chunks_in_all=len(ledger.plan["chunks"]),
         instants=_instants(ledger.manifest["snapshots"], records),
+        cost=sentence(ledger.manifest.get("cost", [])),
     )
 
 
 def check_files(ledger: Ledger, proved: Proved) -> Proved:
     """Reads the files again."""
+    if ledger.plan.get("into"):
+        raise MoveError(
+            "the job has no files: its rows went to another server",
+            where=str(ledger.folder),
+            next_step="`--verify source` and `--verify target` check them as the job runs",
+        )
     differs = []
     for number, record in sorted(ledger.records().items()):
-        place = ledger.folder / ledger.plan["chunks"][number]["file"]
-        words = _file_differs(place, record)
-        if words is not None:
-            differs.append(words)
+        for one in files_of(ledger.plan["chunks"][number], record):
+            words = _file_differs(ledger.folder / one["file"], one)
+            if words is not None:
+                differs.append(words)
     missing = proved.chunks_in_all - proved.chunks
     if missing:
-        differs.append(f"{missing} chunks are not finished, or their files are gone")
+        differs.append(
+            f"{missing} of {counted(proved.chunks_in_all, 'chunk')} are not finished, or their files are gone"
+        )
     return replace(proved, files=True, differs=(*proved.differs, *differs))
 
 
@@ -110,7 +123,8 @@ def _file_differs(place: Path, record: Mapping[str, Any]) -> str | None:
         return str(error.message)
     if (rows, found) == _pair(record):
         return None
-    return f"{place.name}: {rows:,} rows, hash {found}; written were {record['rows']:,} rows, hash {record['hash']}"
+    written = f"{counted(record['rows'], 'row')}, hash {record['hash']}"
+    return f"{place.name}: {counted(rows, 'row')}, hash {found}; written were {written}"
 
 
 def _pair(record: Mapping[str, Any]) -> tuple[int, str]:

@@ -7,6 +7,7 @@ never done unasked: `restart` reads all again, `as_of_now` reads only what is mi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import psycopg
@@ -14,25 +15,31 @@ import psycopg
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move.ledger import Ledger
-from dbdyno.move.run import How, Plan, Say, plan_of, work
+from dbdyno.move.run import How, Make, Plan, Say, across, plan_of, work
 from dbdyno.move.source import Snapshot, SnapshotGone, Table, Wish, take
 
 
-def resume(target: Postgres, ledger: Ledger, how: How, say: Say, *, restart: bool, as_of_now: bool) -> Snapshot:
-    """Finishes a job; gives the snapshot of what was read now, which the caller closes. Raises `MoveError`."""
+def resume(
+    target: Postgres,
+    ledger: Ledger,
+    how: How,
+    say: Say,
+    *,
+    restart: bool,
+    as_of_now: bool,
+    make: Make | None = None,
+    restarted: Callable[[Plan], None] | None = None,
+) -> Snapshot:
+    """Finishes a job; gives the snapshot of what was read now, which the caller closes. `make` and `restarted` (its
+    plan is made anew) are for rows that go to another server. Raises `MoveError`."""
     ledger.refuse_foreign()
     plan = Plan.from_json(ledger.plan)
-    if ledger.manifest["status"] != "running":
-        raise MoveError(
-            f"the job is {ledger.manifest['status']}",
-            where=str(ledger.folder),
-            next_step=f"`dbdyno move status {ledger.folder}`",
-        )
+    refuse_ended(ledger)
     done = len(ledger.records())
     snapshot = _held(target, ledger, plan) if done and not restart and not as_of_now else None
     if snapshot is not None:
         say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
-        _finish(target, ledger, plan, snapshot, how, say, restart=False)
+        _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=False)
         return snapshot
     if done and not restart and not as_of_now:
         at = ledger.manifest["snapshots"][-1]["at"]
@@ -44,8 +51,19 @@ def resume(target: Postgres, ledger: Ledger, how: How, say: Say, *, restart: boo
             " which is the same only where the table has not changed since",
         )
     snapshot = take(target, wish_of(plan, snapshot_names(plan)), plan.id)
-    _finish(target, ledger, plan, snapshot, how, say, restart=restart or not done, as_of_now=as_of_now)
+    anew = restart or not done
+    _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=anew, as_of_now=as_of_now)
     return snapshot
+
+
+def refuse_ended(ledger: Ledger) -> None:
+    """Raises `MoveError` for a job that has nothing left to do."""
+    if ledger.manifest["status"] != "running":
+        raise MoveError(
+            f"the job is {ledger.manifest['status']}",
+            where=str(ledger.folder),
+            next_step=f"`dbdyno move status {ledger.folder}`",
+        )
 
 
 def _held(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | None:
@@ -66,6 +84,8 @@ def _finish(
     snapshot: Snapshot,
     how: How,
     say: Say,
+    make: Make | None,
+    restarted: Callable[[Plan], None] | None,
     *,
     restart: bool,
     as_of_now: bool = False,
@@ -78,13 +98,17 @@ def _finish(
             with ledger.held():
                 ledger.sweep()
                 ledger.forget()
-                ledger.manifest.update(plan=plan_of(target, snapshot, plan.id, how).to_json(), snapshots=[taken])
+                fresh = plan_of(target, snapshot, plan.id, how)
+                fresh = fresh if plan.into is None else across(fresh, plan.into)
+                if restarted is not None:
+                    restarted(fresh)
+                ledger.manifest.update(plan=fresh.to_json(), snapshots=[taken])
                 ledger.save()
         elif as_of_now:
             _refuse_changed(plan, snapshot)
             ledger.manifest["snapshots"].append(taken)
             ledger.save()
-        work(target, ledger, snapshot, how, say)
+        work(target, ledger, snapshot, how, say, make)
     except psycopg.Error as error:
         snapshot.__exit__()
         raise MoveError(str(error).strip(), where=target.safe_dsn, next_step="resume again") from None
@@ -102,6 +126,7 @@ def wish_of(plan: Plan, names: list[str]) -> Wish:
         columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),
         query=first.query,
         as_text=plan.as_text,
+        partition=first.partition,
     )
 
 
@@ -114,7 +139,9 @@ def snapshot_names(plan: Plan) -> list[str]:
 
 def _refuse_changed(plan: Plan, snapshot: Snapshot) -> None:
     """Raises `MoveError` where a range of blocks means something else now."""
-    for before, now in zip(plan.tables, snapshot.tables, strict=True):
+    handed = plan.into is not None
+    for before, table in zip(plan.tables, snapshot.tables, strict=True):
+        now = replace(table, columns=tuple(one.handed_on() for one in table.columns)) if handed else table
         if _shape(before) != _shape(now):
             raise MoveError(
                 "was rewritten or altered since the job began: its finished chunks do not fit what is there now",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+import psycopg
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.core_types import MoveChunk
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
+from dbdyno.move.cost import Watch, cost_sql
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
 from dbdyno.move.splits import TID_RANGES_SINCE, Chunk, Relation, split
@@ -47,6 +50,10 @@ class How:
     """Called now and then with the share that is done (by the size of its pieces) and the bytes that came."""
 
 
+Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, How, "Path | None"], _core.MoveJob]
+"""What makes the core's job over some chunks."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a job does: in the manifest, sealed."""
@@ -57,8 +64,10 @@ class Plan:
     tables: tuple[Table, ...]
     chunks: tuple[Chunk, ...]
     as_text: tuple[str, ...] = ()
+    into: Mapping[str, Any] | None = None
+    """The table of another server that takes the rows, and how; None: files do."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For the manifest."""
         return asdict(self)
 
@@ -98,17 +107,33 @@ def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
     return Plan(job, target.safe_dsn, target.identity(snapshot.conn), tuple(snapshot.tables), tuple(chunks))
 
 
+def across(plan: Plan, into: Mapping[str, Any]) -> Plan:
+    """The same plan with rows that are handed to another server: no files, no types of Arrow."""
+    tables = tuple(replace(one, columns=tuple(each.handed_on() for each in one.columns)) for one in plan.tables)
+    return replace(plan, tables=tables, chunks=tuple(replace(one, file="") for one in plan.chunks), into=dict(into))
+
+
 def new_id() -> str:
     """A job's name: in its sessions, in messages."""
     return secrets.token_hex(4)
 
 
-def begin(target: Postgres, wish: Wish, folder: Path, how: How, say: Say) -> tuple[Ledger, Snapshot]:
+def begin(
+    target: Postgres,
+    wish: Wish,
+    folder: Path,
+    how: How,
+    say: Say,
+    *,
+    into: Mapping[str, Any] | None = None,
+    job: str | None = None,
+) -> tuple[Ledger, Snapshot]:
     """A new job: its snapshot is taken, its plan is on the disk. The caller closes the snapshot. Raises `MoveError`."""
-    job = new_id()
+    job = job or new_id()
     snapshot = take(target, wish, job)
     try:
         plan = plan_of(target, snapshot, job, how)
+        plan = plan if into is None else across(plan, into)
         manifest = {
             "status": "running",
             "plan": plan.to_json(),
@@ -139,9 +164,10 @@ def aloud(plan: Plan, version: int) -> list[str]:
     return lines
 
 
-def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say) -> None:
-    """Reads what is not finished. A column with a value that its Arrow type cannot hold travels as text: its table is
-    read again, in the same snapshot. Raises `MoveError`; the job can go on then."""
+def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say, make: Make | None = None) -> None:
+    """Reads what is not finished; `make` where its rows go elsewhere than into files. A column with a value that its
+    Arrow type cannot hold travels as text: its table is read again, in the same snapshot. Raises `MoveError`; the job
+    can go on then."""
     ledger.refuse_foreign()
     with ledger.held():
         ledger.sweep()
@@ -150,17 +176,18 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
             plan = Plan.from_json(ledger.plan)
             done = ledger.records()
             left = [chunk for chunk in plan.chunks if chunk.number not in done]
-            failed = _run(target, plan, left, ledger, snapshot, how)
+            failed = _run(target, plan, left, ledger, snapshot, how, make or job_of)
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
                 raise _failure(failed, ledger)
-        ledger.manifest["status"] = "complete"
-        ledger.save()
+        if make is None:
+            ledger.manifest["status"] = "complete"
+            ledger.save()
 
 
 def _run(
-    target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: How
+    target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: How, make: Make
 ) -> dict[str, Any] | None:
     """Lets the workers go; the first failure, if there was one."""
     whole = max(sum(chunk.bytes for chunk in plan.chunks), 1)
@@ -168,14 +195,18 @@ def _run(
     ready = whole - sum(chunk.bytes for chunk in left)
     failed: dict[str, Any] | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
-    job = job_of(target, plan, left, snapshot, how, ledger.folder)
+    job = make(target, plan, left, snapshot, how, ledger.folder)
     files = {chunk.number: chunk.file for chunk in left}
+    watch = Watch.of(target, snapshot.conn, application(plan.id))
+    done: list[dict[str, Any]] = []
 
-    def record(done: dict[str, Any]) -> None:
-        ledger.record({**done, "file": files[done["number"]], "snapshot": instant})
+    def record(one: dict[str, Any]) -> None:
+        ledger.record({**one, "file": files[one["number"]], "snapshot": instant})
+        done.append(one)
 
     try:
         for event in events(job, snapshot):
+            watch.look()
             if "done" in event:
                 record(event["done"])
                 ready += size[event["done"]["number"]]
@@ -183,10 +214,24 @@ def _run(
                 failed = event["failed"]
             if how.progress is not None:
                 how.progress(ready / whole, job.progress()[0])
+    except psycopg.Error as error:
+        _end(job, record)
+        raise lost() from error
     except BaseException:
         _end(job, record)
         raise
+    finally:
+        ledger.manifest.setdefault("cost", []).extend(watch.sessions(done))
+        ledger.save()
     return failed
+
+
+def lost() -> MoveError:
+    """The snapshot went with its connection."""
+    return MoveError(
+        "the connection that holds the snapshot was lost",
+        next_step="see that the server is up and nothing ends idle sessions; then `dbdyno move resume`",
+    )
 
 
 def _end(job: _core.MoveJob, record: Callable[[dict[str, Any]], None]) -> None:
@@ -207,16 +252,20 @@ def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[dict[str, Any]]:
             looked = time.monotonic()
             if not snapshot.is_held():
                 job.stop()
-                raise MoveError(
-                    "the connection that holds the snapshot was lost",
-                    next_step="see that the server is up and nothing ends idle sessions; then `dbdyno move resume`",
-                )
+                raise lost()
 
 
 def job_of(
-    target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+    target: Postgres,
+    plan: Plan,
+    chunks: Sequence[Chunk],
+    snapshot: Snapshot,
+    how: How,
+    folder: Path | None,
+    single: Mapping[str, Any] | None = None,
 ) -> _core.MoveJob:
-    """The core's job over these chunks; `folder` None: they are read and hashed only."""
+    """The core's job over these chunks; `folder` None: they are read and hashed only, or all go into one file."""
+    form = "csv" if single is not None and single["form"] == "csv" else "binary"
     tables = [
         {
             "columns": [column.spec() for column in table.columns],
@@ -234,8 +283,10 @@ def job_of(
                 plan.tables[chunk.table].relations[chunk.relation],
                 chunk.start,
                 chunk.before,
+                form,
             ),
             "path": None if folder is None else str(folder / chunk.file),
+            "partition": plan.tables[chunk.table].partition,
         }
         for chunk in chunks
     ]
@@ -249,6 +300,8 @@ def job_of(
             "memory_bytes": how.memory_bytes,
             "rate_bytes_per_s": how.rate_bytes_per_s,
             "zstd_level": how.zstd_level,
+            "single": single,
+            "cost_sql": cost_sql(snapshot.conn.info.server_version),
         }
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import psycopg
@@ -96,6 +96,8 @@ class Table:
     relations: tuple[Relation, ...]
     where: str | None = None
     query: str | None = None
+    partition: str | None = None
+    """The column by whose values rows go into folders."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,7 @@ class Wish:
     columns: Sequence[str] = ()
     query: str | None = None
     as_text: Sequence[str] = ()
+    partition: str | None = None
 
 
 @dataclass
@@ -197,6 +200,8 @@ def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish, held: 
         snapshot.tables = [_query(conn, wish)]
     else:
         snapshot.tables = [_table(conn, oid, name, kind, wish) for oid, name, kind in named]
+    if wish.partition is not None:
+        snapshot.tables = [_partitioned(table, wish.partition) for table in snapshot.tables]
 
 
 def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False, lasting: bool = False) -> str:
@@ -267,6 +272,12 @@ def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind:
     return table
 
 
+def _partitioned(table: Table, column: str) -> Table:
+    if column not in {one.name for one in table.columns}:
+        raise MoveError(f"{table.schema}.{table.name} has no column {column!r}".lstrip("."), where="--partition-by")
+    return replace(table, partition=column)
+
+
 def _chosen(described: Sequence[Described], columns: Sequence[str], where: str) -> list[Described]:
     known = {one.name: one for one in described}
     missing = [name for name in columns if name not in known]
@@ -308,10 +319,15 @@ def _typed(conn: psycopg.Connection[Any], described: Sequence[Described], texts:
 
 
 def copy_sql(
-    conn: psycopg.Connection[Any] | None, table: Table, relation: Relation, start: int | None, before: int | None
+    conn: psycopg.Connection[Any] | None,
+    table: Table,
+    relation: Relation,
+    start: int | None,
+    before: int | None,
+    form: str = "binary",
 ) -> str:
     """The statement that reads a piece of a table."""
-    return f"copy ({select_sql(conn, table, relation, start, before)}) to stdout (format binary)"
+    return f"copy ({select_sql(conn, table, relation, start, before)}) to stdout (format {form})"
 
 
 def select_sql(
@@ -323,6 +339,9 @@ def select_sql(
         sql.SQL("{}.{}::pg_catalog.text" if one.cast else "{}.{}").format(alias, sql.Identifier(one.name))
         for one in table.columns
     )
+    if table.partition is not None:
+        # What names the folder, after all columns of the file.
+        chosen += sql.SQL(", {}.{}::pg_catalog.text").format(alias, sql.Identifier(table.partition))
     if table.query is not None:
         text = sql.SQL("select {} from (\n{}\n) as {}")
         asked = sql.SQL(table.query)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 PIECES_PER_WORKER = 4
 PIECE_BYTES_MOST = 256 << 20
@@ -45,7 +44,7 @@ class Chunk:
     start: int | None = None
     before: int | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """For the manifest."""
         return asdict(self)
 

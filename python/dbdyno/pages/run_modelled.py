@@ -60,7 +60,7 @@ def race(model: Analysis) -> Iterator[Section]:
     yield Section("race", "Disk or flash first", about, tables=(table,))
 
 
-def _race(model: Analysis, row: dict[str, Any]) -> dict[str, Any]:
+def _race(model: Analysis, row: dict[str, Any]) -> dict[str, object]:
     passed = tuple(f"{fmt.line(why)} {fmt.count(n)}" for why, n in (row.get("passed") or {}).items())
     return {**row, "arm": arm(model, row.get("arm")), "interval": _interval(row), "passed": Cell("", notes=passed)}
 

@@ -109,7 +109,7 @@ def _unit(model: Analysis) -> str:
     return "per_s" if model.get("unit") == "1/s" else "ns"
 
 
-def _flat(model: Analysis, runs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _flat(model: Analysis, runs: list[dict[str, Any]]) -> Iterator[dict[str, object]]:
     begins = {(name, one.get("run")) for name, one in _changes(model)}
     for at, run in enumerate(runs):
         for name, value in (run.get("values") or {}).items():

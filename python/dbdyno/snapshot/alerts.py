@@ -77,7 +77,7 @@ class Alert:
     value: float
     at: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """What a command and a webhook are told."""
         rule = self.rule
         limit = {"above" if rule.is_above else "below": rule.limit}

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.view import Verdict
 
@@ -31,7 +31,7 @@ SHARE = 0.002
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-def stamp() -> dict[str, Any]:
+def stamp() -> dict[str, object]:
     """The time of this machine now, for a snapshot's facts; empty where its start has no name."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -99,7 +99,7 @@ def otlp(found: Iterable[Sample]) -> bytes:
     return json.dumps({"resourceMetrics": resources}).encode()
 
 
-def _metric(name: str, group: list[Sample]) -> dict[str, Any]:
+def _metric(name: str, group: list[Sample]) -> dict[str, object]:
     points = [
         {
             "timeUnixNano": str(one.at_ns),

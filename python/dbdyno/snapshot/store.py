@@ -20,6 +20,7 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -102,6 +103,7 @@ class Snapshot:
         path = self.file(view)
         if path is None:
             return None
+        refuse_odd([str(path)])
         inside = self.views[view].get("in")
         if inside is None:
             return f"read_parquet({literal(str(path))})"
@@ -286,10 +288,19 @@ class Store:
         )
 
 
+def refuse_odd(paths: Iterable[str]) -> None:
+    """Raises `EvidenceError` for a pipe or a device in the place of a file: DuckDB would wait for it without end."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(Path(path).stat().st_mode):
+                raise EvidenceError("is no file", where=path, next_step="restore it from a copy, or delete it")
+
+
 def many(places: Iterable[Place], *, alike: bool = True) -> str:
     """The rows of several places, for SQL; `_file` and `_in` say which one a row is of. `alike`: their columns are."""
     how = "filename='_file'" + ("" if alike else ", union_by_name=true")
     known = sorted(set(places))
+    refuse_odd({path for path, _ in known})
     plain = ", ".join(literal(path) for path, inside in known if not inside)
     packs = ", ".join(literal(path) for path in sorted({path for path, inside in known if inside}))
     numbers = ", ".join(map(str, sorted({inside for _, inside in known if inside})))
@@ -313,6 +324,7 @@ def rows_at(places: Iterable[Place]) -> str:
     files: dict[str, list[int]] = {}
     for path, inside in dict.fromkeys(places):
         files.setdefault(path, []).extend([inside] if inside else [])
+    refuse_odd(files)
     plain = ", ".join(literal(path) for path, inside in files.items() if not inside)
     parts = [f"from read_parquet([{plain}], union_by_name=true)"] if plain else []
     parts += [

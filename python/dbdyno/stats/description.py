@@ -176,7 +176,7 @@ def describe(
     return described(found, level)
 
 
-def question(*, quantiles: Sequence[float], level: float, longest: int, fences: bool) -> dict[str, Any]:
+def question(*, quantiles: Sequence[float], level: float, longest: int, fences: bool) -> dict[str, object]:
     """The part of a request to the core that does not say what to read.
 
     Raises `StatsError` when a quantile or the level makes no sense.

@@ -223,7 +223,7 @@ def finish(
     )
 
 
-def _merged(cells: Sequence[Any]) -> dict[str, Any]:
+def _merged(cells: Sequence[Any]) -> dict[str, object]:
     """The moments of several blocks as one (Chan, Golub and LeVeque 1983)."""
     found: dict[str, Any] = {"n": 0, "missing": 0, "mean": 0.0, "m2": 0.0}
     found |= {"low": math.nan, "high": math.nan}

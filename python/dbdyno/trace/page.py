@@ -95,7 +95,7 @@ def told(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict[str, str]]
     return found
 
 
-def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, object]]:
     """Warnings that say the same of several files as one, with their `count`: sentences that are
     alike but for the file in front and the numbers in them."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}

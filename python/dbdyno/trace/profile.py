@@ -87,7 +87,7 @@ def profile_trace(
     *,
     where: str | None = None,
     top: int | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The response-time profile of trace files, or of one imported run, as a plain dict.
 
     `["profile"]["rows"]` are its lines (`name`, `count`, `total_ns`, `share`, `p99_ns` ...); their
@@ -213,7 +213,7 @@ def _title(names: Sequence[str], found: dict[str, Any]) -> str:
     return files_title(names) if len(names) == found.get("files") else ", ".join(names[:3])
 
 
-def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, Any]]:
+def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, object]]:
     said = list(found.get("warnings") or [])
     warnings = told(said, _paths(names))
     has_wait = any(row.get("what") == "wait" for row in found.get("rows") or [])

@@ -195,7 +195,7 @@ def _complete(traces: Traces, shown: list[dict[str, Any]]) -> None:
         }
 
 
-def _of_each(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def _of_each(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, object]]]:
     """Rows by their `of`, which they lose."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

@@ -20,6 +20,8 @@ use crate::dialler::Dialler;
 
 /// Room for bytes that came: a server sends 8 KiB at a time, and a busy reader finds many of them.
 const ROOM_BYTES: usize = 256 << 10;
+/// Bytes of a message of ours at most.
+const PART_BYTES: usize = 1 << 20;
 /// How long a cancel request may take.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
@@ -64,35 +66,55 @@ impl CopySession {
         self.until_ready(each)
     }
 
-    /// Runs `COPY … FROM STDIN`; `more` fills the buffer it gets and says whether there is more to come. Returns the
-    /// rows that the server counted.
+    /// Runs `COPY … FROM STDIN`; `more` appends to the buffer it gets and says whether there is more to come. Returns
+    /// the rows that the server counted.
     pub fn copy_in<E: From<WireError>>(
         &mut self,
         sql: &str,
         mut more: impl FnMut(&mut Vec<u8>) -> Result<bool, E>,
     ) -> Result<u64, E> {
-        self.ask(sql)?;
-        // The answer to a `COPY` that the server refuses is an error; to one that it takes, `G`.
-        while !matches!(self.next_message(Keep::Nothing)?.tag, b'G') {}
+        self.begin_in(sql)?;
         let mut body = Vec::with_capacity(ROOM_BYTES);
-        let mut frame = Vec::with_capacity(ROOM_BYTES);
         loop {
             body.clear();
             let goes_on = more(&mut body)?;
-            if !body.is_empty() {
-                frame.clear();
-                frame.push(b'd');
-                frame.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-                frame.extend_from_slice(&body);
-                self.socket.send(&frame).map_err(WireError::from)?;
-            }
+            self.send_in(&body)?;
+            // One long row does not keep its room for the rest.
+            body.shrink_to(ROOM_BYTES);
             if !goes_on {
-                break;
+                return Ok(self.end_in()?);
             }
         }
+    }
+
+    /// Begins `COPY … FROM STDIN`: rows may be sent then.
+    pub fn begin_in(&mut self, sql: &str) -> Result<(), WireError> {
+        self.ask(sql)?;
+        // The answer to a `COPY` that the server refuses is an error; to one that it takes, `G`.
+        while !matches!(self.next_message(Keep::Nothing)?.tag, b'G') {}
+        Ok(())
+    }
+
+    /// Sends bytes of rows, cut wherever the caller likes.
+    pub fn send_in(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        for part in bytes.chunks(PART_BYTES) {
+            // Head and rows go out together: a call, and a packet, less.
+            self.out.clear();
+            self.out.extend_from_slice(b"d");
+            self.out.extend_from_slice(&(part.len() as u32 + 4).to_be_bytes());
+            self.out.extend_from_slice(part);
+            let sent = std::mem::take(&mut self.out);
+            self.socket.send(&sent)?;
+            self.out = sent;
+        }
+        Ok(())
+    }
+
+    /// Ends `COPY … FROM STDIN`; the rows that the server counted.
+    pub fn end_in(&mut self) -> Result<u64, WireError> {
         // `CopyDone`, and a `Sync` again: the one sent before is ignored while rows come in.
-        self.socket.send(&[b'c', 0, 0, 0, 4, b'S', 0, 0, 0, 4]).map_err(WireError::from)?;
-        self.until_ready(|_| Ok(()))
+        self.socket.send(&[b'c', 0, 0, 0, 4, b'S', 0, 0, 0, 4])?;
+        self.until_ready(|_| Ok::<(), WireError>(()))
     }
 
     /// Asks the server to end what this session is doing.

@@ -65,7 +65,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _runs(cell: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
+def _runs(cell: dict[str, Any], names: list[str]) -> list[dict[str, object]]:
     """Rounds of the same state one after the other as one field."""
     name = fmt.line(cell.get("name"), 40)
     found: list[dict[str, Any]] = []

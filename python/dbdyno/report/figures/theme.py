@@ -136,7 +136,7 @@ def finish(chart: Any, title: str, how_to_read: str, look: Look) -> Any:
     return chart
 
 
-def fitted(spec: dict[str, Any]) -> dict[str, Any]:
+def fitted(spec: dict[str, Any]) -> dict[str, object]:
     """A chart's specification with the titles of its axes and panels broken into lines that fit its width.
 
     A browser clips what leaves the drawing. The width of a line is reckoned from the type's size: fonts

@@ -25,7 +25,7 @@ class View:
         self._more["resolve"] = {"scale": channels}
         return self
 
-    def to_dict(self, validate: bool = True, context: dict[str, Any] | None = None) -> dict[str, Any]:
+    def to_dict(self, validate: bool = True, context: dict[str, Any] | None = None) -> dict[str, object]:
         """As Vega-Lite's specification; a part of another view gets its `context`.
 
         Raises:

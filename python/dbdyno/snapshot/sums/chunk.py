@@ -81,7 +81,14 @@ class Chunk:
         if not isinstance(found, dict) or found.get("version") != VERSION:
             raise EvidenceError("is none of ours", where=str(path), next_step="delete the folder: it is made again")
         model = Model(found)
-        model["values"] = _columns_of(found["parts"], [one[0] for one in found["metrics"]])
+        try:
+            model["values"] = _columns_of(found["parts"], [one[0] for one in found["metrics"]])
+            for columns in found["views"].values():
+                [Column(*one) for one in columns]
+        except (TypeError, KeyError, AttributeError, IndexError, ValueError) as error:
+            raise EvidenceError(
+                "is damaged", where=str(path), next_step="delete the folder: it is made again"
+            ) from error
         _OPEN[path] = model
         return model
 

@@ -84,7 +84,7 @@ def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
     }
 
 
-def _race(turns: list[list[Turn]], level: float) -> Iterator[dict[str, Any]]:
+def _race(turns: list[list[Turn]], level: float) -> Iterator[dict[str, object]]:
     """Per arm that raced: who was first, with the share's interval over blocks, and why writes
     passed the flash log by."""
     for at, own in enumerate(turns):
@@ -193,7 +193,7 @@ def _interval(values: list[float], level: float) -> tuple[float, float]:
 
 def _by_block(
     turns: list[list[Turn]], blocks: list[Block], comparisons: list[BlockComparison]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, object]]:
     """The ratio of the arms by block, for the figure."""
     for name in (c.metric for c in comparisons):
         points = []

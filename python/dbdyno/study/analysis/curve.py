@@ -56,7 +56,7 @@ def put(model: Model, found: list[tuple[str, Columns]]) -> None:
     model["verdict"] = {**first, "sentences": [*first["sentences"], *others]}
 
 
-def _fitted(columns: Columns, model: Model) -> tuple[dict[str, Any] | None, VerdictRow]:
+def _fitted(columns: Columns, model: Model) -> tuple[dict[str, object] | None, VerdictRow]:
     """The curve of one arm for the figure, and its verdict."""
     from dbdyno.stats.curve import fit_curve
 
@@ -76,7 +76,7 @@ def _fitted(columns: Columns, model: Model) -> tuple[dict[str, Any] | None, Verd
     }
 
 
-def _figure(fit: CurveFit, redo: Any, elapsed: Any) -> dict[str, Any]:
+def _figure(fit: CurveFit, redo: Any, elapsed: Any) -> dict[str, object]:
     step = -(-len(redo) // POINTS_SHOWN) or 1
     return {
         "bins": [

@@ -257,7 +257,7 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
     return f"{names[best]} is best, {times(best, second)}{behind}"
 
 
-def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float) -> dict[str, Any] | None:
+def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float) -> dict[str, object] | None:
     """The simple law that a curve of numbers follows; of a load it is one of throughput."""
     from dbdyno.stats.laws import fit_law
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dbdyno.bench.kinds import kind_of
 from dbdyno.errors import PlanError
@@ -101,7 +100,7 @@ class Study:
         machine = machine_of(target)
         return {machine.path(name, known): value for name, value in others.items()}
 
-    def card(self) -> dict[str, Any]:
+    def card(self) -> dict[str, object]:
         """The study as plain values."""
         factors = [
             {"name": f.name, "meaning": f.meaning, "default": f.default, "full": f.full or f.default}

@@ -13,7 +13,7 @@ SHOWN_MOST = 4
 """With more arms than this their rates are not shown."""
 
 
-def joined(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def joined(reports: Sequence[dict[str, Any]]) -> dict[str, object]:
     """One report of a block's pieces: sums, and the largest lag."""
     whole: dict[str, Any] = {}
     apart = ("arms", "lines", "started_ns", "ended_ns")
@@ -24,7 +24,7 @@ def joined(reports: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**whole, "arms": _by_arm([arm for report in reports for arm in report["arms"]])} if reports else {}
 
 
-def _by_arm(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _by_arm(rows: Sequence[dict[str, Any]]) -> list[dict[str, object]]:
     arms: dict[int, dict[str, Any]] = {}
     for row in rows:
         _add(arms.setdefault(row["arm"], {"arm": row["arm"]}), {k: v for k, v in row.items() if k != "arm"})

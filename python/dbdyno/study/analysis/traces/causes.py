@@ -183,7 +183,7 @@ def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[flo
     return number, difference - number
 
 
-def contributions(explained: Explained) -> list[dict[str, Any]]:
+def contributions(explained: Explained) -> list[dict[str, object]]:
     """The response time of both sets by resource: CPU, each event, round trips, the rest."""
     found: dict[str, dict[str, Any]] = {}
     for at, (account, scale) in enumerate(zip(explained.accounts, explained.scales, strict=True)):

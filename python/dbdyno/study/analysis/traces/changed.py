@@ -147,7 +147,7 @@ def _other_plan(one: Statement, two: Statement) -> bool:
 
 def rows_of(
     found: dict[str, Change], judged: Mapping[str, ComparisonRow], response_ns: Sequence[float]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """The statements whose time or plan changed, most time first: what JSON and the pages hold.
 
     `judged` has the comparison of the time per execution by key, where both sets have several.

@@ -267,7 +267,7 @@ def _add_steps(sets: Sets, changed: list[dict[str, Any]]) -> None:
                 row["sides"][at]["steps"] = chosen["lines"]
 
 
-def _pairs(pairs: Pairs, numbers: tuple[dict[str, Any], dict[str, Any]]) -> list[dict[str, Any]]:
+def _pairs(pairs: Pairs, numbers: tuple[dict[str, Any], dict[str, Any]]) -> list[dict[str, object]]:
     """Each pair with its response and database times."""
     return [
         {"key": key, **{f"{name}_ns": [float(side[name][at]) for side in numbers] for name in ("response", "database")}}

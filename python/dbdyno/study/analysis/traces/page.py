@@ -125,7 +125,7 @@ def quantile_ratio(values: tuple[Any, Any]) -> list[dict[str, Any]]:
     return [{"arm": 1, "quantile": grid, "ratio": ratio, "low": nothing, "high": nothing}]
 
 
-def classes(sets: tuple[Traces, Traces]) -> list[dict[str, Any]]:
+def classes(sets: tuple[Traces, Traces]) -> list[dict[str, object]]:
     """Share of the session time by class and event, per set: the larger ones; the rest is other."""
     found: list[dict[str, Any]] = []
     for at, traces in enumerate(sets):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dbdyno.stats.words import duration
 from dbdyno.study.analysis.traces.account import COMMIT, ROUND_TRIP
 from dbdyno.study.analysis.traces.causes import READS, Cause, Explained
@@ -19,7 +17,7 @@ LITERALS = 10
 """From so many texts on that differ in nothing but literals, they are named."""
 
 
-def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, Any]]:
+def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, object]]:
     """The causes, largest first: `code`, `about`, `effect_ns`, `text`, `counts`, `times_ns`."""
     least = LEAST * max(explained.response_ns)
     return [

@@ -17,7 +17,7 @@ FAR = (0.99, 0.999, 0.9999)
 LONGEST = 100
 
 
-def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], level: float) -> dict[str, Any] | None:
+def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], level: float) -> dict[str, object] | None:
     """The tails of two sorted populations, or None where there are too few values.
 
     `threshold_ns` is the base's p99. `exceed`: how many of each set are longer, the share, and the

@@ -1,0 +1,64 @@
+//! A file that is written aside and appears under its name when it is whole and on the disk.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions};
+use std::hash::BuildHasher;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::MoveError;
+
+/// The two names of such a file; what is aside is removed unless it was published.
+#[derive(Debug)]
+pub struct Aside {
+    aside: PathBuf,
+    place: PathBuf,
+    published: bool,
+}
+
+impl Aside {
+    /// Opens the file aside.
+    pub fn create(place: &Path) -> Result<(Self, File), MoveError> {
+        let folder = folder_of(place);
+        let open_to = fs::metadata(folder).map_err(|e| MoveError::io(folder, &e))?.mode() & 0o066;
+        let aside = aside_of(place);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600 | open_to).open(&aside);
+        let file = file.map_err(|e| MoveError::io(&aside, &e))?;
+        Ok((Self { aside, place: place.into(), published: false }, file))
+    }
+
+    /// Where it is written.
+    pub fn path(&self) -> &Path {
+        &self.aside
+    }
+
+    /// Syncs and renames; returns the bytes of the file.
+    pub fn publish(&mut self, file: &File) -> Result<u64, MoveError> {
+        file.sync_all().map_err(|e| MoveError::io(&self.aside, &e))?;
+        let bytes = file.metadata().map_err(|e| MoveError::io(&self.aside, &e))?.len();
+        fs::rename(&self.aside, &self.place).map_err(|e| MoveError::io(&self.place, &e))?;
+        self.published = true;
+        // The name is on the disk before anybody is told that the file is there.
+        let folder = folder_of(&self.place);
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| MoveError::io(folder, &e))?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        if !self.published {
+            fs::remove_file(&self.aside).ok();
+        }
+    }
+}
+
+fn folder_of(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// `.<name>.<random>.tmp` in the same folder.
+fn aside_of(place: &Path) -> PathBuf {
+    let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    place.with_file_name(format!(".{name}.{:016x}.tmp", RandomState::new().hash_one(&name)))
+}

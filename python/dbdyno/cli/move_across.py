@@ -1,0 +1,41 @@
+"""`dbdyno move postgresql://... --to postgresql://...`: from server to server, without files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli import move_options as shared
+from dbdyno.cli.move_in import into, names, refuse, show
+from dbdyno.cli.move_wish import refuse_wish
+
+if TYPE_CHECKING:
+    from dbdyno.move.run import How
+
+NOT_HERE = ("rejects", "max_rejects", "as_text", "dry_run", "patterns", "partition_by")
+
+
+def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Moves one table, or the rows of a query, and says what came of it."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.across import move
+    from dbdyno.move.source import Wish
+
+    refuse(rest, NOT_HERE, "is not for the way from server to server")
+    if level == "files":
+        raise click.UsageError("--verify files: there are none from server to server; source or target")
+    wish = Wish(rest["tables"], (), rest["where"], names(rest["columns"]), rest["query"])
+    refuse_wish(wish)
+    if len(wish.tables) > 1:
+        raise click.UsageError("from server to server goes one table at a time")
+    table = rest["into"] or next(iter(wish.tables), None)
+    if table is None:
+        raise click.UsageError("name the table that takes the rows of the query: --into")
+    if rest["job"] is None:
+        raise click.UsageError("name a new folder for the job's ledger: --job; `dbdyno move resume` goes on from it")
+    goal = into(table, rest)
+    opened, target = Postgres.open(source), Postgres.open(to)
+    show(move(opened, wish, target, goal, Path(rest["job"]), how, shared.say, hold=rest["hold"], level=level))

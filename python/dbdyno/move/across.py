@@ -1,0 +1,323 @@
+"""From server to server without files: COPY's bytes are handed on as they come.
+
+Each chunk goes into a staging table of its own beside the target (they inherit from one, so that all are read as one):
+what a kill leaves half done is emptied and copied again, nothing is doubled. When all chunks are there, one transaction
+publishes them and drops the staging tables; its number is in the ledger before it commits, so that whoever resumes
+can ask the server what became of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.errors import MoveError
+from dbdyno.move.cost import cost_sql, sentence
+from dbdyno.move.hold import held
+from dbdyno.move.into import Into, Loaded
+from dbdyno.move.inward import Goal, maker, matched, reached
+from dbdyno.move.ledger import Ledger
+from dbdyno.move.proof import MODULUS, total
+from dbdyno.move.publish import publish
+from dbdyno.move.resume import refuse_ended, resume
+from dbdyno.move.run import How, Make, Plan, Say, begin, new_id, work
+from dbdyno.move.source import Snapshot, Wish, application, copy_sql, failure, session_settings, session_sql
+from dbdyno.move.splits import Chunk
+from dbdyno.move.staging import PREFIX
+
+Heads = list[dict[str, Any]]
+
+
+def move(
+    source: Postgres,
+    wish: Wish,
+    target: Postgres,
+    into: Into,
+    folder: Path,
+    how: How,
+    say: Say,
+    *,
+    hold: int = 0,
+    level: str = "counts",
+) -> Loaded:
+    """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
+    job = new_id()
+    asked = {**asdict(into), "rejects": None, "target": target.safe_dsn}
+    with _to(target, into) as conn:
+        asked["server"] = target.identity(conn)
+        ledger, snapshot = begin(source, wish, folder, how, say, into=asked, job=job)
+        plan = Plan.from_json(ledger.plan)
+        try:
+            if len(plan.tables) != 1:
+                raise MoveError(
+                    f"{len(plan.tables)} tables are meant",
+                    where="--tables",
+                    next_step="move them to the server one by one",
+                )
+            goal = matched(conn, into, _heads(conn, plan))
+            _stage(conn, plan, goal)
+        except BaseException:
+            snapshot.__exit__()
+            _give_up(ledger)
+            raise
+        with snapshot, held(source, snapshot, ledger, hold):
+            work(source, ledger, snapshot, how, say, _maker(target, conn, goal))
+        return _publish(target, conn, ledger, into, how, level)
+
+
+def go_on(
+    source: Postgres,
+    target: Postgres,
+    ledger: Ledger,
+    how: How,
+    say: Say,
+    *,
+    restart: bool,
+    as_of_now: bool,
+    level: str = "counts",
+) -> Loaded | None:
+    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    ledger.refuse_foreign()
+    refuse_ended(ledger)
+    plan = Plan.from_json(ledger.plan)
+    into = _asked(plan)
+    with _to(target, into) as conn:
+        if target.identity(conn) != (plan.into or {})["server"]:
+            raise MoveError(
+                "is another server than the job's",
+                where=target.safe_dsn,
+                next_step=f"name {(plan.into or {})['target']}",
+            )
+        if _is_published(conn, ledger):
+            ledger.manifest["status"] = "complete"
+            ledger.save()
+            return None
+        goal = matched(conn, into, _heads(conn, plan))
+
+        def restarted(fresh: Plan) -> None:
+            _stage(conn, fresh, goal)
+
+        restart = restart or not ledger.records()
+        if not restart:
+            _empty_unfinished(conn, plan, goal, ledger)
+        make = _maker(target, conn, goal)
+        done = ledger.records()
+        if restart or len(done) < len(plan.chunks):
+            resume(
+                source, ledger, how, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
+            ).__exit__()
+        return _publish(target, conn, ledger, into, how, level)
+
+
+@contextlib.contextmanager
+def _to(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
+    try:
+        with reached(target, into) as conn:
+            yield conn
+    except psycopg.Error as error:
+        raise failure(error, into.table) from None
+
+
+def _asked(plan: Plan) -> Into:
+    given = dict(plan.into or {})
+    for name in ("target", "server"):
+        given.pop(name)
+    return Into(**{**given, "key": tuple(given["key"])})
+
+
+def _heads(conn: psycopg.Connection[Any], plan: Plan) -> Heads:
+    """The columns as files would have them: what each is staged as."""
+    columns = plan.tables[0].columns
+    asked = "select format_type(to_regtype(name), -1) from unnest(%s::text[]) with ordinality u(name, n) order by n"
+    names = [f'pg_catalog."{one.wire or "text"}"' for one in columns]
+    types = [row[0] for row in conn.execute(asked, [names])]
+    lost = next((one for one, found in zip(columns, types, strict=True) if found is None), None)
+    if lost is not None:
+        raise MoveError(
+            f"is {lost.pg_type}, which the target does not know",
+            where=f"column {lost.name}",
+            next_step="leave it out by --columns, or move it as text by way of files",
+        )
+    return [
+        {"name": one.name, "holds": found, "pg_type": one.pg_type, "came": one.pg_type, "arrow": one.pg_type}
+        for one, found in zip(columns, types, strict=True)
+    ]
+
+
+def _names(plan: Plan, goal: Goal) -> tuple[sql.Identifier, list[sql.Identifier]]:
+    """The staging table that all others inherit from, and one for each chunk."""
+    parent = f"{PREFIX}{plan.id}"
+    return (
+        sql.Identifier(goal.schema, parent),
+        [sql.Identifier(goal.schema, f"{parent}_{chunk.number}") for chunk in plan.chunks],
+    )
+
+
+def _stage(conn: psycopg.Connection[Any], plan: Plan, goal: Goal) -> None:
+    """Makes the staging tables, whatever was there of them."""
+    parent, children = _names(plan, goal)
+    parts = [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in goal.columns]
+    with conn.transaction():
+        conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
+        conn.execute(sql.SQL("create unlogged table {} ({})").format(parent, sql.SQL(", ").join(parts)))
+        for child in children:
+            conn.execute(sql.SQL("create unlogged table {} () inherits ({})").format(child, parent))
+
+
+def _empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, ledger: Ledger) -> None:
+    done, (parent, children) = ledger.records(), _names(plan, goal)
+    row = conn.execute("select to_regclass(%s) is not null", [parent.as_string(conn)]).fetchone()
+    if not row or not row[0]:
+        raise MoveError(
+            "the staging tables are gone",
+            where=parent.as_string(conn),
+            next_step="--restart reads and copies all again",
+        )
+    for chunk, child in zip(plan.chunks, children, strict=True):
+        if chunk.number not in done:
+            conn.execute(sql.SQL("truncate {}").format(child))
+
+
+def _maker(target: Postgres, conn: psycopg.Connection[Any], goal: Goal) -> Make:
+    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
+
+    def make(
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+    ) -> _core.MoveJob:
+        children = dict(zip([one.number for one in plan.chunks], _names(plan, goal)[1], strict=True))
+        copy = sql.SQL("copy {} ({}) from stdin (format binary)")
+        name = application(plan.id)
+        return _core.MoveJob(
+            {
+                "connection": {**source.conninfo(), "application_name": name},
+                "session_sql": session_sql(snapshot.conn, snapshot.id),
+                "target": {
+                    "connection": {**target.conninfo(), "application_name": name},
+                    "session_sql": [session_settings(conn, lasting=True)],
+                },
+                "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
+                "chunks": [
+                    {
+                        "number": chunk.number,
+                        "table": chunk.table,
+                        "sql": copy_sql(
+                            snapshot.conn,
+                            plan.tables[chunk.table],
+                            plan.tables[chunk.table].relations[chunk.relation],
+                            chunk.start,
+                            chunk.before,
+                        ),
+                        "path": None,
+                        "raw": True,
+                        "into": copy.format(children[chunk.number], names).as_string(conn),
+                    }
+                    for chunk in chunks
+                ],
+                "workers": how.workers,
+                "memory_bytes": how.memory_bytes,
+                "rate_bytes_per_s": how.rate_bytes_per_s,
+                "cost_sql": cost_sql(snapshot.conn.info.server_version),
+            }
+        )
+
+    return make
+
+
+def _publish(
+    target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str
+) -> Loaded:
+    plan = Plan.from_json(ledger.plan)
+    heads = _heads(conn, plan)
+    goal = matched(conn, into, heads)
+    parent = _names(plan, goal)[0]
+    records = ledger.records()
+    rows = sum(one["rows"] for one in records.values())
+    here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
+    if here is None or here[0] != rows:
+        raise MoveError(
+            f"{rows:,} rows were staged and {here[0] if here else 0:,} are there: a restart of the server empties"
+            " unlogged tables",
+            where=parent.as_string(conn),
+            next_step=f"dbdyno move resume {ledger.folder} --restart",
+        )
+    again = level in ("source", "target")
+    if again:
+        _read_again(target, conn, parent, goal, total(records), how)
+
+    def promised(inside: psycopg.Connection[Any]) -> None:
+        row = inside.execute("select txid_current()").fetchone()
+        ledger.manifest["publishing"] = row[0] if row else None
+        ledger.save()
+
+    loaded = publish(
+        conn,
+        goal.staged(parent, rows),
+        into,
+        None,
+        compare=level == "target",
+        first=maker(into, heads),
+        before_commit=promised,
+    )
+    ledger.manifest["status"] = "complete"
+    ledger.save()
+    told = sentence(ledger.manifest.get("cost", []))
+    return replace(loaded, files=len(plan.chunks), source="source", read_again=again, cost=told)
+
+
+def _read_again(
+    target: Postgres, conn: psycopg.Connection[Any], parent: sql.Identifier, goal: Goal, wanted: str, how: How
+) -> None:
+    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
+    text = sql.SQL("copy (select {} from {}) to stdout (format binary)")
+    columns = [{"name": one.name, "kind": "text", "pg_type": one.staged} for one in goal.columns]
+    job = _core.MoveJob(
+        {
+            "connection": {**target.conninfo(), "application_name": application("reads again")},
+            "session_sql": [session_settings(conn, lasting=True)],
+            "tables": [{"columns": columns}],
+            "chunks": [
+                {"number": 0, "table": 0, "sql": text.format(names, parent).as_string(conn), "path": None, "raw": True}
+            ],
+            "workers": 1,
+            "memory_bytes": how.memory_bytes,
+        }
+    )
+    found: Mapping[str, Any] | None = None
+    while (event := job.next(0.2)) is not None:
+        if "failed" in event:
+            raise MoveError(event["failed"]["message"], where="reading the staged rows again")
+        found = event.get("done", found)
+    if found is None or int(found["hash"], 16) % MODULUS != int(wanted, 16):
+        raise MoveError(
+            "the staged rows are not those of the source; nothing of the table was changed",
+            next_step="report it, with the versions of dbdyno and of both servers",
+        )
+
+
+def _is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
+    """What the server says of the transaction that published it."""
+    number = ledger.manifest.get("publishing")
+    if number is None:
+        return False
+    row = conn.execute("select txid_status(%s)", [int(number)]).fetchone()
+    state = row[0] if row else None
+    if state == "in progress":
+        raise MoveError(
+            "the job is being published", where=str(ledger.folder), next_step="wait a moment, then resume again"
+        )
+    return bool(state == "committed")
+
+
+def _give_up(ledger: Ledger) -> None:
+    """A job that could not begin leaves no folder to trip over."""
+    ledger.manifest["status"] = "aborted"
+    with contextlib.suppress(MoveError):
+        ledger.save()

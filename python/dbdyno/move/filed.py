@@ -1,0 +1,94 @@
+"""The files of the way in: which they are, what their job recorded of them, and what is in their heads."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from dbdyno import _core
+from dbdyno.errors import MoveError
+from dbdyno.move.ledger import INNER, Ledger
+from dbdyno.move.ledger import files_of as parts_of
+from dbdyno.move.staging import CSV
+
+
+def files_of(folder: Path) -> tuple[list[Path], dict[str, dict[str, Any]] | None]:
+    """The Parquet files of a folder, and what their job recorded of them; or one file. Raises `MoveError`."""
+    if not folder.is_dir():
+        return [folder], None
+    files = sorted(folder.glob("*.parquet"))
+    records = None
+    for place in (folder, folder.parent):
+        if not (place / INNER / "manifest.json").exists():
+            continue
+        ledger = Ledger.open(place)
+        if ledger.manifest["status"] != "complete":
+            raise MoveError(
+                "the job that writes these files is not complete",
+                where=str(place),
+                next_step=f"dbdyno move resume {place} --source DSN",
+            )
+        found, chunks = ledger.records(), {chunk["number"]: chunk for chunk in ledger.plan["chunks"]}
+        own = {
+            str(place / one["file"]): one
+            for number, record in found.items()
+            for one in parts_of(chunks[number], record)
+        }
+        records = {path: record for path, record in own.items() if folder in Path(path).parents}
+        lost = [chunk["file"] for number, chunk in chunks.items() if number not in found]
+        if lost:
+            raise MoveError("is missing", where=lost[0], next_step="restore the file, or move the table again")
+        files = [Path(path) for path in sorted(records)]
+        break
+    if not files:
+        raise MoveError(
+            "holds no Parquet files",
+            where=str(folder),
+            next_step="name the folder of one table's files (part-*.parquet)",
+        )
+    return files, records
+
+
+def described(files: Sequence[Path]) -> list[tuple[list[dict[str, Any]], int | None]]:
+    """The columns and rows of each file, the same columns in all. Raises `MoveError`."""
+    if files[0].suffix == CSV:
+        return [(_header(files[0]), None)]
+    found = [_core.move_describe(path) for path in files]
+    first = found[0][0]
+    for path, (columns, _) in zip(files, found, strict=True):
+        if columns != first:
+            raise MoveError(
+                f"has other columns than {files[0].name}", where=str(path), next_step="load them one by one"
+            )
+    return found
+
+
+def _header(path: Path) -> list[dict[str, Any]]:
+    """The columns of a CSV, from its first line: all of them are text, which the table's types read."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            names = next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise MoveError(f"cannot be read: {error}", where=str(path), next_step="give a CSV in UTF-8") from None
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if not names or twice is not None or "" in names:
+        raise MoveError(
+            f"two columns are named {twice!r}" if twice else "has no header with a name for each column",
+            where=f"{path}, line 1",
+            next_step="name the columns of the table in the first line",
+        )
+    return [{"name": name, "arrow": "csv", "holds": "text", "pg_type": None} for name in names]
+
+
+@contextlib.contextmanager
+def spooled(stream: IO[bytes]) -> Iterator[Path]:
+    """Arrow IPC from a pipe as a file: its rows may be read twice, and a broken pipe is known before the load."""
+    with tempfile.NamedTemporaryFile(prefix="dbdyno-move-", suffix=".arrow") as file:
+        shutil.copyfileobj(stream, file, 1 << 20)
+        file.flush()
+        yield Path(file.name)

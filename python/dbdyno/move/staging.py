@@ -1,0 +1,118 @@
+"""A table of our own beside the target, and workers that put files into it.
+
+It is unlogged, and gone afterwards. Whoever wants bad rows rejected gets two more columns: the file and the row in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.errors import MoveError
+from dbdyno.move.into import Column
+from dbdyno.move.run import NEXT, How, new_id
+from dbdyno.move.source import application, session_settings
+
+PREFIX = "dbdyno_move_"
+FILE, ROW = "dbdyno_file", "dbdyno_row"
+CSV = ".csv"
+
+
+@contextlib.contextmanager
+def staging(
+    conn: psycopg.Connection[Any], name: tuple[str, str], columns: Sequence[Column], *, placed: bool, csv: bool
+) -> Iterator[sql.Identifier]:
+    """The table; `placed`: with the place of each row. It is gone afterwards, also where its rows were not
+    published."""
+    stage = sql.Identifier(*name)
+    parts: list[sql.Composable] = []
+    if placed:
+        row = "generated always as identity" if csv else ""
+        parts += [sql.SQL("dbdyno_file integer default 0"), sql.SQL("dbdyno_row bigint {}").format(sql.SQL(row))]
+    parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in columns]
+    conn.execute(sql.SQL("create unlogged table {} ({})").format(stage, sql.SQL(", ").join(parts)))
+    try:
+        yield stage
+    finally:
+        with contextlib.suppress(psycopg.Error):
+            conn.rollback()
+            conn.execute(sql.SQL("drop table if exists {} cascade").format(stage))
+
+
+def fill(
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    files: Sequence[Path],
+    stage: sql.Identifier,
+    columns: Sequence[Column],
+    how: How,
+    job: str,
+    *,
+    placed: bool,
+) -> list[dict[str, Any]]:
+    """Puts the files into it; the record of each, in their order. Raises `MoveError`."""
+    csv = files[0].suffix == CSV
+    names = [sql.Identifier(name) for name in (FILE, ROW) if placed and not csv]
+    names += [sql.Identifier(one.name) for one in columns]
+    form = "csv, header" if csv else "binary"
+    text = sql.SQL("copy {} ({}) from stdin (format {})")
+    copy = text.format(stage, sql.SQL(", ").join(names), sql.SQL(form)).as_string(conn)
+    size = [path.stat().st_size for path in files]
+    mover = _core.MoveJob(
+        {
+            "connection": {**target.conninfo(), "application_name": application(job)},
+            "session_sql": [session_settings(conn, lasting=True)],
+            "tables": [{"columns": []}],
+            "chunks": [
+                {
+                    "number": number,
+                    "table": 0,
+                    "sql": copy,
+                    "path": str(path),
+                    "load": True,
+                    "raw": csv,
+                    "place": number if placed and not csv else None,
+                }
+                for number, path in enumerate(files)
+            ],
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "rejects": placed,
+        }
+    )
+    done, failed = [], None
+    try:
+        while (event := mover.next(0.2)) is not None:
+            if "done" in event:
+                done.append(event["done"])
+            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                failed = event["failed"]
+            if how.progress is not None:
+                share = sum(size[one["number"]] for one in done) / max(sum(size), 1)
+                how.progress(share, mover.progress()[0])
+    finally:
+        mover.stop()
+    if failed is not None:
+        raise _failure(failed, files)
+    return sorted(done, key=lambda one: int(one["number"]))
+
+
+def _failure(failed: dict[str, Any], files: Sequence[Path]) -> MoveError:
+    steps = {**NEXT, "refused": "repair the value, or let such rows go to a file by --rejects"}
+    step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+    where = files[failed["chunk"]].name if failed.get("chunk") is not None else None
+    return MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
+
+
+def stage_name(schema: str) -> tuple[str, tuple[str, str]]:
+    """A job's name, and that of its staging table."""
+    job = new_id()
+    return job, (schema, f"{PREFIX}{job}")

@@ -1,0 +1,117 @@
+"""From server to server without files: the same values, all or nothing, and a kill at any instant doubles nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from move_lab import Lab
+from test_move_in import content, nothing_left
+from test_move_types import NATIVE, WORDS, filled
+
+from command_line import dbdyno
+
+
+def across(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
+    """From the server to itself."""
+    return dbdyno("move", lab.dsn, "--to", lab.dsn, "--job", lab.folder / "job", *words)
+
+
+def go_on(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
+    """The job goes on."""
+    return dbdyno("move", "resume", lab.folder / "job", "--source", lab.dsn, "--to", lab.dsn, *words)
+
+
+def test_all_types_arrive_as_they_were(lab: Lab) -> None:
+    filled(lab, {**NATIVE, **WORDS}, 40)
+    lab.run("update t set n = 'NaN', d = 'infinity', ts = '-infinity' where id = 7", "create table u (like t)")
+    done = across(lab, "--table", "t", "--into", "u", "--piece", "16KiB", "--verify", "target")
+    assert done.returncode == 0, done.stderr
+    assert "40 rows added" in done.stdout
+    assert "the staged rows, read again from the server, were those of the source" in done.stdout
+    assert "Cost to the source: " in done.stdout
+    assert content(lab, "u") == content(lab, "t")
+    assert nothing_left(lab)
+    status = dbdyno("move", "status", lab.folder / "job", "--cost", "--format", "json")
+    sessions = json.loads(status.stdout)
+    assert sum(one["rows"] for one in sessions) == 40
+    assert all(one["blocks_fetched"] > 0 for one in sessions)
+    again = go_on(lab)
+    assert (again.returncode, "the job is complete" in again.stderr) == (2, True)
+
+
+def test_a_query_makes_its_table_and_a_merge_counts(lab: Lab) -> None:
+    lab.run("create table t as select g id, g::numeric(8,2) / 4 as x from generate_series(1, 100) g")
+    made = across(lab, "--query", "select id, x::numeric(6,1) as x from t where id <= 60", "--into", "u", "--create")
+    assert made.returncode == 0, made.stderr
+    assert lab.rows("select count(*), sum(x) from u") == lab.rows(
+        "select 60, sum(x::numeric(6,1)) from t where id <= 60"
+    )
+    rounded = dbdyno(
+        *("move", lab.dsn, "--to", lab.dsn, "--job", lab.folder / "second", "--table", "t", "--into", "u"),
+        *("--mode", "merge", "--key", "id"),
+    )
+    assert rounded.returncode == 1, rounded.stderr
+    assert "40 rows added" in rounded.stdout
+    assert "NOT the same: column x (numeric(6,1))" in rounded.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--table", "t", "--into", "nowhere"), "there is no such table"),
+        (("--table", "t", "--into", "narrow"), "has no column 'x'"),
+        (("--table", "t", "--into", "u", "--rejects", "bad"), "is not for the way from server to server"),
+        (("--table", "t", "--into", "u", "--verify", "files"), "there are none from server to server"),
+        (("--query", "select 1 as id"), "--into"),
+        (("--table", "t", "--into", "checked"), "check constraint"),
+    ],
+)
+def test_what_cannot_go_across_changes_nothing(lab: Lab, words: tuple[str, ...], said: str) -> None:
+    lab.run(
+        "create table t as select g id, 'x' as x from generate_series(1, 10) g",
+        "create table u (id int, x text)",
+        "create table narrow (id int)",
+        "create table checked (id int check (id < 9), x text)",
+    )
+    done = across(lab, *words)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert lab.rows("select count(*) from checked") == [(0,)]
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(25, marks=pytest.mark.soak)])
+def test_kills_at_random_instants_double_and_lose_nothing(lab: Lab, kills: int) -> None:
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 30000) g", "create table u (like t)")
+    first = ["--table", "t", "--into", "u", "--piece", "64KiB", "--rate-limit", "2MB/s", "--workers", "2"]
+    command: list[Any] = ["move", lab.dsn, "--to", lab.dsn, "--job", lab.folder / "job", *first]
+    resumed: list[Any] = ["move", "resume", lab.folder / "job", "--source", lab.dsn, "--to", lab.dsn, "--restart"]
+    for _ in range(kills):
+        words = [sys.executable, "-m", "dbdyno", *map(str, command)]
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        began = time.monotonic()
+        while process.poll() is None and time.monotonic() - began < 60 and not _staged(lab):
+            time.sleep(0.01)
+        time.sleep(rng.random() * 0.6)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if (lab.folder / "job" / "_dbdyno" / "manifest.json").exists():
+            command = resumed if rng.random() < 0.5 else [*resumed[:-1], "--as-of-now"]
+        assert lab.rows("select count(*), count(distinct id) from u") in ([(0, 0)], [(30000, 30000)])
+    done = go_on(lab, "--as-of-now", "--verify", "source")
+    complete = "the job is complete" in done.stderr
+    assert complete or done.returncode == 0, done.stderr
+    assert content(lab, "u") == content(lab, "t")
+    assert nothing_left(lab)
+
+
+def _staged(lab: Lab) -> bool:
+    return lab.rows("select count(*) > 0 from pg_stat_activity where query like 'copy %dbdyno_move_%'") == [(True,)]

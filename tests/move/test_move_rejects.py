@@ -1,0 +1,100 @@
+"""Rows that a table does not take: each is in the file, with its reason and place; all others are in the table."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import duckdb
+from move_lab import Lab
+from test_move_in import into, nothing_left
+
+
+def rejected(lab: Lab) -> list[dict[str, Any]]:
+    """What the file says."""
+    return [json.loads(line) for line in (lab.folder / "bad.jsonl").read_text().splitlines()]
+
+
+def planted(lab: Lab) -> None:
+    """3,000 rows, of which four have a fault each."""
+    lab.run(
+        "create table t as select g id, g::text as ip, g % 7 as k from generate_series(1, 3000) g",
+        "update t set ip = '10.0.0.' || id % 250",
+        "update t set ip = 'no address' where id = 1234",
+        "update t set id = 5 where id = 2000",
+        "update t set k = null where id = 2500",
+        "update t set k = 50 where id = 2999",
+        "create table u (id int primary key, ip inet, k int not null check (k < 10))",
+    )
+    assert lab.move("--table", "t", "--piece", "64KiB").returncode == 0
+
+
+def test_bad_rows_go_to_a_file_with_reason_and_place_and_the_others_in(lab: Lab) -> None:
+    planted(lab)
+    bad = lab.folder / "bad.jsonl"
+    done = into(lab, "--table", "u", "--rejects", bad, "--verify", "target")
+    assert done.returncode == 1, done.stderr
+    assert "2,996 rows added" in done.stdout
+    assert "4 rows rejected" in done.stdout
+    found = {(one["values"]["id"], one["code"]): one for one in rejected(lab)}
+    assert set(found) == {(1234, "22P02"), (5, "23505"), (2500, "23502"), (2999, "23514")}
+    assert "no address" in found[1234, "22P02"]["reason"]
+    with contextlib.closing(duckdb.connect()) as conn:
+        for (number, _), one in found.items():
+            rows = conn.execute(f"select id from read_parquet('{lab.out / one['file']}')").fetchall()
+            assert rows[one["row"] - 1] == (number,), "the place is that of the row in its file"
+    assert lab.rows("select count(*), count(distinct id) from u") == [(2996, 2996)]
+    assert bad.stat().st_mode & 0o077 == 0
+    again = into(lab, "--table", "u", "--rejects", bad)
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert nothing_left(lab)
+
+
+def test_more_than_are_allowed_change_nothing_and_leave_no_file(lab: Lab) -> None:
+    planted(lab)
+    done = into(lab, "--table", "u", "--rejects", lab.folder / "bad.jsonl", "--max-rejects", "3")
+    assert (done.returncode, "more than 3 rows cannot go in" in done.stderr) == (2, True)
+    assert not (lab.folder / "bad.jsonl").exists()
+    assert lab.rows("select count(*) from u") == [(0,)]
+    assert nothing_left(lab)
+
+
+def test_a_merge_rejects_rows_that_cannot_be_read_changed_or_added(lab: Lab) -> None:
+    planted(lab)
+    lab.run(
+        "delete from t where id = 5 and ip <> '10.0.0.5'",
+        "insert into u select g, null, 3 from generate_series(1, 2990) g",
+    )
+    lab.out = lab.folder / "again"
+    assert lab.move("--table", "t").returncode == 0
+    words = (
+        "--table",
+        "u",
+        "--mode",
+        "merge",
+        "--key",
+        "id",
+        "--rejects",
+        lab.folder / "bad.jsonl",
+        "--verify",
+        "target",
+    )
+    done = into(lab, *words)
+    assert done.returncode == 1, done.stderr
+    assert {one["values"]["id"] for one in rejected(lab)} == {1234, 2500, 2999}
+    assert "9 rows added, 2,987 changed, 0 the same" in done.stdout
+    assert lab.rows("select count(*) from u where ip is null") == [(3,)], "1234, 2000 and 2500 are as they were"
+
+
+def test_values_that_no_message_can_carry_are_rejected_before_they_are_staged(lab: Lab) -> None:
+    lab.out.mkdir()
+    with contextlib.closing(duckdb.connect()) as conn:
+        made = "select range::int as id, case when range = 3 then 'a' || chr(0) else 'b' end as x from range(6)"
+        conn.execute(f"copy ({made}) to '{lab.out}/a.parquet' (format parquet)")
+    lab.run("create table u (id int, x text)")
+    refused = into(lab, "--table", "u")
+    assert (refused.returncode, "NUL character" in refused.stderr, "row 4" in refused.stderr) == (2, True, True)
+    done = into(lab, "--table", "u", "--rejects", lab.folder / "bad.jsonl")
+    assert (done.returncode, rejected(lab)[0]["row"]) == (1, 4), done.stderr
+    assert lab.rows("select count(*) from u") == [(5,)]
