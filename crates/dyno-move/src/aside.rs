@@ -11,7 +11,7 @@ use crate::error::MoveError;
 /// The two names of such a file; what is aside is removed unless it was published.
 #[derive(Debug)]
 pub struct Aside {
-    aside: PathBuf,
+    path: PathBuf,
     place: PathBuf,
     published: bool,
 }
@@ -24,19 +24,19 @@ impl Aside {
         let aside = aside_of(place);
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600 | open_to).open(&aside);
         let file = file.map_err(|e| MoveError::io(&aside, &e))?;
-        Ok((Self { aside, place: place.into(), published: false }, file))
+        Ok((Self { path: aside, place: place.into(), published: false }, file))
     }
 
     /// Where it is written.
     pub fn path(&self) -> &Path {
-        &self.aside
+        &self.path
     }
 
     /// Syncs and renames; returns the bytes of the file.
     pub fn publish(&mut self, file: &File) -> Result<u64, MoveError> {
-        file.sync_all().map_err(|e| MoveError::io(&self.aside, &e))?;
-        let bytes = file.metadata().map_err(|e| MoveError::io(&self.aside, &e))?.len();
-        fs::rename(&self.aside, &self.place).map_err(|e| MoveError::io(&self.place, &e))?;
+        file.sync_all().map_err(|e| MoveError::io(&self.path, &e))?;
+        let bytes = file.metadata().map_err(|e| MoveError::io(&self.path, &e))?.len();
+        fs::rename(&self.path, &self.place).map_err(|e| MoveError::io(&self.place, &e))?;
         self.published = true;
         // The name is on the disk before anybody is told that the file is there.
         let folder = folder_of(&self.place);
@@ -48,7 +48,7 @@ impl Aside {
 impl Drop for Aside {
     fn drop(&mut self) {
         if !self.published {
-            fs::remove_file(&self.aside).ok();
+            fs::remove_file(&self.path).ok();
         }
     }
 }

@@ -37,12 +37,12 @@ impl Single {
     /// Opens it and writes its head.
     pub fn create(spec: &SingleSpec, schema: &SchemaRef) -> Result<Self, MoveError> {
         let place = spec.path.clone().unwrap_or_else(|| "stdout".into());
-        let (aside, file) = match &spec.path {
-            Some(path) => Aside::create(path).map(|(aside, file)| (Some(aside), file))?,
-            None => {
-                let stdout = io::stdout().as_fd().try_clone_to_owned();
-                (None, File::from(stdout.map_err(|e| MoveError::io(&place, &e))?))
-            }
+        let (aside, file) = if let Some(path) = &spec.path {
+            let (aside, file) = Aside::create(path)?;
+            (Some(aside), file)
+        } else {
+            let stdout = io::stdout().as_fd().try_clone_to_owned();
+            (None, File::from(stdout.map_err(|e| MoveError::io(&place, &e))?))
         };
         let mut out = BufWriter::with_capacity(ROOM_BYTES, file);
         let failed = |e: &ArrowError| MoveError::arrow(&place, e);
