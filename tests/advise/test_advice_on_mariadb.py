@@ -52,7 +52,7 @@ _WORK = (
     *(f"select memo from test.items where id + 0 = {n}" for n in range(1, 13)),
     *(f"select sum(v) from test.items where v = {n}" for n in range(14)),
     *("select avg(v) from test.items where v > 0" for _ in range(11)),
-    *("select memo, count(*) from test.items where id < 5000 group by memo limit 1" for _ in range(10)),
+    *("select memo, count(*) from test.items where id < 15000 group by memo limit 1" for _ in range(10)),
     *(
         f"select count(t.memo) from test.seq_1_to_2000 s straight_join test.items t on t.id = 1 + s.seq * {n} % 24000"
         for n in (7919, 5749, 6271)

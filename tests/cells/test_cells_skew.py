@@ -73,6 +73,6 @@ def test_siblings_are_of_one_kind():
 
 def test_the_command_reads_a_recording_and_exits_1_on_a_finding(tmp_path: Path):
     run = run_of(tmp_path / "rec", disks(random.Random(7), 12, slow=3.0))
-    found = CliRunner().invoke(command, [str(run.path), "-m", "CD_IO_TM.*RQ"])
+    found = CliRunner().invoke(command, [str(run.path), "-m", "CD_IO_TM.*RQ"], env={"COLUMNS": "200"})
     assert found.exit_code == 1, found.output
     assert "cel02 CD_03_cel02" in found.stdout

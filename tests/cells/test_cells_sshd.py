@@ -269,7 +269,7 @@ def test_the_ssh_configuration_is_read_as_ssh_reads_it(sshd: Sshd, user: Path):
     found = asked(run, "list cell", *by_config(config), "--format", "json")
     assert found.exit_code == 0, found.output
     assert [(row["cell"], row["output"]) for row in json.loads(found.stdout)] == [
-        (f"cel{at:02}", f"\t cell{at:02}\t online\n") for at in (1, 2, 3)
+        (f"cell{at:02}", f"\t cell{at:02}\t online\n") for at in (1, 2, 3)
     ]
     config.write_text("Match fullmoon yes\n")
     found = asked(run, "list cell", *by_config(config))
