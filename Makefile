@@ -18,7 +18,8 @@ export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 # its own once more.
 AS_BUILT = $(addprefix PYO3_CONFIG_FILE=,$(firstword $(wildcard $(abspath target/maturin)/pyo3-config-*-abi3.txt)))
 # Clippy's driver is a compiler, too; these variables are how cargo-clippy starts it.
-LINTED = $(AS_BUILT) RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+CLIPPY := $(shell command -v clippy-driver)
+LINTED = $(AS_BUILT) $(if $(CLIPPY),RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__)
 
 .PHONY: help setup setup-clients setup-test programs build wheel man demo test test-rust test-python check-rust matrix soak bench reference lint lint-rust lint-python audit format clean
 
@@ -87,7 +88,7 @@ man: setup $(VENV)/dev  ## man pages of all commands in target/man
 demo: setup  ## synchronous_commit on and off on an embedded PostgreSQL, about two minutes
 	$(BIN)/dbdyno run examples/synchronous_commit.toml
 
-test: setup $(VENV)/dev test-rust test-python  ## all tests
+test: setup $(VENV)/dev check-rust test-python  ## all tests; Rust is linted as it is compiled for them
 
 test-rust:
 	$(CARGO) test --profile bench --quiet --workspace --tests --example evaluate
@@ -114,6 +115,7 @@ bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
 # Lint and tests of Rust in one. By itself cargo-clippy looks at all dependencies a second time, and at our crates beside
 # the tests that are compiled; here what no test needs, the binding and the examples, is compiled to be looked at.
 check-rust: setup
+	@$(if $(CLIPPY),,echo "clippy is not installed: Rust is tested and not linted")
 	$(CARGO) fmt --check
 	$(LINTED) $(CARGO) rustc --profile bench --quiet -p dyno-python --crate-type rlib
 	$(LINTED) $(CARGO) test --profile bench --quiet --workspace --tests --examples
