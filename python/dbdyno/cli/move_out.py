@@ -147,5 +147,4 @@ def _show_plan(target: Postgres, wish: Wish, how: How) -> None:
             for column in table.columns:
                 held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
                 click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
-            first = chunks[0]
-            click.echo(f"  {copy_sql(snapshot.conn, table, table.relations[0], first.start, first.before)}")
+            click.echo(f"  {copy_sql(snapshot.conn, plan.tables, chunks[0])}")

@@ -208,13 +208,7 @@ def _maker(target: Postgres, conn: psycopg.Connection[Any], goal: Goal) -> Make:
                     {
                         "number": chunk.number,
                         "table": chunk.table,
-                        "sql": copy_sql(
-                            snapshot.conn,
-                            plan.tables[chunk.table],
-                            plan.tables[chunk.table].relations[chunk.relation],
-                            chunk.start,
-                            chunk.before,
-                        ),
+                        "sql": copy_sql(snapshot.conn, plan.tables, chunk),
                         "path": None,
                         "raw": True,
                         "into": copy.format(children[chunk.number], names).as_string(conn),

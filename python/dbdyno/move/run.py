@@ -277,14 +277,7 @@ def job_of(
         {
             "number": chunk.number,
             "table": chunk.table,
-            "sql": copy_sql(
-                snapshot.conn,
-                plan.tables[chunk.table],
-                plan.tables[chunk.table].relations[chunk.relation],
-                chunk.start,
-                chunk.before,
-                form,
-            ),
+            "sql": copy_sql(snapshot.conn, plan.tables, chunk, form),
             "path": None if folder is None else str(folder / chunk.file),
             "partition": plan.tables[chunk.table].partition,
         }

@@ -19,7 +19,7 @@ from psycopg import sql
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import TYPES_SQL, Column, Described, typed
-from dbdyno.move.splits import Relation
+from dbdyno.move.splits import Chunk, Relation
 from dbdyno.move.words import whole
 
 STATEMENT_TIMEOUT_MS = 60_000
@@ -318,16 +318,11 @@ def _typed(conn: psycopg.Connection[Any], described: Sequence[Described], texts:
     return tuple(typed(described, types, texts))
 
 
-def copy_sql(
-    conn: psycopg.Connection[Any] | None,
-    table: Table,
-    relation: Relation,
-    start: int | None,
-    before: int | None,
-    form: str = "binary",
-) -> str:
-    """The statement that reads a piece of a table."""
-    return f"copy ({select_sql(conn, table, relation, start, before)}) to stdout (format {form})"
+def copy_sql(conn: psycopg.Connection[Any] | None, tables: Sequence[Table], chunk: Chunk, form: str = "binary") -> str:
+    """The statement that reads a chunk of one of the tables."""
+    table = tables[chunk.table]
+    piece = select_sql(conn, table, table.relations[chunk.relation], chunk.start, chunk.before)
+    return f"copy ({piece}) to stdout (format {form})"
 
 
 def select_sql(
