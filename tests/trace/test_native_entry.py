@@ -18,10 +18,6 @@ from trace_text import REAL, needs_data, trace
 from command_line import dbdyno
 
 PROGRAM = Path(sys.executable).parent / "dbdyno"
-IS_NATIVE = (
-    PROGRAM.is_file() and PROGRAM.read_bytes()[:4] == b"\x7fELF" and PROGRAM.with_name("dbdyno-python").is_file()
-)
-pytestmark = pytest.mark.skipif(not IS_NATIVE, reason=f"{PROGRAM} is not the native program: make build")
 WIDTHS = (40, 83, 84, 92, 100, 101, 112, 122, 200)
 LEFT = "dbdyno-python is not beside this program"
 EVENTS = (
@@ -39,6 +35,12 @@ EVENTS = (
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program without Python beside it: what it does not answer itself it cannot answer."""
     return Path(shutil.copy2(PROGRAM, tmp_path_factory.mktemp("alone") / "dbdyno"))
+
+
+def test_what_is_installed_is_the_native_program() -> None:
+    """And not a script from before it: `make build` puts it there, and Python's beside it."""
+    assert PROGRAM.read_bytes()[:2] != b"#!"
+    assert PROGRAM.with_name("dbdyno-python").is_file()
 
 
 def native(program: Path, *words: object, cwd: Path | None = None, **environment: str) -> tuple[int, str, str]:
