@@ -58,7 +58,7 @@ def find() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
-needed = pytest.mark.skipif(find() is None, reason=f"no browser found: {', '.join(NAMES)}")
+needed = pytest.mark.skipif(find() is None, reason=f"none of {', '.join(NAMES)} was found: make setup-test")
 
 
 @pytest.fixture(scope="session")
