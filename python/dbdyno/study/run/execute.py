@@ -51,8 +51,8 @@ def start(
     agree: Agree | None = None,
     runner: Callable[..., Runner] = Runner,
 ) -> Run:
-    """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed. A sweep whose client dies
-    or hangs again and again begins anew without that client; what it ran until then stays.
+    """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed. A sweep whose client
+    dies or hangs again and again begins anew without that client; what it ran until then stays.
 
     `ways` are the options that say how a bench is reached. Raises `Interrupted` after a signal, with everything put
     back and the run marked aborted.
