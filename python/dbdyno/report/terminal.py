@@ -164,7 +164,7 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
         console.item(out, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow"))
     unknown = Counter(one.name for one in findings if one.name and one.weight == "doubt")
     if unknown:
-        words = ", ".join(name if count == 1 else f"{name} ({count} arms)" for name, count in unknown.items())
+        words = ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in unknown.items())
         console.item(out, "?", console.plain(f"not known: {words}", "dim"))
 
 
