@@ -1,4 +1,4 @@
-"""Evidence of an interval of snapshots of a PostgreSQL: counters are those between its two ends.
+"""Evidence of an interval of snapshots, of PostgreSQL here: counters are those between its two ends.
 
 Snapshots hold no definitions of indexes and keys, and no sessions at one look: the rules that need these are not
 judged. A row whose difference is not known (a reset, a crash) is left out.
@@ -32,6 +32,7 @@ from dbdyno.advise.kinds import (
     Width,
 )
 from dbdyno.advise.live import made
+from dbdyno.advise.mariadb import snapshots as mariadb
 from dbdyno.advise.placement import Segment
 from dbdyno.errors import AdviceError
 from dbdyno.snapshot.interval import Interval
@@ -48,13 +49,14 @@ def read(store: Store, text: str, target: str | None = None) -> Facts:
     """The evidence of `snap:1..12`. Raises `SnapshotError`, and `AdviceError` for another engine."""
     chain = period(store, text, target).chain
     with Interval(store, chain[0], chain[-1]) as interval:
-        if interval.after.manifest.get("engine", "postgres") != "postgres":
+        engine = interval.after.manifest.get("engine", "postgres")
+        if engine not in _ENGINES:
             raise AdviceError(
-                "advice on snapshots is for PostgreSQL",
+                f"advice on snapshots is for {' and '.join(map(str, _ENGINES))}, not for {engine}",
                 where=text,
                 next_step="`dbdyno snap report` shows what these snapshots hold",
             )
-        return facts_of(interval)
+        return _ENGINES[engine](interval)
 
 
 def facts_of(interval: Interval) -> Facts:
@@ -245,3 +247,5 @@ _READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str,
     (Slot, ("pg_replication_slots",), _slots),
     (Slru, ("pg_stat_slru",), _slru),
 )
+_ENGINES: dict[str, Callable[[Interval], Facts]] = {"postgres": facts_of, "mariadb": mariadb.facts_of}
+"""Engines that there are rules for, and how an interval of theirs is read."""

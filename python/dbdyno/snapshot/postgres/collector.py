@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
-from dbdyno.snapshot.postgres import facts, texts
+from dbdyno.snapshot.postgres import facts, host, texts
 from dbdyno.snapshot.postgres.patience import open_patiently
 from dbdyno.snapshot.postgres.reader import Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
@@ -115,6 +115,7 @@ class PostgresCollector:
             reader.locked = ""
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
             self._facts = {**facts.read(main), **stamp()}
+            self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
             views += self._sizing.read(reader)
             views += self._statements(reader, before)
