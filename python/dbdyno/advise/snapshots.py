@@ -41,7 +41,7 @@ from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, relation_name, setting, several_databases
 from dbdyno.snapshot.store import Store
 
-_LIVE_ONLY = (Index, ForeignKey, Key, Column, Width, Session, Prepared, Load)
+_LIVE_ONLY = (Index, ForeignKey, Key, Width, Session, Prepared, Load)
 _ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise postgresql://...")
 
 
@@ -161,6 +161,22 @@ def _segments(interval: Interval) -> list[dict[str, object]]:
     return interval.query(f"select * from ({query}) order by database, name", *(view for _, view, *_ in parts))
 
 
+def _columns(interval: Interval) -> list[dict[str, object]]:
+    """Columns that no index begins with, as the planner knew them at the end."""
+    columns, indexes = interval.ends("pg_attribute")[1], interval.ends("pg_index")[1]
+    if "first_column" not in interval.columns("pg_index"):
+        return []
+    return interval.query(
+        f"""select {relation_name("t", several_databases(interval))} as "table", s.attname as name,
+          s.distinct_values as "values", s.commonest
+        from {interval.ends("pg_stats")[1]} s
+          join {interval.ends("pg_stat_user_tables")[1]} t on t.datid = s.datid and t.relid = s.relid
+          join {columns} a on a.datid = s.datid and a.attrelid = s.relid and a.attname = s.attname
+        where not exists (select 1 from {indexes} x where x.datid = s.datid and x.relid = s.relid
+          and x.first_column = a.attnum and x.indisvalid) order by 1, 2"""
+    )
+
+
 def _statements(interval: Interval) -> list[dict[str, Any]]:
     has = interval.columns("pg_stat_statements")
     timed = setting(interval, "track_io_timing") == "on" and "temp_blk_write_time" in has
@@ -240,6 +256,7 @@ _READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str,
     (Database, ("pg_stat_database",), _databases),
     (Table, ("pg_stat_user_tables", "pg_statio_user_tables"), _tables),
     (Segment, ("pg_statio_user_tables", "pg_statio_user_indexes", "pg_class"), _segments),
+    (Column, ("pg_stats", "pg_attribute", "pg_index", "pg_stat_user_tables"), _columns),
     (Statement, ("pg_stat_statements",), _statements),
     (Checkpoints, ("pg_stat_bgwriter",), _checkpoints),
     (Wal, ("pg_stat_wal",), _wal),
