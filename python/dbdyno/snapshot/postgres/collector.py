@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
-from dbdyno.snapshot.postgres import facts, texts
+from dbdyno.snapshot.postgres import facts, host, texts
 from dbdyno.snapshot.postgres.patience import open_patiently
 from dbdyno.snapshot.postgres.reader import Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
+from dbdyno.snapshot.postgres.seldom import Seldom
 from dbdyno.snapshot.postgres.sizing import Sizing
-from dbdyno.snapshot.postgres.table_columns import TableColumns
-from dbdyno.snapshot.postgres.views import CLUSTER, COLUMNS, DATABASE, SIZES, STATEMENTS, STATEMENTS_INFO
+from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, SIZES, STATEMENTS, STATEMENTS_INFO
 from dbdyno.snapshot.view import Options, View, unread
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class PostgresCollector:
         self.wanted_texts: list[str] = []
         self._facts: dict[str, Any] = {}
         self._sizing = Sizing()
-        self._columns = TableColumns()
+        self._seldom = Seldom()
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
         self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
@@ -115,6 +115,7 @@ class PostgresCollector:
             reader.locked = ""
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
             self._facts = {**facts.read(main), **stamp()}
+            self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
             views += self._sizing.read(reader)
             views += self._statements(reader, before)
@@ -190,7 +191,8 @@ class PostgresCollector:
 
     def _objects(self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
         for source in DATABASE:
-            part = self._columns.read(reader, database) if source is COLUMNS else reader.read(source, database)
+            seldom = self._seldom.catalog(source) is not None
+            part = self._seldom.read(reader, source, database) if seldom else reader.read(source, database)
             parts.setdefault(source.name, []).append(part)
             if part.problem is not None:
                 self._problem(source.name, database[1], part.problem)

@@ -98,6 +98,34 @@ COLUMNS = Source(
 )
 """Columns of tables: read when the catalog has changed."""
 
+PLANNER = Source(
+    "pg_stats",
+    ("relid", "attname"),
+    "now",
+    rows="(select c.oid as relid, s.attname, s.most_common_freqs as freqs,"
+    " case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end as distinct_values"
+    " from (select oid, relname, relnamespace, reltuples from pg_class where oid >= 16384 and relkind in ('r', 'm')"
+    " and relpersistence <> 't' and relpages >= 1000 order by relpages desc limit 200) c"
+    " join pg_namespace n on n.oid = c.relnamespace"
+    " join pg_stats s on s.schemaname = n.nspname and s.tablename = c.relname"
+    " where s.n_distinct <> 0 and not s.inherited) s",
+    states=True,
+    only=frozenset({"attname"}),
+    extra=(
+        ("relid", "relid", "key", "count", "BIGINT"),
+        ("distinct_values::float8", "distinct_values", "gauge", "count", "DOUBLE"),
+        (
+            "coalesce((select max(f) from unnest(freqs) f), 0)::float8",
+            "commonest",
+            "gauge",
+            "ratio",
+            "DOUBLE",
+        ),
+    ),
+)
+"""What the planner takes for the values of a column, of the 200 largest tables of 1,000 pages or more: how many, and
+the share of the commonest. No value of a column is read. Columns that the role may not read are not in it."""
+
 DATABASE: tuple[Source, ...] = (
     Source("pg_stat_user_tables", ("relid",), "objects"),
     Source("pg_statio_user_tables", ("relid",), "objects"),
@@ -174,8 +202,13 @@ DATABASE: tuple[Source, ...] = (
         where="indrelid >= 16384",
         states=True,
         only=frozenset({"indexrelid", "indisunique", "indisprimary", "indisexclusion", "indisvalid"}),
+        extra=(
+            ("indrelid", "relid", "gauge", "count", "BIGINT"),
+            ("indkey[0]", "first_column", "gauge", "count", "BIGINT"),
+        ),
     ),
     COLUMNS,
+    PLANNER,
 )
 """Read in each database; the database's oid becomes the first key."""
 

@@ -50,6 +50,11 @@ class Object:
     per: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def came(self) -> float:
+        """Rows inserted less those deleted since the server counts: exact where live rows are counted twice."""
+        return self.last.get("n_tup_ins", 0.0) - self.last.get("n_tup_del", 0.0)
+
 
 @dataclass(frozen=True)
 class Counted:

@@ -28,8 +28,8 @@ WRITTEN_BEFORE = 0.5
 """From so many writes for each read more, what is read may have been written by the session itself."""
 PLAUSIBLE = 0.1
 GROWN = 1.05
-"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came is enough, a scan says
-how many."""
+"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came, by them or by
+the rows inserted, is enough, a scan says how many."""
 ROWS_LEAST = 50.0
 """Rows that a transaction reads more, to speak of other work."""
 STORM = 3.0
@@ -212,7 +212,8 @@ def _growth(pair: Pair) -> Reason | None:
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         live = slow.last.get("n_live_tup", 0.0), fast.last.get("n_live_tup", 0.0)
         scans = _scans(slow) + slow.per.get("idx_scan", 0.0), _scans(fast) + fast.per.get("idx_scan", 0.0)
-        if live[1] < 100 or _ratio(*live) < GROWN or not 0.7 <= _ratio(_scans(slow), _scans(fast)) <= 1.4:
+        grown = max(_ratio(*live), _ratio(slow.came, fast.came)) >= GROWN
+        if live[1] < 100 or not grown or not 0.7 <= _ratio(_scans(slow), _scans(fast)) <= 1.4:
             continue
         a_scan = [_rows(one) / number for one, number in zip((slow, fast), scans, strict=True) if number]
         if len(a_scan) < 2 or _ratio(a_scan[0], a_scan[1]) < MORE:
