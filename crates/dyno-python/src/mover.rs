@@ -44,6 +44,11 @@ impl MoveJob {
         self.0.progress()
     }
 
+    /// Workers whose sessions have begun, or could not.
+    fn begun(&self) -> usize {
+        self.0.begun()
+    }
+
     /// Ends all workers soon; callable from another thread.
     fn stop(&self) {
         self.0.stop();

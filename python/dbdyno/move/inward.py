@@ -60,7 +60,7 @@ def bring(
             say(f"job {job}: staging into {'.'.join(place)}")
             with staging(conn, place, goal.columns, placed=rejects is not None, csv=csv) as stage:
                 done = fill(target, conn, files, stage, goal.columns, how, job, placed=rejects is not None)
-                _same_as_records(files, done, records)
+                refuse_other_than_records(files, done, records)
                 if rejects is not None:
                     _refused(rejects, done)
                 if read_again and not csv:
@@ -165,9 +165,10 @@ def _refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
             rejects.add(file["number"], one["row"], f"column {one['column']}: {one['reason']}", None, None)
 
 
-def _same_as_records(
+def refuse_other_than_records(
     files: Sequence[Path], done: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]] | None
 ) -> None:
+    """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
     for path, one in zip(files, done, strict=True):
         record = (records or {}).get(str(path))
         if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):
