@@ -46,9 +46,9 @@ AS_TEXT = {"time": "interval"}
 """What a column that became text is for PostgreSQL; else text: it holds what its own type does not."""
 UNSIGNED, BINARY = 32, 63
 _CODES = {
-    **{0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint"},
-    **{9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 14: "date", 16: "bit", 246: "decimal"},
-    **{247: "text", 248: "text", 249: "text", 250: "text", 251: "text", 252: "text", 253: "text", 254: "text"},
+    0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint",
+    9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 14: "date", 16: "bit", 246: "decimal",
+    247: "text", 248: "text", 249: "text", 250: "text", 251: "text", 252: "text", 253: "text", 254: "text",
     255: "geometry",
 }
 """Types of columns in the wire protocol."""
