@@ -16,9 +16,10 @@ from dbdyno.snapshot.view import Column
 
 _NO_SECRET = (
     f"case when name ~ '{SECRET_NAMES.pattern}' and setting <> '' or setting ~* '{CREDENTIALS}'"
-    " then '(hidden)' else setting end"
+    " then '(hidden)' when source = 'session' then reset_val else setting end"
 )
-"""A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords."""
+"""A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords. What our session
+has set for itself (jit, search_path) is not the server's."""
 _MAY_SIZE = "pg_has_role('pg_read_all_stats', 'usage')"
 
 
