@@ -118,6 +118,27 @@ def test_no_difference_has_no_cause():
     assert not why.causes and "uncertainty" in why.withheld
 
 
+def test_what_was_counted_otherwise_is_told_where_time_tells_nothing():
+    """Whichever arm was the faster by chance, and as no cause."""
+    often = replace(counts(), totals={"checkpoints": 0.05, "full_pages": 2.0})
+    seldom = replace(counts(), totals={"checkpoints": 0.0, "full_pages": 0.1})
+    for seed in (5, 6):
+        sides = side("calm", cpu_us=100, seed=seed), side("stormy", cpu_us=100, seed=11 - seed)
+        why = told(*sides, counts=(seldom, often))
+        (note,) = why.notes
+        assert not why.causes and why.withheld and "checkpoints follow each other with stormy" in note
+    assert not told(*sides, counts=(often, often)).notes, "what both have tells nothing"
+
+
+def test_a_table_that_grew_is_told_by_the_rows_that_came_where_live_ones_were_counted_twice():
+    """A load and a vacuum in one session: the live rows were twice those that there are."""
+    pair = [counts(rows=rows, seq=1.0, idx=0.0, live=1e5) for rows in (5e4, 1e5)]
+    assert told(side("a", cpu_us=1500), side("b", cpu_us=3000), counts=(pair[0], pair[1])).causes[0].code != "growth"
+    for one, rows in zip(pair, (5e4, 1e5), strict=True):
+        one.tables["public/orders"].last["n_tup_ins"] = rows
+    assert told(side("a", cpu_us=1500), side("b", cpu_us=3000), counts=(pair[0], pair[1])).causes[0].code == "growth"
+
+
 def test_evidence_that_does_not_carry_names_nothing():
     base, other = side("a", cpu_us=100), side("b", cpu_us=300)
     assert "there is no verdict" in told(base, other, withheld="there is no verdict: errors").withheld
