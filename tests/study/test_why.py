@@ -12,8 +12,8 @@ from dbdyno.pages import why as pages_why
 from dbdyno.stats.jackknife import half_width, jackknife
 from dbdyno.study.analysis.why.counted import Counted, Object
 from dbdyno.study.analysis.why.explain import explain
+from dbdyno.study.analysis.why.pair import Station
 from dbdyno.study.analysis.why.parts import Side
-from dbdyno.study.analysis.why.reasons import Station
 from dbdyno.why import Why
 
 BLOCKS, COUNT = 12, 1000
@@ -128,6 +128,18 @@ def test_what_was_counted_otherwise_is_told_where_time_tells_nothing():
         (note,) = why.notes
         assert not why.causes and why.withheld and "checkpoints follow each other with stormy" in note
     assert not told(*sides, counts=(often, often)).notes, "what both have tells nothing"
+
+
+def test_checkpoints_that_stand_before_the_syncs_of_sessions_need_no_full_pages():
+    """A load that touches each page once writes it whole in any case: then the time that checkpoints take tells."""
+    common = {"full_pages": 1.0}
+    often = replace(counts(), totals={**common, "checkpoints": 0.5, "checkpoint_ns": 6e6})
+    seldom = replace(counts(), totals={**common, "checkpoints": 0.0, "checkpoint_ns": 0.0})
+    sides = side("a", cpu_us=50, commit__WALSync=100), side("b", cpu_us=50, commit__WALSync=900)
+    (cause,) = told(*sides, counts=(seldom, often)).causes
+    assert cause.code == "checkpoint" and "60%" in cause.evidence[0]
+    idle = replace(often, totals={**often.totals, "checkpoint_ns": 5e5})
+    assert told(*sides, counts=(seldom, idle)).causes[0].code == "wait"
 
 
 def test_a_table_that_grew_is_told_by_the_rows_that_came_where_live_ones_were_counted_twice():
