@@ -35,8 +35,8 @@ ROWS_LEAST = 50.0
 STORM = 3.0
 FULL_PAGES = 1.5
 BUSY = 0.2
-"""Of the time that checkpoints write (pauses between writes included) and sync, from where on sessions are taken to wait
-behind them."""
+"""Of the time that checkpoints write (pauses between writes included) and sync, from where on sessions are taken to
+wait behind them."""
 SCANS_LEAST = 0.05
 """Scans of a table per transaction, to speak of them."""
 HOG = 0.3
