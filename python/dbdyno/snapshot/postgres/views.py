@@ -125,8 +125,8 @@ PLANNER = Source(
     ),
 )
 """What the planner takes for the values of a column, of the 200 largest tables of 1,000 pages or more: how many, and
-the share of the commonest. No value of a column is read. Table by table, because pg_stats asks of each column of a database
-whether the role may read it (15 ms for 880 tables, 1 ms so). Columns that the role may not read are not in it."""
+the share of the commonest. No value of a column is read. Table by table, because pg_stats asks of each column of a
+database whether the role may read it (15 ms for 880 tables, 1 ms so). Columns that it may not read are not in it."""
 
 DATABASE: tuple[Source, ...] = (
     Source("pg_stat_user_tables", ("relid",), "objects"),
