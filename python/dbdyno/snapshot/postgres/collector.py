@@ -8,10 +8,12 @@ is missing, and the report says so.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
+from dbdyno.snapshot.plans import generic
 from dbdyno.snapshot.postgres import facts, host, texts
 from dbdyno.snapshot.postgres.patience import open_patiently
 from dbdyno.snapshot.postgres.reader import Part, Reader, joined
@@ -132,7 +134,31 @@ class PostgresCollector:
         if not any(view.name == STATEMENTS.name for view in views):
             views.append(_no_statements([name for _, name in wanted]))
         views += [joined(source, parts[source.name]) for source in DATABASE if source.name in parts]
-        return views
+        return [*views, *self._plans(wanted)]
+
+    def _plans(self, wanted: list[tuple[int, str]]) -> list[View]:
+        """Generic plans, where they are asked for: of statements of the databases that are read."""
+        import psycopg
+
+        own = next((one for one in self._readers.items() if one[1].has(STATEMENTS.name)), None)
+        if not self.options.plans or own is None:
+            return []
+        reader, started = own[1], time.monotonic()
+        spent = "total_exec_time" if "total_exec_time" in reader.columns_of(STATEMENTS.name) else "total_time"
+        schema = '"' + reader.schemas[STATEMENTS.name].replace('"', '""') + '"'
+        rows: list[generic.Row] = []
+        try:
+            some = generic.candidates(reader.connection, schema, spent, [one for one, _ in wanted], self.options.plans)
+            for number, name in wanted:
+                mine = [one for one in some if one.database == number]
+                if mine:
+                    main = name == self._connections[""].info.dbname
+                    connection, _ = self._session(None if main else name)
+                    rows += generic.explained(connection, mine, started + generic.MOST_S)
+                    self._count("after", name, 2)
+        except (psycopg.Error, Error) as error:
+            self._problem(generic.VIEW, own[0], str(error).strip().splitlines()[0])
+        return [generic.view(rows, round((time.monotonic() - started) * 1e9))]
 
     def _session(self, database: str | None) -> tuple[Connection, Reader]:
         """The connection to a database and its reader, made on first use and after a loss."""

@@ -16,9 +16,10 @@ from dbdyno.snapshot.view import Column
 
 _NO_SECRET = (
     f"case when name ~ '{SECRET_NAMES.pattern}' and setting <> '' or setting ~* '{CREDENTIALS}'"
-    " then '(hidden)' else setting end"
+    " then '(hidden)' when source = 'session' then reset_val else setting end"
 )
-"""A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords."""
+"""A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords. What our session
+has set for itself (jit, search_path) is not the server's."""
 _MAY_SIZE = "pg_has_role('pg_read_all_stats', 'usage')"
 
 
@@ -106,9 +107,9 @@ PLANNER = Source(
     " case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end as distinct_values"
     " from (select oid, relname, relnamespace, reltuples from pg_class where oid >= 16384 and relkind in ('r', 'm')"
     " and relpersistence <> 't' and relpages >= 1000 order by relpages desc limit 200) c"
-    " join pg_namespace n on n.oid = c.relnamespace"
-    " join pg_stats s on s.schemaname = n.nspname and s.tablename = c.relname"
-    " where s.n_distinct <> 0 and not s.inherited) s",
+    " join pg_namespace n on n.oid = c.relnamespace cross join lateral (select * from pg_stats s"
+    " where s.schemaname = n.nspname and s.tablename = c.relname and s.n_distinct <> 0 and not s.inherited"
+    " offset 0) s) s",
     states=True,
     only=frozenset({"attname"}),
     extra=(
@@ -124,7 +125,8 @@ PLANNER = Source(
     ),
 )
 """What the planner takes for the values of a column, of the 200 largest tables of 1,000 pages or more: how many, and
-the share of the commonest. No value of a column is read. Columns that the role may not read are not in it."""
+the share of the commonest. No value of a column is read. Table by table, because pg_stats asks of each column of a
+database whether the role may read it (15 ms for 880 tables, 1 ms so). Columns that it may not read are not in it."""
 
 DATABASE: tuple[Source, ...] = (
     Source("pg_stat_user_tables", ("relid",), "objects"),

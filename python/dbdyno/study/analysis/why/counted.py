@@ -29,6 +29,12 @@ TOTALS: dict[str, tuple[tuple[str, str], ...]] = {
         ("pg_stat_checkpointer", "num_requested"),
         ("pg_stat_checkpointer", "num_timed"),
     ),
+    "checkpoint_ns": (
+        ("pg_stat_bgwriter", "checkpoint_write_time"),
+        ("pg_stat_bgwriter", "checkpoint_sync_time"),
+        ("pg_stat_checkpointer", "write_time"),
+        ("pg_stat_checkpointer", "sync_time"),
+    ),
 }
 """What is known by one name on every engine: the counters that are added up for it."""
 _SPANS = """
