@@ -83,8 +83,7 @@ impl Dialler {
     pub fn connect_to_rows(&self, stop: &Arc<AtomicBool>) -> Result<mysql::login::LoggedIn, WireError> {
         let patience = Patience::new(self.spec.limit(None), stop);
         let socket = self.open(&patience, &Arc::default())?;
-        let means =
-            Means { spec: &self.spec, tls: self.tls.as_ref(), key: self.key.as_ref(), feed: self.feed.clone() };
+        let means = Means { spec: &self.spec, tls: self.tls.as_ref(), key: self.key.as_ref(), feed: self.feed.clone() };
         mysql::login::settled(&means, socket, Some(Patience::new(None, stop)))
     }
 

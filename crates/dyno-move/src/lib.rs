@@ -31,6 +31,7 @@ mod aside;
 mod column;
 mod decimal;
 mod encode;
+mod encoder;
 mod error;
 mod hash;
 mod job;
@@ -48,6 +49,7 @@ mod spec;
 mod worker;
 
 pub use column::Columns;
+pub use encoder::Encoder;
 pub use error::{Failure, MoveError};
 pub use hash::{Tally, hash_batch};
 pub use job::{Job, Next};

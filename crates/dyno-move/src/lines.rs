@@ -203,6 +203,9 @@ mod tests {
     fn what_mariadb_cannot_hold_is_refused() {
         assert!(of(Arc::new(Float64Array::from(vec![f64::NAN]))).is_err());
         assert!(of(Arc::new(Date32Array::from(vec![i32::MAX]))).is_err());
-        assert_eq!(of(Arc::new(Date32Array::from(vec![-719_528, 2_932_896]))).expect("lines"), "0000-01-01\n9999-12-31\n");
+        assert_eq!(
+            of(Arc::new(Date32Array::from(vec![-719_528, 2_932_896]))).expect("lines"),
+            "0000-01-01\n9999-12-31\n"
+        );
     }
 }

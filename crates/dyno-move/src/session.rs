@@ -88,15 +88,20 @@ impl Session {
         Ok(counted)
     }
 
-    /// A line of text that a statement of PostgreSQL gives by COPY.
+    /// A line of text: by COPY from a PostgreSQL, the first value of the first row of a MariaDB.
     pub fn line(&mut self, sql: &str) -> Result<String, MoveError> {
+        let session = match self {
+            Self::Postgres(session) => session,
+            Self::Mariadb(session) => {
+                let first = session.run(sql)?.into_iter().next().and_then(|row| row.into_iter().next());
+                return Ok(first.flatten().unwrap_or_default());
+            }
+        };
         let mut line = Vec::new();
-        if let Self::Postgres(session) = self {
-            session.copy_out(sql, |part| {
-                line.extend_from_slice(part);
-                Ok::<(), MoveError>(())
-            })?;
-        }
+        session.copy_out(sql, |part| {
+            line.extend_from_slice(part);
+            Ok::<(), MoveError>(())
+        })?;
         Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
     }
 

@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use arrow_array::RecordBatch;
-
 use crate::column::Columns;
-use crate::encode::{Place, end, head, rows};
+use crate::encode::Place;
+use crate::encoder::Encoder;
 use crate::error::{MoveError, give_up};
 use crate::hash::{Tally, hash_batch};
 use crate::lines::lines;
-use crate::read_back::open;
 use crate::rows::Cutter;
 use crate::session::Session;
 use crate::single::Single;
@@ -148,37 +146,18 @@ impl<'a> Worker<'a> {
     /// Puts the rows of a file into a table.
     fn load(&mut self, chunk: &ChunkSpec, path: &Path) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
-        let mut batches = open(path, shared.shares().0)?;
-        let (mut batch, mut row): (Option<RecordBatch>, usize) = (None, 0);
-        let mut place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
-        let (mut tally, mut bytes, mut begun) = (Tally::default(), 0_u64, false);
-        let takes_lines = self.session.takes_lines();
+        let place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
+        let mut encoder = Encoder::open(path, shared.shares().0, place, self.session.takes_lines())?;
+        let mut bytes = 0_u64;
         let counted = self.session.copy_in(&chunk.sql, |out| {
-            if !begun && !takes_lines {
-                head(out);
-            }
-            begun = true;
-            if batch.as_ref().is_none_or(|batch| row >= batch.num_rows()) {
-                place.before += batch.take().map_or(0, |batch| batch.num_rows() as u64);
-                batch = batches.next().transpose()?;
-                row = 0;
-                if let Some(batch) = &batch {
-                    tally = tally.plus(hash_batch(batch)?);
-                }
-            }
-            let more = batch.is_some();
-            match &batch {
-                Some(batch) if takes_lines => row = lines(batch, row, SEND_BYTES, place.before, out)?,
-                None if takes_lines => {}
-                Some(batch) => row = rows(batch, row, SEND_BYTES, &mut place, out)?,
-                None => end(out),
-            }
+            let more = encoder.more(SEND_BYTES, out)?;
             bytes += out.len() as u64;
             shared.came(out.len())?;
             Ok::<bool, MoveError>(more)
         });
         let counted = counted.inspect_err(|error| give_up(&self.session, error))?;
-        let refused = place.refused;
+        let tally = encoder.tally();
+        let refused = encoder.refused();
         if counted + refused.len() as u64 != tally.rows {
             return Err(MoveError::Count { counted, decoded: tally.rows });
         }

@@ -106,11 +106,7 @@ fn value<'a>(column: &Column, body: &mut Reader<'a>) -> Result<WireValue<'a>, Wi
     let mut whole = |bytes: usize| -> Result<WireValue<'a>, WireError> {
         let number = body.number(bytes)?;
         let shift = 64 - 8 * bytes as u32;
-        Ok(if column.unsigned {
-            WireValue::Uint(number)
-        } else {
-            WireValue::Int((number << shift) as i64 >> shift)
-        })
+        Ok(if column.unsigned { WireValue::Uint(number) } else { WireValue::Int((number << shift) as i64 >> shift) })
     };
     match column.kind {
         kind::TINY => whole(1),
@@ -222,8 +218,8 @@ impl RowSession {
         sql: &str,
         mut each: impl FnMut(&mut WireRow<'_>) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let statement = self.prepare(sql)?;
-        let columns = self.execute(statement)?;
+        let (statement, columns) = self.prepare(sql)?;
+        let columns = self.execute(statement, columns)?;
         loop {
             let body = self.body()?;
             let bytes = self.bytes(&body);
@@ -238,26 +234,37 @@ impl RowSession {
         Ok(counted.and_then(|text| text.parse().ok()).unwrap_or(0))
     }
 
-    fn prepare(&mut self, sql: &str) -> Result<u32, WireError> {
+    fn prepare(&mut self, sql: &str) -> Result<(u32, Vec<Column>), WireError> {
         self.ask(|out| write_command(PREPARE, sql.as_bytes(), out))?;
         let body = self.body()?;
         let mut head = Reader(self.bytes(&body));
         head.take(1)?;
         let statement = head.number(4)? as u32;
         let (columns, values) = (head.number(2)?, head.number(2)?);
-        for _ in 0..columns + values {
+        for _ in 0..values {
             self.body()?;
         }
+        let columns = self.columns(columns)?;
         if values > 0 {
             return Err(WireError::Protocol("a statement with ? outside of quotes".into()));
         }
-        if columns == 0 {
+        if columns.is_empty() {
             return Err(WireError::Protocol("a statement that gives no rows".into()));
         }
-        Ok(statement)
+        Ok((statement, columns))
     }
 
-    fn execute(&mut self, statement: u32) -> Result<Vec<Column>, WireError> {
+    fn columns(&mut self, count: u64) -> Result<Vec<Column>, WireError> {
+        (0..count)
+            .map(|_| {
+                let body = self.body()?;
+                Column::parse(self.bytes(&body))
+            })
+            .collect()
+    }
+
+    /// `known`: the columns as they were described when it was prepared; a server may describe them once only.
+    fn execute(&mut self, statement: u32, known: Vec<Column>) -> Result<Vec<Column>, WireError> {
         self.ask(|out| {
             let start = packet::begin(out);
             out.push(EXECUTE);
@@ -268,16 +275,10 @@ impl RowSession {
         let body = self.body()?;
         let mut head = Reader(self.bytes(&body));
         let count = head.counted()?.unwrap_or(0);
-        // Just prepared: the server describes it, unless it thinks that we know.
         if self.caches_metadata && head.number(1)? == 0 {
-            return Err(WireError::Protocol("a result that was never described".into()));
+            return Ok(known);
         }
-        (0..count)
-            .map(|_| {
-                let body = self.body()?;
-                Column::parse(self.bytes(&body))
-            })
-            .collect()
+        self.columns(count)
     }
 
     /// Begins `LOAD DATA LOCAL`: rows may be sent then.

@@ -41,14 +41,44 @@ WHOLE = {
     "bigint": ("int8", "bigint", "decimal", "numeric(20,0)"),
 }
 """With a sign: kind and type; without: the same."""
+PLAIN = {
+    "float": ("float4", "real"),
+    "double": ("float8", "double precision"),
+    "year": ("int2", "smallint"),
+    "date": ("date", "date"),
+    **dict.fromkeys((*GEOMETRIES, *BYTES), ("bytea", "bytea")),
+}
+MOMENTS = {"time": "time", "datetime": "timestamp", "timestamp": "timestamptz"}
+OTHERS = {"uuid": "uuid", "inet4": "inet", "inet6": "inet"}
 WIRES = {"decimal": "numeric"}
 AS_TEXT = {"time": "interval"}
 """What a column that became text is for PostgreSQL; else text: it holds what its own type does not."""
 UNSIGNED, BINARY = 32, 63
 _CODES = {
-    0: "decimal", 1: "tinyint", 2: "smallint", 3: "int", 4: "float", 5: "double", 7: "timestamp", 8: "bigint",
-    9: "mediumint", 10: "date", 11: "time", 12: "datetime", 13: "year", 14: "date", 16: "bit", 246: "decimal",
-    247: "text", 248: "text", 249: "text", 250: "text", 251: "text", 252: "text", 253: "text", 254: "text",
+    0: "decimal",
+    1: "tinyint",
+    2: "smallint",
+    3: "int",
+    4: "float",
+    5: "double",
+    7: "timestamp",
+    8: "bigint",
+    9: "mediumint",
+    10: "date",
+    11: "time",
+    12: "datetime",
+    13: "year",
+    14: "date",
+    16: "bit",
+    246: "decimal",
+    247: "text",
+    248: "text",
+    249: "text",
+    250: "text",
+    251: "text",
+    252: "text",
+    253: "text",
+    254: "text",
     255: "geometry",
 }
 """Types of columns in the wire protocol."""
@@ -82,32 +112,27 @@ def _column(row: Mapping[str, Any]) -> Column:
 
 def _known(kind: str, declared: str, row: Mapping[str, Any]) -> Column:
     if kind in WHOLE:
-        signed, unsigned = WHOLE[kind][:2], WHOLE[kind][2:]
-        held, pg_type = unsigned if "unsigned" in declared else signed
+        held, pg_type = WHOLE[kind][2:] if "unsigned" in declared else WHOLE[kind][:2]
         return Column("", held, pg_type, precision=20 if held == "decimal" else 0)
     if kind in ("decimal", "numeric"):
-        precision, scale = int(row["numeric_precision"]), int(row["numeric_scale"])
-        pg_type = f"numeric({precision},{scale})"
-        if precision <= DIGITS_MOST:
-            return Column("", "decimal", pg_type, precision, scale)
-        return Column("", "text", pg_type, cast=True)
-    plain = {"float": ("float4", "real"), "double": ("float8", "double precision"), "year": ("int2", "smallint")}
-    if kind in plain:
-        return Column("", *plain[kind])
-    if kind == "date":
-        return Column("", "date", "date")
-    if kind in ("time", "datetime", "timestamp"):
-        digits = f"({int(row['datetime_precision'] or 0)})"
-        held = {"time": "time", "datetime": "timestamp", "timestamp": "timestamptz"}[kind]
-        return Column("", held, f"{held}{digits}")
-    if kind in GEOMETRIES or kind in BYTES:
-        return Column("", "bytea", "bytea")
+        return _decimal(int(row["numeric_precision"]), int(row["numeric_scale"]))
+    if kind in PLAIN:
+        return Column("", *PLAIN[kind])
+    if kind in MOMENTS:
+        return Column("", MOMENTS[kind], f"{MOMENTS[kind]}({int(row['datetime_precision'] or 0)})")
     if kind in TEXTS:
         length = _DIGITS.search(declared) if kind in ("char", "varchar") else None
         pg_type = f"varchar({length[1]})" if length else "json" if row.get("is_json") else "text"
         return Column("", "text", pg_type)
-    others = {"uuid": "uuid", "inet4": "inet", "inet6": "inet"}
-    pg_type = f"bit{_DIGITS.search(declared)[0]}" if kind == "bit" else others.get(kind, "text")  # type: ignore[index]
+    width = _DIGITS.search(declared)
+    pg_type = f"bit({width[1] if width else 1})" if kind == "bit" else OTHERS.get(kind, "text")
+    return Column("", "text", pg_type, cast=True)
+
+
+def _decimal(precision: int, scale: int) -> Column:
+    pg_type = f"numeric({precision},{scale})"
+    if precision <= DIGITS_MOST:
+        return Column("", "decimal", pg_type, precision, scale)
     return Column("", "text", pg_type, cast=True)
 
 

@@ -83,12 +83,12 @@ def move(
             ledger = reading.begin(source, wish, folder, how, say, {**asked, "server": target.identity(conn)})
             plan = _one_table(ledger)
             try:
-                goal = matched_there(conn, into, handed.heads_of(conn, plan))
-                handed.make_stages(conn, plan, goal)
+                there = matched_there(conn, into, handed.heads_of(conn, plan))
+                handed.make_stages(conn, plan, there)
             except BaseException:
                 ledger.discard()
                 raise
-            reading.work(source, ledger, how, say, _to_postgres(target, conn, goal), completes=False)
+            reading.work(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
             return handed.publish_staged(target, conn, ledger, into, how, level)
     with reached(target, "begins") as conn:
         asked["server"] = target.identity(conn)
@@ -129,7 +129,8 @@ def go_on(
         with handed.reached_target(target, into) as conn:
             _refuse_other(target, conn, plan)
             if handed.is_published(conn, ledger):
-                return _complete(ledger)
+                _complete(ledger)
+                return None
             there = matched_there(conn, into, handed.heads_of(conn, plan))
             if not restart:
                 handed.empty_unfinished(conn, plan, there, ledger)
@@ -145,7 +146,8 @@ def go_on(
         with made(conn, target, into, _heads(plan)) as goal:
             if is_published(conn, goal, plan.id):
                 drop_stages(conn, goal, plan.id, [one.number for one in plan.chunks])
-                return _complete(ledger)
+                _complete(ledger)
+                return None
             if restart or len(ledger.records()) < len(plan.chunks):
                 if isinstance(source, MariaDB):
                     reading.resume(source, ledger, how, say, _lines(target, conn, into), completes=False, **again)

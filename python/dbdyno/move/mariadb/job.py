@@ -158,7 +158,7 @@ def read_into(folder: Path, *, again: bool = False) -> Pieces:
     """Files of a folder. `again`: each chunk is read a second time, in the same snapshot."""
 
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        each = [
+        each: list[dict[str, Any]] = [
             {
                 "number": chunk.number,
                 "table": chunk.table,
