@@ -13,7 +13,6 @@ mod parts;
 mod plan_text;
 mod small_rows;
 mod spill;
-mod tables;
 mod wait_rows;
 
 use std::sync::Arc;
@@ -34,6 +33,7 @@ use parts::{Linked, Links, Parts};
 pub use plan_text::{FIGURES, PlanText, plan_text};
 use small_rows::SmallRows;
 use spill::Spill;
+pub use dyno_evidence::trace_tables as tables;
 pub use tables::*;
 use wait_rows::Waits;
 
