@@ -40,3 +40,9 @@ impl Recorder {
         py.detach(|| self.job.finish()).map_err(|error| failed(py, &error))
     }
 }
+
+/// What a probe costs here, ns of CPU; fails where the kernel allows none.
+#[pyfunction]
+pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
+    py.detach(dyno_record::trap_cost_ns).map_err(|error| failed(py, &error))
+}

@@ -72,6 +72,11 @@ fn kind() -> Result<u32, RecordError> {
     text.trim().parse().map_err(|error| RecordError::System(KINDS.to_owned(), io::Error::other(error)))
 }
 
+/// What a probe costs on this machine, ns of CPU; an error where the kernel allows none.
+pub fn trap_cost_ns() -> Result<u64, RecordError> {
+    crate::trap::cost_ns(kind()?).map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))
+}
+
 /// All names that a server can show: classes 1 to 11, so many events each.
 fn all_names(names: &mut Names<'_>) -> HashMap<u32, (String, String)> {
     (1..=11u32).flat_map(|class| (0..160).map(move |at| class << 24 | at)).map(|at| (at, names.of(at))).collect()
@@ -107,8 +112,7 @@ impl Attached {
         let names = all_names(&mut names);
         let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
         let kind = kind()?;
-        let trap_ns = crate::trap::cost_ns(kind)
-            .map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))?;
+        let trap_ns = trap_cost_ns()?;
         let mut made = Self {
             postmaster,
             version,

@@ -97,16 +97,6 @@ impl<'a> Code<'a> {
         let before = *self.starts.get(place.checked_sub(1)?)?;
         self.at(self.begin + u64::from(before))
     }
-
-    /// Up to `most` instructions from `addr` on, in the order of their addresses.
-    pub fn following(&self, addr: u64, most: usize) -> impl Iterator<Item = Instruction> + '_ {
-        let mut next = Some(addr);
-        (0..most).map_while(move |_| {
-            let found = self.at(next?)?;
-            next = Some(found.next_ip());
-            Some(found)
-        })
-    }
 }
 
 /// The address that an instruction names: relative to itself, as a whole operand, or as a number.

@@ -25,4 +25,5 @@ pub mod store;
 pub mod tracefs;
 mod trap;
 
+pub use attach::trap_cost_ns;
 pub use error::RecordError;

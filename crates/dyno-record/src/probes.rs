@@ -1,7 +1,9 @@
 //! What is probed beside the waits: the places where a backend takes up a statement, learns its query id, ends it, fails,
 //! and where a process says who it is.
 
-use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use std::collections::{HashSet, VecDeque};
+
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use crate::RecordError;
 use crate::code::{Code, named};
@@ -105,8 +107,8 @@ pub struct Plan {
     pub sites: Vec<Site>,
 }
 
-/// How far behind the taking up of a statement its kind is told.
-const KIND_WITHIN: usize = 90;
+/// How far behind the taking up of a statement its kind is told, in instructions on all ways.
+const KIND_WITHIN: usize = 300;
 
 /// Addresses that the code must be read for: functions and data.
 pub fn wanted(image: &Image) -> Result<(Vec<u64>, Vec<u64>), RecordError> {
@@ -174,12 +176,25 @@ fn state(code: &Code<'_>, caller: u64) -> Option<u64> {
     None
 }
 
-/// Parse and Bind put their names into the process's title soon after.
+/// Parse and Bind put their names into the process's title soon after; what is nearest counts.
 fn kind(code: &Code<'_>, caller: u64) -> Kind {
     let word = |at: &Instruction| match code.image.text_at(named(at)?)? {
         "PARSE" => Some(Kind::Parse),
         "BIND" => Some(Kind::Bind),
         _ => None,
     };
-    code.following(caller, KIND_WITHIN).find_map(|at| word(&at)).unwrap_or(Kind::Exec)
+    let (mut open, mut seen) = (VecDeque::from([caller]), HashSet::new());
+    while let Some(addr) = open.pop_front().filter(|_| seen.len() < KIND_WITHIN) {
+        let Some(at) = code.at(addr).filter(|_| seen.insert(addr)) else { continue };
+        if let Some(found) = word(&at) {
+            return found;
+        }
+        match at.flow_control() {
+            FlowControl::UnconditionalBranch => open.push_back(at.near_branch_target()),
+            FlowControl::ConditionalBranch => open.extend([at.next_ip(), at.near_branch_target()]),
+            FlowControl::Next | FlowControl::Call => open.push_back(at.next_ip()),
+            _ => {}
+        }
+    }
+    Kind::Exec
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::attach::Attached;
 use crate::perf::{Note, Record};
-use crate::probes::{What};
+use crate::probes::What;
 use crate::process;
 use crate::session::{Known, Session, Who};
 use crate::sites::Value;

@@ -334,6 +334,7 @@ impl Session {
     fn end_call(&mut self, at_ns: u64, store: &mut Store) {
         let Some(mut calling) = self.calling.take() else { return };
         let elapsed_ns = at_ns.saturating_sub(calling.since_ns);
+        calling.statement = store.settled(calling.statement);
         flush(&mut calling, store);
         self.sums.calls += 1;
         self.sums.call_ns += elapsed_ns;
@@ -380,6 +381,9 @@ impl Session {
         self.noted(at_ns, false, store, known);
         let at_ns = self.until_ns;
         self.end_wait(at_ns, if is_exit { 0 } else { NOT_ENDED }, store, known);
+        if let Some(calling) = self.calling.as_mut().filter(|calling| is_exit && calling.kind == "message") {
+            calling.kind = "disconnect";
+        }
         self.end_call(at_ns, store);
         self.done = true;
     }

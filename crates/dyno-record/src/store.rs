@@ -83,6 +83,8 @@ pub struct Store {
     statements: Vec<Statement>,
     by_text: HashMap<Vec<u8>, u32>,
     by_id: HashMap<u64, u32>,
+    /// The statement with a query id that a text belongs to.
+    of_text: HashMap<u32, u32>,
     events: HashMap<u32, (String, &'static str)>,
     errors: Vec<(CallRow, u32)>,
     /// What went wrong first.
@@ -107,6 +109,7 @@ impl Store {
             statements: Vec::new(),
             by_text: HashMap::new(),
             by_id: HashMap::new(),
+            of_text: HashMap::new(),
             events: HashMap::from([(UNOBSERVED, ("unobserved".to_owned(), Class::Other.name()))]),
             errors: Vec::new(),
             failed: None,
@@ -140,12 +143,21 @@ impl Store {
     /// The statement of a query id; its text is that of the first call.
     pub fn statement_of_id(&mut self, id: u64, text: u32) -> u32 {
         if let Some(number) = self.by_id.get(&id) {
+            self.of_text.insert(text, *number);
             return *number;
         }
+        let from = text;
         let text = self.statements.get(text as usize).map_or_else(String::new, |known| known.text.clone());
         let number = self.add((id as i64).to_string(), text);
         self.by_id.insert(id, number);
+        self.of_text.insert(from, number);
         number
+    }
+
+    /// The statement with the query id that a text had before, where this call did not say one: a prepared statement
+    /// says it when it is bound, or when it is executed.
+    pub fn settled(&self, statement: u32) -> u32 {
+        self.of_text.get(&statement).copied().unwrap_or(statement)
     }
 
     fn add(&mut self, key: String, text: String) -> u32 {
@@ -210,8 +222,19 @@ impl Store {
         Ok(())
     }
 
-    fn keys(&self) -> Vec<String> {
-        self.statements.iter().map(|statement| statement.key.clone()).collect()
+    /// Statements of rows as words: only those that are there.
+    fn keys(&self, statements: impl Iterator<Item = u32>) -> Values {
+        let (mut places, mut words) = (HashMap::new(), Vec::new());
+        let numbers = statements
+            .map(|number| match self.statements.get(number as usize) {
+                None => u32::MAX,
+                Some(statement) => *places.entry(number).or_insert_with(|| {
+                    words.push(statement.key.clone());
+                    words.len() as u32 - 1
+                }),
+            })
+            .collect();
+        Values::Words(numbers, words)
     }
 
     fn flush_waits(&mut self) -> Result<(), EvidenceError> {
@@ -254,7 +277,7 @@ impl Store {
             numbers(&|row| row.cut),
             Values::Words(vec![0; n], vec!["cpu_ns corrected_ns cut".to_owned()]),
             none(),
-            Values::Words(rows.iter().map(|row| row.statement).collect(), self.keys()),
+            self.keys(rows.iter().map(|row| row.statement)),
             numbers(&|row| row.call.map_or(NONE, |call| call as i64)),
             Values::U8(rows.iter().map(|row| if row.call.is_some() { 0 } else { u8::MAX }).collect()),
             Values::Bool(rows.iter().map(|row| row.think).collect()),
@@ -295,7 +318,7 @@ impl Store {
             Values::U32(rows.iter().map(|row| row.session).collect()),
             numbers(&|row| row.number as i64),
             Values::Words(kind, kinds),
-            Values::Words(rows.iter().map(|row| row.statement).collect(), self.keys()),
+            self.keys(rows.iter().map(|row| row.statement)),
             numbers(&|row| self.wall(row.since_ns)),
             numbers(&|row| row.elapsed_ns as i64),
             numbers(&|row| row.cpu_ns as i64),
