@@ -183,11 +183,10 @@ def test_a_recorder_that_is_killed_leaves_no_probe_and_no_error(engine: Embedded
     assert changed_code(engine) == 0
     with loaded(engine) as failed:
         command = [sys.executable, "-m", "dbdyno", "trace", "record", "--pid", str(engine.pid), "--out", "run"]
-        recorder = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE)
-        while changed_code(engine) < 100:
-            assert recorder.poll() is None, recorder.communicate()
-        recorder.send_signal(signal.SIGKILL)
-        recorder.wait()
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
+            while changed_code(engine) < 100:
+                assert recorder.poll() is None, recorder.communicate()
+            recorder.send_signal(signal.SIGKILL)
         while changed_code(engine) > 0:
             time.sleep(0.1)
     assert failed == []

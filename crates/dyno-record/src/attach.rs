@@ -13,6 +13,7 @@ use crate::names::Names;
 use crate::perf::{Event, REGISTERS, Ring, Scope, Source};
 use crate::probes::{self, Probe, Version, What};
 use crate::process;
+use crate::sites::Value;
 use crate::tracefs::{self, Defined, Definition};
 
 /// Pages of a processor's ring: 2 MiB.
@@ -21,6 +22,15 @@ const KINDS: &str = "/sys/bus/event_source/devices/uprobe/type";
 
 const BY_RIGHT: &str = "run dbdyno as root, or give its process CAP_PERFMON and CAP_SYS_PTRACE; `dbdyno doctor` says what is \
                         allowed here";
+
+/// How an event tells what it tells.
+#[derive(Clone, Copy, Debug)]
+pub enum Told {
+    /// A probe of its own, with a register at most.
+    Register(What),
+    /// Many probes, with fields.
+    Fields(probes::Event),
+}
 
 /// A server under probes. Dropped, nothing of it is left.
 pub struct Attached {
@@ -31,7 +41,7 @@ pub struct Attached {
     /// The program.
     pub program: String,
     /// What each event tells, by its id.
-    pub events: HashMap<u64, What>,
+    pub events: HashMap<u64, Told>,
     /// Names of events: class and name, by number.
     pub names: HashMap<u32, (String, String)>,
     /// Number of `ClientRead`.
@@ -50,7 +60,7 @@ pub struct Attached {
     pub query: u64,
     // Events before definitions: a definition cannot be taken away while an event is open on it.
     opened: Vec<Event>,
-    _defined: Option<Defined>,
+    defined: Option<Defined>,
 }
 
 /// The processors that are there.
@@ -127,28 +137,30 @@ impl Attached {
             pointer: name("my_wait_event_info")?.wrapping_add(shift),
             query: image.symbol("debug_query_string").map_or(0, |symbol| symbol.addr.wrapping_add(shift)),
             opened: Vec::new(),
-            _defined: None,
+            defined: None,
         };
         made.open(&plan.probes, kind)?;
         Ok(made)
     }
 
-    fn define(&mut self, probes: &[Probe]) -> HashMap<u64, u64> {
-        let wanted: Vec<(u64, &str)> =
-            probes.iter().filter_map(|probe| Some((probe.offset, probe.what.fields()?))).collect();
-        let definitions: Vec<Definition> = wanted
+    /// Probes with fields, each of which belongs to one of a few events; none where the kernel does not allow it.
+    fn define(&mut self, probes: &[Probe]) -> Vec<u64> {
+        let definitions: Vec<Definition> = probes
             .iter()
-            .map(|(offset, fields)| Definition { offset: *offset, fields: (*fields).to_owned() })
+            .map(|probe| {
+                let (event, fields) = probe.what.fields();
+                Definition { event: event as usize, offset: probe.offset, fields }
+            })
             .collect();
         match tracefs::define(&process::program(self.postmaster), &definitions) {
             Ok(defined) => {
-                let found = wanted.iter().map(|one| one.0).zip(defined.numbers.iter().copied()).collect();
-                self._defined = Some(defined);
-                found
+                let numbers = defined.numbers.clone();
+                self.defined = Some(defined);
+                numbers
             }
             Err(error) => {
                 self.without_fields = Some(error.to_string());
-                HashMap::new()
+                Vec::new()
             }
         }
     }
@@ -156,24 +168,30 @@ impl Attached {
     fn open(&mut self, probes: &[Probe], kind: u32) -> Result<(), RecordError> {
         let refused = |error| RecordError::Refused("perf_event_open", error, BY_RIGHT);
         let processors = processors().map_err(|error| RecordError::System("processors".to_owned(), error))?;
-        allow_files((probes.len() + 1) * processors.len() + 64);
-        let defined = self.define(probes);
+        let numbers = self.define(probes);
         let program = CString::new(process::program(self.postmaster).display().to_string())
             .map_err(|error| RecordError::System("the program's path".to_owned(), io::Error::other(error)))?;
+        let wanted: Vec<(Source<'_>, Option<u32>, Told)> = if numbers.is_empty() {
+            allow_files((probes.len() + 1) * processors.len() + 64);
+            let one = |probe: &Probe| {
+                let source = Source::Probe(kind, &program, probe.offset);
+                (source, probe.what.register().map(number), Told::Register(probe.what))
+            };
+            probes.iter().map(one).collect()
+        } else {
+            let events = numbers.iter().zip(probes::Event::ALL);
+            events.map(|(number, event)| (Source::Tracepoint(*number), None, Told::Fields(event))).collect()
+        };
         for cpu in processors {
             let scope = Scope { pid: -1, cpu };
             let first = Event::open(&Source::Tasks, scope, None).map_err(refused)?;
             self.rings.push(Ring::of(&first, RING_PAGES).map_err(refused)?);
             let at = self.opened.len();
             self.opened.push(first);
-            for probe in probes {
-                let source = match defined.get(&probe.offset).filter(|_| probe.what.fields().is_some()) {
-                    Some(number) => Source::Tracepoint(*number),
-                    None => Source::Probe(kind, &program, probe.offset),
-                };
-                let event = Event::open(&source, scope, probe.what.register().map(number)).map_err(refused)?;
+            for (source, register, told) in &wanted {
+                let event = Event::open(source, scope, *register).map_err(refused)?;
                 event.into_ring_of(&self.opened[at]).map_err(refused)?;
-                self.events.insert(event.id, probe.what);
+                self.events.insert(event.id, *told);
                 self.opened.push(event);
             }
         }
@@ -188,9 +206,20 @@ impl Attached {
 
     /// Whether an event's samples hold a register, fields.
     pub fn holds(&self, id: u64) -> (bool, bool) {
-        self.events.get(&id).map_or((false, false), |what| {
-            (what.register().is_some(), what.fields().is_some() && self._defined.is_some())
-        })
+        match self.events.get(&id) {
+            Some(Told::Register(what)) => (what.register().is_some(), false),
+            Some(Told::Fields(_)) => (false, true),
+            None => (false, false),
+        }
+    }
+
+    /// What a sample tells, and its number where it has one.
+    pub fn meaning(&self, id: u64, register: u64, raw: &[u8]) -> Option<(What, u64)> {
+        match self.events.get(&id)? {
+            Told::Fields(event) => event.meaning(raw),
+            Told::Register(what @ What::Wait(Value::Known(event))) => Some((*what, u64::from(*event))),
+            Told::Register(what) => Some((*what, register)),
+        }
     }
 }
 
@@ -208,6 +237,7 @@ impl Drop for Attached {
             threads.push(std::thread::spawn(move || drop(some)));
         }
         threads.into_iter().for_each(|thread| drop(thread.join()));
+        drop(self.defined.take());
     }
 }
 

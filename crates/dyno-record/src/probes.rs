@@ -9,16 +9,17 @@ use crate::RecordError;
 use crate::code::{Code, named};
 use crate::elf::Image;
 use crate::sites::{Site, Value, sites};
+use crate::tracefs::{FIELDS, number};
 
 /// What kind of call a backend takes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A statement by the simple protocol, or Execute.
-    Exec,
+    Exec = 0,
     /// Parse.
-    Parse,
+    Parse = 1,
     /// Bind.
-    Bind,
+    Bind = 2,
 }
 
 /// What a probe tells.
@@ -42,14 +43,72 @@ pub enum What {
     Login,
 }
 
-impl What {
-    /// Fields to take from memory, as tracefs spells them.
-    pub fn fields(self) -> Option<&'static str> {
+/// Events with fields: all probes of one have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Event {
+    /// A number and what it is.
+    Number,
+    /// A statement's text and its kind.
+    Text,
+    /// Rows.
+    Rows,
+    /// Database and user.
+    Login,
+}
+
+impl Event {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Number, Self::Text, Self::Rows, Self::Login];
+
+    /// What a sample of it tells, and its number where it has one.
+    pub fn meaning(self, raw: &[u8]) -> Option<(What, u64)> {
         match self {
-            Self::Running(_) => Some("text=+0(%si):string"),
-            Self::Done => Some("rows=+8(%di):u64"),
-            Self::Login => Some("database=+0(%di):string user=+0(%dx):string"),
-            _ => None,
+            Self::Number => {
+                let value = number(raw, FIELDS)?;
+                let what = match raw.get(FIELDS + 8)? {
+                    0 => What::Wait(Value::Register(Register::None)),
+                    1 => What::QueryId,
+                    2 => What::State,
+                    3 => What::Leader,
+                    _ => What::Abort,
+                };
+                Some((what, value))
+            }
+            Self::Text => {
+                let kind = match raw.get(FIELDS + 4)? {
+                    0 => Kind::Exec,
+                    1 => Kind::Parse,
+                    _ => Kind::Bind,
+                };
+                Some((What::Running(kind), 0))
+            }
+            Self::Rows => Some((What::Done, number(raw, FIELDS)?)),
+            Self::Login => Some((What::Login, 0)),
+        }
+    }
+}
+
+impl What {
+    /// The event and its fields, as tracefs spells them.
+    pub fn fields(self) -> (Event, String) {
+        let number = |code: u8| {
+            let value = match (self, self.register()) {
+                (_, Some(register)) => format!("%{}", spelled(register)),
+                (Self::Wait(Value::Known(value)), None) => format!("\\{value}"),
+                _ => "\\0".to_owned(),
+            };
+            (Event::Number, format!("value={value}:u64 what=\\{code}:u8"))
+        };
+        match self {
+            Self::Wait(_) => number(0),
+            Self::QueryId => number(1),
+            Self::State => number(2),
+            Self::Leader => number(3),
+            Self::Abort => number(4),
+            Self::Running(kind) => (Event::Text, format!("text=+0(%si):string kind=\\{}:u8", kind as u8)),
+            Self::Done => (Event::Rows, "rows=+8(%di):u64".to_owned()),
+            Self::Login => (Event::Login, "database=+0(%di):string user=+0(%dx):string".to_owned()),
         }
     }
 
@@ -62,6 +121,13 @@ impl What {
             _ => None,
         }
     }
+}
+
+/// A register as tracefs spells it: `ax`, `r12`.
+fn spelled(register: Register) -> String {
+    let name = format!("{register:?}").to_lowercase();
+    let is_old = !name.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+    if is_old { name.trim_start_matches('r').to_owned() } else { name }
 }
 
 /// A probe: its place in the program file, and what it tells.

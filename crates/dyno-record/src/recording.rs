@@ -7,7 +7,6 @@ use crate::perf::{Note, Record};
 use crate::probes::What;
 use crate::process;
 use crate::session::{Known, Session, Who};
-use crate::sites::Value;
 use crate::store::Store;
 use crate::tracefs::{FIELDS, number, text};
 
@@ -159,9 +158,9 @@ impl Recording {
     fn settle(&mut self, attached: &Attached, record: &Record) {
         let mut found = Who::default();
         let Note::Sample { id, register, raw } = &record.note else { return };
-        match attached.events.get(id) {
-            Some(What::Login) => login(&mut found, raw),
-            Some(What::Leader) => self.follow(&mut found, *register as i32),
+        match attached.meaning(*id, *register, raw) {
+            Some((What::Login, _)) => login(&mut found, raw),
+            Some((What::Leader, leader)) => self.follow(&mut found, leader as i32),
             _ => return,
         }
         if found.user.is_empty() && found.leader.is_none() {
@@ -202,17 +201,19 @@ impl Recording {
             Note::Sample { id, register, raw } => {
                 self.counts.notes += 1;
                 *self.busy.entry(at).or_default() += 1;
-                match attached.events.get(&id) {
-                    Some(What::Wait(Value::Known(event))) => session.wait(at_ns, *event, store, known),
-                    Some(What::Wait(Value::Register(_))) => session.wait(at_ns, register as u32, store, known),
-                    Some(What::Running(kind)) => session.take_up(at_ns, *kind, text(&raw, FIELDS), store, known),
-                    Some(What::Done) => session.finish_statement(at_ns, number(&raw, FIELDS), store, known),
-                    Some(What::QueryId) => session.query_id(at_ns, register, store, known),
-                    Some(What::State) => session.state(at_ns, register as u32, store, known),
-                    Some(What::Abort) => session.abort(at_ns, store, known),
-                    Some(What::Login) => login(&mut session.who, &raw),
-                    Some(What::Leader) => leader = Some(register as i32),
-                    None => {}
+                let Some((what, value)) = attached.meaning(id, register, &raw) else { return };
+                match what {
+                    What::Wait(_) => session.wait(at_ns, value as u32, store, known),
+                    What::Running(kind) => session.take_up(at_ns, kind, text(&raw, FIELDS), store, known),
+                    What::Done => {
+                        let rows = number(&raw, FIELDS);
+                        session.finish_statement(at_ns, rows, store, known);
+                    }
+                    What::QueryId => session.query_id(at_ns, value, store, known),
+                    What::State => session.state(at_ns, value as u32, store, known),
+                    What::Abort => session.abort(at_ns, store, known),
+                    What::Login => login(&mut session.who, &raw),
+                    What::Leader => leader = Some(value as i32),
                 }
             }
             Note::Fork { .. } | Note::Lost(_) => {}

@@ -13,8 +13,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const MOUNTED: &str = "/sys/kernel/tracing";
 
-/// A probe to define: offset in the program file, and its fields.
+/// A probe to define: offset in the program file, and its fields. Probes with the same fields share an event: the kernel
+/// takes them away at once, where it would wait for a grace period after each.
 pub struct Definition {
+    /// Number of its event.
+    pub event: usize,
     /// Where in the file.
     pub offset: u64,
     /// Fields as tracefs spells them.
@@ -23,7 +26,7 @@ pub struct Definition {
 
 /// Probes that are defined, until this is dropped.
 pub struct Defined {
-    /// The kernel's number of each, in the order of the definitions.
+    /// The kernel's number of each event.
     pub numbers: Vec<u64>,
     lines: Vec<u8>,
     file: File,
@@ -40,18 +43,20 @@ pub fn define(program: &Path, definitions: &[Definition]) -> io::Result<Defined>
     let group = format!("dbdyno_{}_{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
     let lines: Vec<String> = definitions
         .iter()
-        .enumerate()
-        .map(|(at, one)| format!("p:{group}/e{at} {}:{:#x} {}\n", program.display(), one.offset, one.fields))
+        .map(|one| format!("p:{group}/e{} {}:{:#x} {}\n", one.event, program.display(), one.offset, one.fields))
         .collect();
-    let away: String = (0..definitions.len()).map(|at| format!("-:{group}/e{at}\n")).collect();
+    let events = definitions.iter().map(|one| one.event + 1).max().unwrap_or(0);
+    let away: String = (0..events).map(|at| format!("-:{group}/e{at}\n")).collect();
     let work = move || -> io::Result<Defined> {
         if !Path::new(MOUNTED).join("uprobe_events").exists() {
             mount_for_this_thread()?;
         }
         let file = OpenOptions::new().append(true).open(Path::new(MOUNTED).join("uprobe_events"))?;
         let mut defined = guarded(file, away.into_bytes())?;
-        for (at, line) in lines.iter().enumerate() {
+        for line in &lines {
             defined.file.write_all(line.as_bytes())?;
+        }
+        for at in 0..events {
             let number = fs::read_to_string(format!("{MOUNTED}/events/{group}/e{at}/id"))?;
             defined.numbers.push(number.trim().parse().map_err(io::Error::other)?);
         }
