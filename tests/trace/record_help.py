@@ -88,7 +88,7 @@ def changed_code(engine: EmbeddedPostgres) -> int:
             if len(words) < 6 or words[5] != exe or "x" not in words[1]:
                 continue
             begin, end = (int(word, 16) for word in words[0].split("-"))
-            with open(f"/proc/{pid}/mem", "rb") as memory, open(f"/proc/{pid}/exe", "rb") as program:
+            with Path(f"/proc/{pid}/mem").open("rb") as memory, Path(f"/proc/{pid}/exe").open("rb") as program:
                 memory.seek(begin)
                 program.seek(int(words[2], 16))
                 has, should = memory.read(end - begin), program.read(end - begin)

@@ -85,7 +85,8 @@ def test_a_lock_wait_lies_between_the_bounds_that_the_servers_clock_gives(
             pass
         inner = holder.execute(
             "with a as materialized (select clock_timestamp() as at), b as materialized (select pg_sleep(.2) from a),"
-            " c as materialized (select clock_timestamp() as at from b) select extract(epoch from c.at - a.at) from a, c"
+            " c as materialized (select clock_timestamp() as at from b)"
+            " select extract(epoch from c.at - a.at) from a, c"
         ).fetchone()
         holder.execute("select pg_advisory_unlock(7)")
         thread.join()
@@ -136,7 +137,7 @@ def test_calls_rows_and_errors_are_those_of_the_client(engine: EmbeddedPostgres,
     assert rows(run, calls + "text like 'insert into counted%'") == [(30, 210)]
     expected = sum(max(number % 8 - 1, 0) * 30 for number in range(40))
     assert rows(run, calls + "text like 'select a from counted%'") == [(40, expected)]
-    prepared = "select count(*) from calls c join statements s using (statement) where text like 'select a from counted%'"
+    prepared = "select count(*) from calls c join statements s using (statement) where text like 'select a from%'"
     assert rows(run, prepared + " and kind = 'parse'") == [(1,)]
     assert rows(run, prepared + " and kind = 'bind'") == [(40,)]
     state = sum((ord(letter) - ord("0")) << (6 * at) for at, letter in enumerate("22012"))
@@ -160,9 +161,7 @@ def test_the_profile_of_a_recording_leaves_no_time_out(engine: EmbeddedPostgres,
     assert {"CPU", "think time"} <= classes.keys()
 
 
-def test_only_sessions_of_a_database_are_recorded_where_one_is_named(
-    engine: EmbeddedPostgres, tmp_path: Path
-) -> None:
+def test_only_sessions_of_a_database_are_recorded_where_one_is_named(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with session(engine) as connection:
         connection.execute("create database elsewhere")

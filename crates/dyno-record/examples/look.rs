@@ -11,11 +11,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("decoded in {:?}, {} readings", begin.elapsed(), code.users(pointer).len());
     let sites = sites::sites(&code, pointer)?;
     println!("sites {} in {:?}", sites.len(), begin.elapsed());
-    let mut names = Names::new(
-        &code,
-        image.need("pgstat_get_wait_event")?.addr,
-        image.need("pgstat_get_wait_event_type")?.addr,
-    );
+    let mut names =
+        Names::new(&code, image.need("pgstat_get_wait_event")?.addr, image.need("pgstat_get_wait_event_type")?.addr);
     for site in &sites {
         let name = match site.value {
             sites::Value::Known(0) => String::new(),

@@ -76,9 +76,8 @@ fn processors() -> io::Result<Vec<i32>> {
 }
 
 fn kind() -> Result<u32, RecordError> {
-    let text = std::fs::read_to_string(KINDS).map_err(|error| {
-        RecordError::Refused("uprobes", error, "a kernel with CONFIG_UPROBE_EVENTS is needed")
-    })?;
+    let text = std::fs::read_to_string(KINDS)
+        .map_err(|error| RecordError::Refused("uprobes", error, "a kernel with CONFIG_UPROBE_EVENTS is needed"))?;
     text.trim().parse().map_err(|error| RecordError::System(KINDS.to_owned(), io::Error::other(error)))
 }
 

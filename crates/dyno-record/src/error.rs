@@ -27,7 +27,9 @@ pub enum RecordError {
     )]
     Sites(usize),
     /// A version that is not known.
-    #[error("the server is PostgreSQL {0}; exact waits are known to be right for 14 to 18\n  next: sample its waits: dbdyno snap watch")]
+    #[error(
+        "the server is PostgreSQL {0}; exact waits are known to be right for 14 to 18\n  next: sample its waits: dbdyno snap watch"
+    )]
     Version(String),
     /// No such process.
     #[error("process {0}: {1}")]

@@ -69,15 +69,7 @@ fn mask(size: usize) -> u64 {
 
 impl<'a> Machine<'a> {
     fn new(code: &'a Code<'a>) -> Self {
-        Self {
-            code,
-            registers: [0; 16],
-            stack: Vec::new(),
-            zero: false,
-            carry: false,
-            sign: false,
-            overflow: false,
-        }
+        Self { code, registers: [0; 16], stack: Vec::new(), zero: false, carry: false, sign: false, overflow: false }
     }
 
     /// What the function returns; none where it does what is not known here.

@@ -71,8 +71,7 @@ impl Recording {
         for (event, name) in &attached.names {
             store.name_event(*event, || name.clone());
         }
-        let known =
-            Known { client_read: attached.client_read, next_call: 0, next_wait: 0, trap_ns: attached.trap_ns };
+        let known = Known { client_read: attached.client_read, next_call: 0, next_wait: 0, trap_ns: attached.trap_ns };
         Self {
             wanted,
             sessions: Vec::new(),

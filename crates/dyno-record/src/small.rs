@@ -137,9 +137,7 @@ fn session_rows(store: &Store, sessions: &[Session], server: &Server) -> Result<
         numbers(&|session| session.sums.call_ns as i64),
         numbers(&|session| session.sums.between_ns as i64),
         numbers(&|session| {
-            (session.until_ns - session.since_ns) as i64
-                - session.sums.call_ns as i64
-                - session.sums.between_ns as i64
+            (session.until_ns - session.since_ns) as i64 - session.sums.call_ns as i64 - session.sums.between_ns as i64
         }),
         numbers(&|session| session.sums.cpu_ns as i64),
         numbers(&|session| session.sums.wait_inside_ns as i64),

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 NAME = "exact waits"
 VERSIONS = range(14, 19)
-_RIGHTS = "capsh --caps='cap_perfmon,cap_sys_ptrace+eip' -- -c 'dbdyno trace record ...', or sudo dbdyno trace record ..."
+_RIGHTS = (
+    "capsh --caps='cap_perfmon,cap_sys_ptrace+eip' -- -c 'dbdyno trace record ...', or sudo dbdyno trace record ..."
+)
 _WITHOUT = "`dbdyno trace record` cannot record; runs sample waits instead"
 _LOCKDOWN = Path("/sys/kernel/security/lockdown")
 
@@ -28,7 +30,9 @@ def exact_waits(target: Postgres, conn: Connection) -> Check:
     if not target.is_here(conn):
         return Check(NAME, None, "the server is elsewhere", _WITHOUT, "run dbdyno on the server's machine")
     if platform.machine() != "x86_64":
-        return Check(NAME, False, f"this is {platform.machine()}", "exact waits are recorded on x86-64 alone so far", "")
+        return Check(
+            NAME, False, f"this is {platform.machine()}", "exact waits are recorded on x86-64 alone so far", ""
+        )
     major = conn.info.server_version // 10_000
     if major not in VERSIONS:
         return Check(NAME, False, f"PostgreSQL {major}", "exact waits are recorded of 14 to 18", "")

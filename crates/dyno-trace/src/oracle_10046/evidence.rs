@@ -27,13 +27,13 @@ use super::rows::{Belongs, CallRow, Context, Named, NewStatement, Owner, Sink, W
 use super::statements::Registry;
 pub use buffer::{NumberHasher, narrow};
 use call_rows::Calls;
+pub use dyno_evidence::trace_tables as tables;
 pub use endings::finish;
 pub use folder::{Folder, Small, shared_part};
 use parts::{Linked, Links, Parts};
 pub use plan_text::{FIGURES, PlanText, plan_text};
 use small_rows::SmallRows;
 use spill::Spill;
-pub use dyno_evidence::trace_tables as tables;
 pub use tables::*;
 use wait_rows::Waits;
 

@@ -7,7 +7,6 @@ somebody else's. So the process must call itself what a backend does and belong 
 from __future__ import annotations
 
 import contextlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,7 +88,7 @@ def _require_local(pid: int, folder: str | None, dsn: str) -> None:
     """The backend's process must be one of this machine."""
     try:
         is_backend = _title(pid).startswith(_TITLE)
-        lies_in = os.readlink(f"/proc/{pid}/cwd") if folder else None
+        lies_in = str(Path(f"/proc/{pid}/cwd").readlink()) if folder else None
     except PermissionError as error:
         raise TraceError(
             "the server's processes belong to another user",
@@ -100,8 +99,8 @@ def _require_local(pid: int, folder: str | None, dsn: str) -> None:
         is_backend, lies_in = False, None
     if not is_backend or (folder and lies_in and not _same(folder, lies_in)):
         raise TraceError(
-            "the server does not run on this machine (or behind a pooler, or in a namespace of its own): exact waits are"
-            " recorded where it runs",
+            "the server does not run on this machine (or is behind a pooler, or in a namespace of its own):"
+            " exact waits are recorded where it runs",
             where=without_secrets(dsn),
             next_step="run this on the server's machine",
         )

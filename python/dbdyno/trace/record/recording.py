@@ -98,7 +98,7 @@ def recording(place: Place, out: Path, wanted: Wanted | None = None) -> Iterator
 def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str, Any]:
     """The manifest of a recording, from what the core told."""
     version = str(told.get("version", ""))
-    title = f"PostgreSQL {version.split(' ')[0]}, {told['elapsed_ns'] / 1e9:.0f} s"
+    title = f"PostgreSQL {version.partition(' ')[0]}, {told['elapsed_ns'] / 1e9:.0f} s"
     return {
         "schema": SCHEMA,
         "kind": KIND,
@@ -135,7 +135,8 @@ def warnings_of(told: dict[str, Any]) -> list[str]:
     found = []
     if told.get("lost"):
         found.append(
-            f"The kernel lost {told['lost']:,} notes in {told['gaps']:,} gaps: what the sessions did there is 'unobserved'."
+            f"The kernel lost {told['lost']:,} notes in {told['gaps']:,} gaps: what the sessions did there is"
+            " 'unobserved'."
         )
     if told.get("stopped"):
         found.append(f"The recording {told['stopped']}. --cost-limit sets the limit, 0 lifts it.")
@@ -145,7 +146,7 @@ def warnings_of(told: dict[str, Any]) -> list[str]:
         )
     if told.get("trap_ns"):
         found.append(
-            f"A probe costs {told['trap_ns'] / 1e3:.2f} us of CPU here; a wait has one of them in its time (p2 of a wait is"
-            " its time without it)."
+            f"A probe costs {told['trap_ns'] / 1e3:.2f} us of CPU here; a wait has one of them in its time"
+            " (p2 of a wait is its time without it)."
         )
     return found
