@@ -26,7 +26,6 @@ LINTED = $(AS_BUILT) $(if $(CLIPPY),$(CLIPPY_RUNS))
 # `ci` the core is compiled as the tests are, and linted as it is compiled: our crates and all they need are compiled once.
 PROFILE ?= release
 TESTED := $(PROFILE:release=bench)
-export DBDYNO_PROFILE := $(PROFILE)
 ifeq ($(PROFILE),ci)
 BUILT = $(if $(CLIPPY),$(CLIPPY_RUNS))
 endif
@@ -77,7 +76,7 @@ $(VENV)/built-as-$(PROFILE): | $(VENV)/maturin
 	@touch $@
 
 $(CORE): $(RUST_SOURCES) pyproject.toml tools/wheel_backend.py $(VENV)/built-as-$(PROFILE) | $(VENV)/maturin
-	$(BUILT) CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py $(BIN) >/dev/null
+	$(BUILT) DBDYNO_PROFILE=$(PROFILE) CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py $(BIN) >/dev/null
 	$(BUILT) VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile $(PROFILE) --quiet --skip-install
 	@touch $@
 
@@ -92,7 +91,7 @@ programs:
 
 wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later), the source, and the wheel of dbdyno-rig
 	rm -rf dist
-	DBDYNO_PROFILE=release CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py >/dev/null
+	CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py >/dev/null
 	$(BIN)/maturin build --release --quiet --interpreter $(abspath $(BIN))/python --out dist
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist packages/dbdyno-rig

@@ -20,7 +20,8 @@ def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     the soak from the index, which takes half a minute of processor time."""
     place = tmp_path_factory.mktemp("wheel")
     # The interpreter and the profile of `make build`: others compile the binding anew.
-    same = ["--interpreter", sys.executable, "--profile", os.environ.get("DBDYNO_PROFILE", "release")]
+    built_as = [path.name.removeprefix("built-as-") for path in Path(sys.prefix).glob("built-as-*")]
+    same = ["--interpreter", sys.executable, "--profile", *(built_as or ["release"])]
     build = [sys.executable, "-m", "maturin", "build", "--quiet", *same, "--out", str(place)]
     subprocess.run(build, cwd=ROOT, check=True)
     (wheel,) = place.glob("dbdyno-*.whl")
