@@ -39,12 +39,13 @@ COMMANDS = {
     "trend": ("dbdyno.cli.trend", "All runs of a plan over time, and where it changed."),
     "tune": ("dbdyno.cli.tune", "Race many arms: the worse leave, the winner is confirmed."),
     "trace": ("dbdyno.cli.trace", "Oracle traces: where the time went, accounted for to the microsecond."),
+    "wide": ("dbdyno.cli.wide", "Wide tables of Cassandra as tables of SQL."),
 }
 
 
 EXTRA = {"dbdyno_rig": "dbdyno-rig"}
 """Packages with commands of their own, beside this one."""
-DRIVERS = ("psycopg", "pymysql", "oracledb")
+DRIVERS = ("psycopg", "pymysql", "oracledb", "cassandra")
 """Errors of these that reach the end mean that a server went away in between."""
 
 

@@ -10,6 +10,7 @@ import click
 
 from dbdyno.cli import move_mariadb as mariadb
 from dbdyno.cli import move_options as shared
+from dbdyno.cli import move_wide
 from dbdyno.cli.move_across import hand_on
 from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move_wish import refuse_wish
@@ -52,6 +53,8 @@ _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
 @click.option("--partition-by", help="A column: a folder for each of its values, column=value.")
 @click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where chunks are read [here].")
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
+@click.option("--cluster", help="Into a Cassandra: the clustering columns, with commas between.")
+@click.option("--static", help="Into a Cassandra: columns of the parent, once for each partition.")
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
 @shared.in_options
 @shared.verify_option
@@ -64,6 +67,9 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     kept; what Parquet cannot hold is text in the server's own words, with the type in the field's metadata. Nothing is
     written to the server, and no lock is held that stops a writer.
 
+    To a Cassandra (cassandra://host/keyspace) the rows of --query are folded into the wide --table by --key and
+    --cluster; from one, --table goes into files.
+
     In: all of it or nothing. The files go into a staging table; one transaction publishes it.
     """
     spark = rest["engine"] == "spark"
@@ -72,6 +78,13 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     if spark and (source == "-" or Path(source).exists() or _SERVER.match(to) or mariadb.is_mariadb(source)):
         raise click.UsageError("--engine spark moves tables of a PostgreSQL into a folder of Parquet files")
     how = shared.how(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
+    if source.startswith(move_wide.SCHEME):
+        move_wide.take_rows(source, to, rest)
+        return
+    if to.startswith(move_wide.SCHEME):
+        move_wide.load_rows(source, to, level, how, rest)
+        return
+    refuse(rest, ("cluster", "static"), "is for the way into a Cassandra")
     from_mariadb = mariadb.is_mariadb(source)
     if source == "-" or Path(source).exists():
         bring_in(source, to, level, how, rest)
