@@ -14,6 +14,9 @@ from dbdyno.flow.step import FILTER, GROUP, JOIN, SCAN, Flow, Step, shortened
 
 SAME, MOVED, MERGED, DROPPED, ADDED = "same", "moved", "merged", "dropped", "added"
 
+MARKS = (MOVED, MERGED, DROPPED, ADDED)
+"""Of several on one step the first is shown."""
+
 
 @dataclass(frozen=True)
 class Change:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbdyno.errors import FlowError
 from dbdyno.files import read_given
-from dbdyno.flow.compare import SAME, Compared, compare
+from dbdyno.flow.compare import MARKS, SAME, Compared, compare
 from dbdyno.flow.step import FILTER, SCAN, Flow, Step, shortened
 from dbdyno.flow.tables import Given
 
@@ -77,7 +77,7 @@ def nodes(
     step: Step, marks: Mapping[str, str], lead: str = "", level: int = 0, *, last: bool = True
 ) -> list[dict[str, Any]]:
     """The lines of a plan's tree, from the result down."""
-    own = [marks[one] for one in step.atoms if marks.get(one, SAME) != SAME]
+    own = sorted((marks[one] for one in step.atoms if marks.get(one, SAME) != SAME), key=MARKS.index)
     filters = f" where {' and '.join(step.atoms)}" if step.kind == SCAN and step.atoms else ""
     kind = "" if step.kind == FILTER and step.text.startswith("filter") else f"{step.kind} "
     line = {
