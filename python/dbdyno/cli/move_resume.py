@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli import move_options as shared
 from dbdyno.cli.move_in import show
+from dbdyno.cli.move_mariadb import go_on, is_mariadb
 from dbdyno.cli.move_wide import resume_load
 
 if TYPE_CHECKING:
@@ -55,7 +56,11 @@ def command(
     if (job / LOAD).is_file():
         resume_load(job, source, to, level, how)
         return
-    ledger, target = Ledger.open(job), Postgres.open(source)
+    ledger = Ledger.open(job)
+    if is_mariadb(source) or (to is not None and is_mariadb(to)):
+        go_on(job, source, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        return
+    target = Postgres.open(source)
     if ledger.plan.get("into"):
         _across(target, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
