@@ -8,6 +8,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.errors import FlowError
+from dbdyno.flow.answers import answer, difference
 from dbdyno.flow.compare import compare, tree
 from dbdyno.flow.conditions import atoms
 from dbdyno.flow.in_pig import parsed as pig_plan
@@ -236,3 +237,31 @@ def test_tables_are_files_that_are_there(tmp_path: Path) -> None:
             given([word])
     with pytest.raises(FlowError, match="two tables are named a"):
         given([f"a={tmp_path}/a.csv"] * 2)
+
+
+def checked(shop: Path, *more: str) -> list[str]:
+    tables = [f"--table={name}={shop / name}.csv" for name in ("customers", "orders")]
+    return ["flow", "check", str(shop / "query.sql"), *tables, *more]
+
+
+def test_duckdb_answers_alike_with_and_without_its_optimizer(shop: Path) -> None:
+    done = dbdyno(*checked(shop))
+    assert (done.returncode, done.stdout) == (0, "The same 5 rows from all: duckdb, as written; duckdb.\n")
+
+
+def test_answers_that_differ_are_told_with_a_row() -> None:
+    first, other = answer("a", False, [(1, "x"), (2, None)]), answer("b", True, [("1.0", "x"), (3, "")])
+    assert difference(first, first) is None
+    assert difference(first, other) == (
+        "a, as written alone has 1 rows, such as (2, ); b alone has 1 rows, such as (3, )"
+    )
+
+
+@pytest.mark.soak
+def test_four_engines_answer_alike_both_ways(shop: Path) -> None:
+    pytest.importorskip("polars", reason="make setup-clients")
+    pytest.importorskip("pyspark", reason="make soak")
+    done = dbdyno(*checked(shop, "--engine", "duckdb,polars,spark", "--pig", str(shop / "script.pig")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "pig, as written; pig" in done.stdout
+    assert not (shop / "out").exists()

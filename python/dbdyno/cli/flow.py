@@ -9,6 +9,7 @@ import click
 from dbdyno.cli.main import LazyGroup
 
 ROWS = {
+    "check": ("dbdyno.cli.flow_check", "The same answer from all engines, with and without their optimizers."),
     "show": ("dbdyno.cli.flow_show", "The plan as written and as executed, side by side."),
 }
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError, FlowError
 from dbdyno.evidence.fence import only_select
@@ -27,6 +28,9 @@ from dbdyno.flow.step import (
     Step,
 )
 from dbdyno.flow.tables import Given
+
+if TYPE_CHECKING:
+    import duckdb
 
 OFF = "pragma disable_optimizer"
 _KINDS = {
@@ -53,22 +57,37 @@ def flow(text: str, tables: Sequence[Given]) -> Flow:
     return Flow("duckdb", _plan(text, tables, optimized=False), _plan(text, tables, optimized=True), OFF)
 
 
+def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+    """The answer without the optimizer and with it. Raises `FlowError`."""
+    found = []
+    for optimized in (False, True):
+        with _connected(text, tables, optimized=optimized) as connection:
+            found.append(connection.execute(text).fetchall())
+    return found[0], found[1]
+
+
 def _plan(text: str, tables: Sequence[Given], *, optimized: bool) -> Step:
+    files = {one.path.name: one.name for one in tables}
+    with _connected(text, tables, optimized=optimized) as connection:
+        row = connection.execute(f"explain (analyze, format json) {text}").fetchone()
+        return _step(_root(json.loads(row[1] if row else "{}")), files)
+
+
+@contextlib.contextmanager
+def _connected(text: str, tables: Sequence[Given], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB with the tables as views, for a text that is one SELECT."""
     import duckdb
 
     connection = in_memory()
     try:
-        files = {}
         for one in tables:
             read = connection.read_csv(str(one.path)) if one.is_csv else connection.read_parquet(str(one.path))
             read.create_view(one.name)
-            files[one.path.name] = one.name
         only_select(connection, text)
         connection.execute("rollback")
         if not optimized:
             connection.execute(OFF)
-        row = connection.execute(f"explain (analyze, format json) {text}").fetchone()
-        return _step(_root(json.loads(row[1] if row else "{}")), files)
+        yield connection
     except EvidenceError as error:
         raise FlowError(error.message, where="the query", next_step="give one SELECT") from None
     except duckdb.Error as error:

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dbdyno.errors import FlowError
 from dbdyno.flow.step import DISTINCT, FILTER, GROUP, JOIN, LIMIT, OTHER, PROJECT, SCAN, SORT, UNION, Flow, Step
@@ -45,6 +46,7 @@ _INNER = ("Generate", "InnerLoad")
 _OPERATOR = re.compile(r"(?:([^\s:|]+): )?\(Name: LO(\w+)")
 _INSIDE = re.compile(r"(?:([^\s:|]+(?:::[^\s:|]+)*):)?\(Name: (\w+)")
 _CONSTANT = re.compile(r"Constant\((.*)\) - scope-\d+\s*$")
+_STORE = re.compile(r"(?i)\bstore\s+\w+\s+into\s+'([^']+)'(?:\s+using\s+PigStorage\s*\(\s*'([^']+)'\s*\))?")
 _SIGNS = {
     "Equal": "=",
     "NotEqual": "!=",
@@ -82,13 +84,43 @@ def flow(script: Path) -> Flow:
     return Flow("pig", _plan(script, *(word for rule in RULES for word in ("-t", rule))), _plan(script), OFF)
 
 
+def rows(script: Path) -> tuple[list[Any], list[Any]]:
+    """What the script stores, without the rules and with them. It runs in a folder of its own, where the files beside
+    the script are linked to: nothing is written into the user's. Raises `FlowError`."""
+    off = tuple(word for rule in RULES for word in ("-t", rule))
+    return _stored(script, *off), _stored(script)
+
+
+def _stored(script: Path, *options: str) -> list[Any]:
+    found = _STORE.findall(script.read_text(errors="replace"))
+    if len(found) != 1:
+        raise FlowError(f"stores {len(found)} results", where=str(script), next_step="one STORE ... INTO 'folder';")
+    into, mark = found[0][0], found[0][1] or "\t"
+    if Path(into).is_absolute() or ".." in Path(into).parts:
+        raise FlowError(f"stores into {into}", where=str(script), next_step="name a folder beside the script")
+    with tempfile.TemporaryDirectory() as folder:
+        for one in script.resolve().parent.iterdir():
+            if one.name != Path(into).parts[0]:
+                (Path(folder) / one.name).symlink_to(one)
+        _pig(script, Path(folder), *options, "-f", script.name)
+        parts = sorted((Path(folder) / into).glob("part-*"))
+        lines = [line for part in parts for line in part.read_text(errors="replace").splitlines()]
+        return [tuple(line.split("\t" if mark == "\\t" else mark)) for line in lines]
+
+
 def _plan(script: Path, *options: str) -> Step:
-    place = jars()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "flow.pig"
         copy.write_bytes(script.read_bytes())
-        command = ["java", *OPTIONS, "-cp", f"{place}/*", "org.apache.pig.Main", "-x", "local", *options]
-        command += ["-logfile", f"{folder}/pig.log", "-e", f"explain -script {copy};"]
+        said = _pig(script, script.resolve().parent, *options, "-e", f"explain -script {copy};")
+    return parsed(said)
+
+
+def _pig(script: Path, cwd: Path, *options: str) -> str:
+    """What Pig prints. Raises `FlowError` with its own words."""
+    with tempfile.TemporaryDirectory() as logs:
+        command = ["java", *OPTIONS, "-cp", f"{jars()}/*", "org.apache.pig.Main", "-x", "local"]
+        command += ["-logfile", f"{logs}/pig.log", *options]
         try:
             done = subprocess.run(
                 command,
@@ -97,16 +129,16 @@ def _plan(script: Path, *options: str) -> Step:
                 errors="replace",
                 timeout=TIME_S,
                 check=False,
-                cwd=script.resolve().parent,
+                cwd=cwd,
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
             raise FlowError(f"Pig said nothing for {TIME_S} s", where=str(script)) from None
-    if done.returncode != 0 or "New Logical Plan" not in done.stdout:
+    if done.returncode != 0:
         errors = [line for line in done.stderr.splitlines() if "ERROR" in line] or done.stderr.splitlines()[-1:]
         said = errors[0].partition(" - ")[2] or errors[0] if errors else "it explains nothing"
         raise FlowError(said, where=str(script), next_step="a script ends in STORE or DUMP; try it with pig -x local")
-    return parsed(done.stdout)
+    return done.stdout
 
 
 def parsed(text: str) -> Step:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dbdyno.errors import FlowError
@@ -43,28 +44,33 @@ _KINDS = (
 
 def flow(text: str, tables: Sequence[Given]) -> Flow:
     """Both plans of a SELECT. Raises `FlowError`."""
+    with _lazy(text, tables) as (pl, lazy):
+        return Flow("polars", _plan(lazy, optimizations=pl.QueryOptFlags.none()), _plan(lazy), OFF)
+
+
+def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+    """The answer without the optimizations and with them. Raises `FlowError`."""
+    with _lazy(text, tables) as (pl, lazy):
+        return lazy.collect(optimizations=pl.QueryOptFlags.none()).rows(), lazy.collect().rows()
+
+
+@contextlib.contextmanager
+def _lazy(text: str, tables: Sequence[Given]) -> Iterator[tuple[Any, Any]]:
+    """Polars and the query, planned by nobody yet."""
     try:
         import polars as pl
     except ImportError:
         raise FlowError("Polars is not installed", where="--engine polars", next_step=INSTALL) from None
     try:
-        frames = {one.name: _columns(pl, one) for one in tables}
-        lazy = pl.SQLContext({name: frame for name, (frame, _) in frames.items()}, eager=False).execute(text)
-        names = {name: columns for name, (_, columns) in frames.items()}
-        none = pl.QueryOptFlags.none()
-        return Flow("polars", _plan(lazy, names, optimizations=none), _plan(lazy, names), OFF)
+        frames = {one.name: pl.scan_csv(one.path) if one.is_csv else pl.scan_parquet(one.path) for one in tables}
+        yield pl, pl.SQLContext(frames, eager=False).execute(text)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise FlowError(
             str(error).splitlines()[0], where="the query", next_step="correct it; it is Polars' SQL"
         ) from None
 
 
-def _columns(pl: Any, one: Given) -> tuple[Any, set[str]]:
-    frame = pl.scan_csv(one.path) if one.is_csv else pl.scan_parquet(one.path)
-    return frame, set(frame.collect_schema().names())
-
-
-def _plan(lazy: Any, names: dict[str, set[str]], **how: Any) -> Step:
+def _plan(lazy: Any, **how: Any) -> Step:
     scanned = [found.group(2) for found in _SCANNED.finditer(lazy.explain(**how))]
     return parsed(
         lazy.show_graph(raw_output=True, **how), [one.rpartition("/")[2].rpartition(".")[0] for one in scanned]

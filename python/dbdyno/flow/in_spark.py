@@ -67,6 +67,23 @@ def flow(text: str, tables: Sequence[Given]) -> Flow:
         return Flow("spark", _plan(spark, text, tables), executed, f"{OFF}: {len(RULES)} rules")
 
 
+def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+    """The answer without those rules and with them. Raises `FlowError`."""
+    with session(tables) as spark:
+        executed = _frame(spark, text).collect()
+        spark.conf.set(OFF, ",".join(f"{PREFIX}{rule}" for rule in RULES))
+        return [tuple(one) for one in _frame(spark, text).collect()], [tuple(one) for one in executed]
+
+
+def _frame(spark: Any, text: str) -> Any:
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.sql(text)
+    except PySparkException as error:
+        raise FlowError(str(error).strip().splitlines()[0], where="the query", next_step="correct it") from None
+
+
 @contextlib.contextmanager
 def session(tables: Sequence[Given]) -> Iterator[Any]:
     """A Spark of one thread with the tables as views. Raises `FlowError`."""
@@ -105,15 +122,10 @@ def session(tables: Sequence[Given]) -> Iterator[Any]:
 
 
 def _plan(spark: Any, text: str, tables: Sequence[Given]) -> Step:
-    from pyspark.errors import PySparkException
-
     files = {one.path.name: one.name for one in tables}
-    try:
-        frame = spark.sql(text)
-        frame.collect()
-        return _step(frame._jdf.queryExecution().executedPlan(), files)
-    except PySparkException as error:
-        raise FlowError(str(error).strip().splitlines()[0], where="the query", next_step="correct it") from None
+    frame = _frame(spark, text)
+    frame.collect()
+    return _step(frame._jdf.queryExecution().executedPlan(), files)
 
 
 def _step(node: Any, files: dict[str, str]) -> Step:

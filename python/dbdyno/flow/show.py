@@ -26,10 +26,11 @@ def show(script: Path, engine: str, tables: Sequence[Given]) -> dict[str, Any]:
         return model(in_pig.flow(script), script.name)
     if not tables:
         raise FlowError("no table is given", where=f"--engine {engine}", next_step=NO_TABLES)
-    return model(_of_query(engine, _text(script), tables), script.name)
+    return model(_of_query(engine, query(script), tables), script.name)
 
 
-def _text(script: Path) -> str:
+def query(script: Path) -> str:
+    """The text of a query's file. Raises `FlowError`."""
     try:
         return read_given(script).strip().rstrip(";")
     except (OSError, UnicodeDecodeError) as error:
