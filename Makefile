@@ -21,7 +21,7 @@ AS_BUILT = $(addprefix PYO3_CONFIG_FILE=,$(firstword $(wildcard $(abspath target
 CLIPPY := $(shell command -v clippy-driver)
 LINTED = $(AS_BUILT) $(if $(CLIPPY),RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__)
 
-.PHONY: help setup setup-clients setup-test programs build wheel man demo test test-rust test-python check-rust matrix soak bench reference lint lint-rust lint-python audit format clean
+.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man demo test test-rust test-python check-rust matrix soak bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -58,6 +58,13 @@ $(VENV)/clients: requirements-clients.txt | $(VENV)/ready
 
 setup-clients: setup $(VENV)/clients  ## drivers of the external clients, into .venv and target/clients (needs Java, Maven, npm)
 	tools/setup-clients
+
+$(VENV)/wide: requirements-wide.txt | $(VENV)/ready
+	$(PIP) -r requirements-wide.txt
+	@touch $@
+
+setup-wide: setup $(VENV)/wide  ## Cassandra's driver, into .venv; Cassandra and Pig, into target/wide (needs Java 17, Maven)
+	tools/setup-wide
 
 build: $(CORE) $(VENV)/dbdyno  ## release build of the Rust core
 

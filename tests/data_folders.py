@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,9 +66,9 @@ def copying(run: Run, templates: Path, worker: str) -> Run:
             return subprocess.CompletedProcess(command, 0, stdout=f"copied from {template}\n")
         done = run(account, command, **options)
         if done.returncode == 0:
-            aside = template.with_suffix(f".{worker}")
+            aside = template.with_suffix(f".{worker}.{threading.get_ident()}")
             _copy(data, aside, "--sparse=always")
-            with contextlib.suppress(OSError):  # another process was first
+            with contextlib.suppress(OSError):  # another process or thread was first
                 aside.rename(template)
         return done
 

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -78,3 +79,15 @@ def test_prepared_statements_of_a_transaction_pooler_are_sent_extended(pooled: t
     assert {arm.protocol for arm in ready.arms} == {expected}
     assert bool(ready.notes) == (mode == "transaction")
     assert all(arm["pooled"] for arm in ready.load_spec()["arms"])
+
+
+def test_sessions_that_share_a_servers_process_get_their_own_answers(pooled: tuple[str, Postgres]) -> None:
+    """Psycopg prepares what is asked for the sixth time, under names that both sessions count alike: counters of the
+    server were then lost in a run, or those of another statement."""
+    _, target = pooled
+    with closing(target.connect()) as one, closing(target.connect()) as two:
+        for number in range(12):
+            assert one.execute("select 1 as first").fetchall() == [(1,)]
+            cursor = two.execute("select 2 as second, %s::int as given", [number])
+            assert [column.name for column in cursor.description or ()] == ["second", "given"]
+            assert cursor.fetchall() == [(2, number)]

@@ -69,9 +69,9 @@ class BrokenError(AssertionError):
 class Bench:
     """A server, a network to it, a folder of runs."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.dice = random.Random(seed)
+        self.dice = random.Random(0)
         self.number = 0
         self.engine = EmbeddedPostgres()
 
@@ -93,8 +93,9 @@ class Bench:
     def through(self) -> str:
         return make_conninfo("", **{**self.engine.tcp_conninfo(), "host": "127.0.0.1", "port": str(self.network.port)})
 
-    def inject(self, fault: Callable[[Bench, Injection], str | None]) -> str:
-        """Runs with one fault; the outcome in words. Raises `BrokenError`."""
+    def inject(self, fault: Callable[[Bench, Injection], str | None], seed: str) -> str:
+        """Runs with one fault, drawn from the seed; the outcome in words. Raises `BrokenError`."""
+        self.dice = random.Random(seed)
         self.number += 1
         case = Injection(self, self.folder / f"case{self.number}")
         try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.cli import move_mariadb as mariadb
 from dbdyno.cli import move_options as shared
 from dbdyno.cli.move_across import hand_on
 from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
@@ -64,19 +65,20 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     In: all of it or nothing. The files go into a staging table; one transaction publishes it.
     """
     how = shared.how(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
+    from_mariadb = mariadb.is_mariadb(source)
     if source == "-" or Path(source).exists():
         bring_in(source, to, level, how, rest)
         return
     if _SERVER.match(to):
-        hand_on(source, to, level, how, rest)
+        (mariadb.hand_on if from_mariadb or mariadb.is_mariadb(to) else hand_on)(source, to, level, how, rest)
         return
     refuse(rest, (*IN_ONLY, "into", "job"), "is for the way into a server")
     if level == "target":
         raise click.UsageError("--verify target is for the way into a server: here the files are the target")
     if to == "-" or Path(to).suffix in (".arrow", ".csv"):
-        _write(source, to, level, how, rest)
+        (mariadb.write if from_mariadb else _write)(source, to, level, how, rest)
         return
-    _take(source, Path(to), level, how, rest)
+    (mariadb.take if from_mariadb else _take)(source, Path(to), level, how, rest)
 
 
 def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:

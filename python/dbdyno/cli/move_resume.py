@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli import move_options as shared
 from dbdyno.cli.move_in import show
+from dbdyno.cli.move_mariadb import go_on, is_mariadb
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
@@ -47,8 +48,12 @@ def command(
 
     if restart and as_of_now:
         raise click.UsageError("--restart and --as-of-now exclude each other")
-    ledger, target = Ledger.open(job), Postgres.open(source)
+    ledger = Ledger.open(job)
     how = shared.how(workers, memory, rate_limit)
+    if is_mariadb(source) or (to is not None and is_mariadb(to)):
+        go_on(job, source, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        return
+    target = Postgres.open(source)
     if ledger.plan.get("into"):
         _across(target, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return

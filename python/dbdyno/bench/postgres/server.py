@@ -276,7 +276,6 @@ class Postgres:
             "application_name": application_name,
             "client_encoding": "UTF8",
             "autocommit": True,
-            "prepare_threshold": None,
         }
 
     def _resolve(self, conn: Connection) -> None:

@@ -104,9 +104,10 @@ def open_session(
     answer_s: float | None = ANSWER_S,
     stop: Callable[[], bool] | None = None,
 ) -> Session:
-    """A connection in autocommit. `answer_s`: None for statements that may take hours. Raises
-    `psycopg.Error`."""
-    known = {"autocommit": True, **DEFAULTS, **{k: v for k, v in parameters.items() if v is not None}}
+    """A connection in autocommit, which prepares no statement unless it is told to: behind a pooler its name would
+    stand for another's. `answer_s`: None for statements that may take hours. Raises `psycopg.Error`."""
+    given = {k: v for k, v in parameters.items() if v is not None}
+    known = {"autocommit": True, "prepare_threshold": None, **DEFAULTS, **given}
     session = Session.connect(**known)
     session.stop = stop
     session.answer_s = PROBE_S if answer_s is None else answer_s

@@ -15,6 +15,7 @@ from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot
 
 if TYPE_CHECKING:
+    from dbdyno.snapshot.plans.generic import Flipped
     from dbdyno.snapshot.plans.proved import Proof
 
 Key = int | str
@@ -133,6 +134,13 @@ class Change(ABC):
         from dbdyno.snapshot.plans.proved import proofs
 
         return proofs(self.before, self.after)
+
+    @cached_property
+    def generic(self) -> Mapping[Key, Flipped]:
+        """Statements whose generic plan is another one at the end, where snapshots hold plans."""
+        from dbdyno.snapshot.plans.generic import flipped
+
+        return flipped(self.before, self.after)
 
     @cached_property
     def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:

@@ -30,6 +30,7 @@ CODES = {
     "other_plans": "plan",
     "other_ways": "plan",
     "proved_flips": "plan",
+    "generic_flips": "plan",
     "plan_flips": "plan",
     "grown_tables": "growth",
     "bloated_tables": "bloat",
