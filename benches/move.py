@@ -1,11 +1,14 @@
 """A table to Parquet, Parquet into a table, a table to another: dbdyno and its peers in turn on one server. The limit
 is COPY BINARY thrown away on the way out, `COPY FROM` of a binary file on the way in.
 
-    python benches/move.py [--rounds 3] [--rows 2000000] [--way out|in] [--peers /path/to/python]
+    python benches/move.py [--rounds 3] [--rows 2000000] [--way out|in] [--peers /path/to/python] [--spark ...]
+    python benches/move.py --set-up    # Debian's pgloader and PostgreSQL's JDBC driver, into target/bench
 
 Two million rows of nine columns, read once before so that they are in memory. Every reader is a process of its own, its
 start included; order A B C, C B A. `--peers` names a Python that has connectorx,
-adbc-driver-postgresql and pyarrow (requirements-clients.txt); what it lacks is left out and said to be. Wall time is
+adbc-driver-postgresql, pyarrow and duckdb (requirements-clients.txt), `--spark` one with pyspark
+(requirements-extra.txt); what it lacks is left out and said to be. CPU of the reader is that of its process and of its
+children. Wall time is
 rough on a busy machine, CPU of the process less so; memory is its peak.
 """
 
@@ -22,43 +25,29 @@ import time
 from pathlib import Path
 
 import psycopg
+from move_peers import (
+    ADBC,
+    ADBC_IN,
+    CONNECTORX,
+    DUCKDB,
+    DUCKDB_OUT,
+    PGLOADER,
+    SPARK_IN,
+    SPARK_OUT,
+    driver,
+    set_up,
+)
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
+PROGRAMS = Path(__file__).parent.parent / "target" / "bench"
 TABLE = """
 create table t as select g::bigint id, (g % 1000)::int k, (g % 7)::smallint s, (g / 100.0)::numeric(12,2) amount,
     g::float8 * 1.1 f, '2026-01-01'::timestamptz + g * interval '1 s' as at,
     case when g % 10 = 0 then null else '2026-01-01'::date + (g % 1000)::int end d,
     ('name ' || g % 50000)::varchar(40) as name, md5(g::text) note
 from generate_series(1, {}) g
-"""
-CONNECTORX = """
-import sys, connectorx, pyarrow.parquet as pq
-reader = connectorx.read_sql(sys.argv[1], "select * from t", return_type="arrow_stream", protocol="binary")
-writer = None
-for batch in reader:
-    writer = writer or pq.ParquetWriter(sys.argv[2] + "/t.parquet", batch.schema, compression="zstd")
-    writer.write_batch(batch)
-writer.close()
-"""
-ADBC = """
-import sys, adbc_driver_postgresql.dbapi as adbc, pyarrow.parquet as pq
-with adbc.connect(sys.argv[1]) as conn, conn.cursor() as cursor:
-    cursor.execute("select * from t")
-    reader = cursor.fetch_record_batch()
-    with pq.ParquetWriter(sys.argv[2] + "/t.parquet", reader.schema, compression="zstd") as writer:
-        for batch in reader:
-            writer.write_batch(batch)
-"""
-
-
-DUCKDB = """
-import sys, duckdb
-db = duckdb.connect()
-db.execute("load postgres")
-db.execute("attach '" + sys.argv[1] + "' as pg (type postgres)")
-db.execute("insert into pg.public.u select * from read_parquet('" + sys.argv[2] + "/*.parquet')")
 """
 
 
@@ -105,7 +94,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--way", choices=["out", "in"], default="out")
     parser.add_argument("--peers", default=sys.executable)
+    parser.add_argument("--spark", default=sys.executable, help="a Python with pyspark")
+    parser.add_argument("--only", default="", help="readers whose names hold one of these, with commas between")
+    parser.add_argument("--set-up", action="store_true")
     given = parser.parse_args()
+    if given.set_up:
+        set_up(PROGRAMS)
+        return
     settings = {"shared_buffers": "512MB", "autovacuum": False, "max_wal_size": "4GB"}
     with EmbeddedPostgres(settings=settings) as engine, tempfile.TemporaryDirectory() as place:
         known = engine.tcp_conninfo()
@@ -115,7 +110,9 @@ def main() -> None:
             conn.execute(TABLE.format(given.rows).encode())
             conn.execute("vacuum (freeze, analyze) t")
             conn.execute("select sum(id), sum(length(note)) from t")
-        readers = (_out if given.way == "out" else _in)(dsn, url, given.peers, Path(place))
+        readers = (_out if given.way == "out" else _in)(dsn, url, given, Path(place))
+        wanted = given.only.split(",")
+        readers = [one for one in readers if one is readers[0] or any(word in one.name for word in wanted)]
         for turn in range(given.rounds):
             for reader in readers if turn % 2 == 0 else readers[::-1]:
                 if given.way == "in":
@@ -126,7 +123,8 @@ def main() -> None:
     _print(readers, os.getloadavg()[0])
 
 
-def _out(dsn: str, url: str, peers: str, folder: Path) -> list[Reader]:
+def _out(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Reader]:
+    peers, jar = given.peers, driver(PROGRAMS)
     move = (sys.executable, "-m", "dbdyno", "move", dsn, "--table", "t", "--to")
     return [
         Reader("COPY BINARY thrown away", "psql", dsn, "-qc", "copy t to stdout (format binary)"),
@@ -138,18 +136,24 @@ def _out(dsn: str, url: str, peers: str, folder: Path) -> list[Reader]:
         Reader("dbdyno, one CSV file", *move, "OUT/t.csv", "--workers", "2"),
         Reader("ConnectorX, stream", peers, "-c", CONNECTORX, url, "OUT"),
         Reader("ADBC", peers, "-c", ADBC, url, "OUT"),
+        Reader("DuckDB's extension", peers, "-c", DUCKDB_OUT, url, "OUT"),
+        Reader("Spark JDBC, 2 partitions", given.spark, "-c", SPARK_OUT, url, "OUT", jar, str(given.rows)),
     ]
 
 
-def _in(dsn: str, url: str, peers: str, folder: Path) -> list[Reader]:
+def _in(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Reader]:
     """The same rows into an empty table, from files that were written before."""
-    files, binary = folder / "files", folder / "t.copy"
+    peers, jar = given.peers, driver(PROGRAMS)
+    files, binary, csv, plan = folder / "files", folder / "t.copy", folder / "t.csv", folder / "t.load"
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute("create table u (like t)")
     words = [sys.executable, "-m", "dbdyno", "move", dsn, "--table", "t", "--to", str(files), "--workers", "2"]
     subprocess.run(words, check=True, capture_output=True)
     with binary.open("wb") as out:
         subprocess.run(["psql", dsn, "-qc", "copy t to stdout (format binary)"], check=True, stdout=out)
+    with csv.open("wb") as out:
+        subprocess.run(["psql", dsn, "-qc", "copy t to stdout (format csv, header)"], check=True, stdout=out)
+    plan.write_text(PGLOADER.format(csv=csv, url=url))
     move = (sys.executable, "-m", "dbdyno", "move")
     to = ("--to", dsn, "--table", "u", "--mode", "replace", "--workers")
     across = (*move, dsn, "--to", dsn, "--table", "t", "--into", "u", "--job", "OUT", "--mode", "replace", "--workers")
@@ -159,7 +163,10 @@ def _in(dsn: str, url: str, peers: str, folder: Path) -> list[Reader]:
         Reader("dbdyno, files in, 2 workers", *move, str(files), *to, "2"),
         Reader("dbdyno, table to table, 1 worker", *across, "1"),
         Reader("dbdyno, table to table, 2", *across, "2"),
+        Reader("ADBC, ingest", peers, "-c", ADBC_IN, url, str(files)),
         Reader("DuckDB's extension", peers, "-c", DUCKDB, url, str(files)),
+        Reader("pgloader, from CSV", "pgloader", str(plan)),
+        Reader("Spark JDBC", given.spark, "-c", SPARK_IN, url, str(files), jar),
     ]
 
 

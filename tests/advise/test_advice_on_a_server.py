@@ -184,6 +184,12 @@ def test_indexes_even_of_tables_that_somebody_has_locked(spoilt: Found) -> None:
     assert len(unused) == 2 and unused <= {"by_id", "by_id_again", "by_id_and_note"}
 
 
+def test_a_setting_of_our_session_is_not_the_servers(clean: Found) -> None:
+    """Our queries turn JIT off for themselves: what is advised is held against what others get."""
+    jit = clean.facts.setting("jit")
+    assert jit is not None and jit.value == "on"
+
+
 def test_the_command_only_reads_and_fails_where_it_is_told_to(advised: EmbeddedPostgres, spoilt: Found) -> None:
     dsn = make_conninfo("", **advised.conninfo())
     before = _counted(dsn)

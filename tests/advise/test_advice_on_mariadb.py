@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import threading
 import time
@@ -19,6 +20,9 @@ from dbdyno.advise.judge import chosen, judge, rules
 from dbdyno.advise.mariadb.parts import Status
 from dbdyno.advise.mariadb.read import read
 from dbdyno.advise.placement import FastDevice, Segment
+from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.view import Options
 from mariadb_server import MariaServer
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}
@@ -164,12 +168,21 @@ def clean(server: MariaServer) -> Found:
 
 
 @pytest.fixture(scope="module")
-def spoilt(server: MariaServer, clean: Found) -> Found:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(tmp_path_factory.mktemp("of_mariadb"))
+
+
+@pytest.fixture(scope="module")
+def spoilt(server: MariaServer, clean: Found, store: Store) -> Found:
+    """What is advised after the work, with a snapshot before it and one after."""
     run(server, *_OBJECTS)
     server.stop()
     server.options = SMALL
     server.start()
-    run(server, *_WORK)
+    with open_collector(server.dsn, Options()) as collector:
+        take(collector, store, engine_name="mariadb")
+        run(server, *_WORK)
+        take(collector, store, engine_name="mariadb")
     with sessions(server):
         return judged(server)
 
@@ -279,6 +292,22 @@ def test_tables_for_a_fast_device_by_what_was_read_of_their_files(spoilt: Found)
 
 def test_commits_that_are_not_on_disk(spoilt: Found) -> None:
     assert spoilt.only("flush_at_commit")["subject"] == "innodb_flush_log_at_trx_commit"
+
+
+def test_an_interval_of_snapshots_has_what_was_done_in_it(server: MariaServer, spoilt: Found, store: Store) -> None:
+    done = dbdyno("advise", "snap:1..2", "--store", store.folder, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = Found(spoilt.facts, json.loads(done.stdout))
+    assert found.figure("temp_tables", "temporary tables on disk") == 10
+    assert found.figure("table_cache", "thrown out for room") >= LOOKS - TABLES
+    assert found.figure("buffer_pool", "read again") >= 6 * 64
+    assert found.only("flush_at_commit")["subject"] == "innodb_flush_log_at_trx_commit"
+    (row,) = found.of("without_index")
+    assert "ID + ?" in row["sentence"], "the sum needs statistics of columns, which snapshots do not hold"
+    told = {one["rule"]: one for one in found.model["not_judged"]}
+    assert "snapshots do not hold it" in told["unused_index"]["why"]
+    assert "dbdyno advise mariadb://" in told["lock_queue"]["next"]
+    assert not {"redo_log", "max_connections"} & told.keys()
 
 
 def test_a_user_who_may_not_look_is_told_what_was_not_judged(server: MariaServer, clean: Found) -> None:

@@ -35,6 +35,45 @@ def test_the_interval_has_the_statement_that_sorted_within_it(
     assert "dbdyno advise" in told["wraparound"]["next"]
 
 
+PAIRS = (
+    "create table pairs (id int, a int, b int, note text)",
+    "insert into pairs select i, i % 400, i % 400, repeat('p', 60) from generate_series(1, 120000) i",
+    "create index pairs_id on pairs (id)",
+    "vacuum pairs",
+    "analyze pairs",
+)
+
+
+def test_columns_tell_a_missing_index_under_an_aggregate_and_statistics_that_mislead(
+    advised: EmbeddedPostgres, spoilt: Found, tmp_path: Path
+) -> None:
+    """Two columns that go together are expected to be met by 120,000 / 400 / 400 rows, and are by 300."""
+    dsn = make_conninfo("", **advised.conninfo())
+    store = ("--store", tmp_path / "snaps")
+    planted.run(advised, *PAIRS)
+    try:
+        assert dbdyno("snap", "take", "--target", dsn, *store).returncode == 0
+        planted.run(
+            advised,
+            *(f"select sum(b) from pairs where a = {n}" for n in range(12)),
+            *(f"select sum(b) from pairs where id = {n}" for n in range(12)),
+            *(f"select note from pairs where a = {n} and b = {n}" for n in range(20)),
+            *(f"select note from pairs where a = {n} and b = {n} and id > 5 limit 500" for n in range(20)),
+        )
+        assert dbdyno("snap", "take", "--target", dsn, *store).returncode == 0
+    finally:
+        planted.run(advised, "drop table pairs")
+    done = dbdyno("advise", "snap:1..2", *store, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found = Found(spoilt.facts, json.loads(done.stdout))
+    named = [one for one in found.of("missing_index") if "sum(b)" in one["sentence"]]
+    assert [one["fix"] for one in named] == [["create index concurrently on pairs (a)"]]
+    misled = found.only("wrong_estimates")
+    assert misled["fix"] == ["create statistics (dependencies, mcv) on a, b from pairs", "analyze pairs"]
+    figures = {one["what"]: one["value"] for one in misled["evidence"]}
+    assert figures["rows a call"] == 300 and figures["rows expected"] == 1
+
+
 def test_a_page_in_every_form(advised: EmbeddedPostgres, spoilt: Found, tmp_path: Path) -> None:
     dsn = make_conninfo("", **advised.conninfo())
     shown = dbdyno("advise", dsn, "--only", "key_end", "--only", "shared_buffers", cwd=tmp_path)

@@ -59,7 +59,7 @@ COMPILED = f"select sum({_SUM}) from figures where {_ALL}"
 FIGURES = (
     "create table figures as select "
     + ", ".join(f"i % {100 + n} as a{n}" for n in range(COLUMNS))
-    + " from generate_series(1, 400000) i",
+    + " from generate_series(1, 700000) i",
     "vacuum analyze figures",
 )
 JIT = {

@@ -305,3 +305,37 @@ def test_an_aggregate_over_few_rows_misses_its_index_and_one_over_all_does_not()
     status = Column("orders", "customer", 3.0, 0.6)
     assert not fires("missing_index", table(**LARGE), statement(BY_CUSTOMER), status), "a third of the table each"
     assert not fires("missing_index", table(**LARGE), statement(BY_CUSTOMER)), "no statistics of its columns"
+
+
+def look_up(text: str, rows: float, calls: int = 1000) -> Statement:
+    """A statement that found so many rows a call."""
+    return Statement("1", text, calls, 1000.0, int(rows * calls), 10 * calls, 0, 0)
+
+
+A, B = Column("t", "a", 1000.0, 0.002), Column("t", "b", 1000.0, 0.002)
+
+
+@pytest.mark.parametrize(
+    ("statement", "columns", "fix"),
+    [
+        (look_up("select * from t where a = $1", 90_000), [A], "analyze (verbose) t"),
+        (look_up("select x, y from app.t where t.a = $1 and b = $2 order by x", 95), [A, B], None),
+        (look_up("update t set x = $3 where a = $1 and b = $2", 100), [A, B], "create statistics (dependencies, mcv)"),
+        (look_up("delete from t where a = $1", 1), [Column("t", "a", 5000.0, 0.002)], None),
+        (look_up("delete from t where a = $1", 1), [Column("t", "a", 50.0, 0.05)], "analyze (verbose) t"),
+        (look_up("delete from t where a = $1", 0.001), [Column("t", "a", 50.0, 0.05)], None),
+        (look_up("select * from t where a = $1", 900), [Column("t", "a", 1000.0, 0.2)], None),
+        (look_up("select * from t where a = $1 limit $2", 90_000), [A], None),
+        (look_up("select * from t where a > $1", 90_000), [A], None),
+        (look_up("select * from t, u where a = $1", 90_000), [A], None),
+        (look_up("select count(*) from t where a = $1", 90_000), [A], None),
+        (look_up("select * from t where a = $1", 90_000, calls=9), [A], None),
+        (look_up("select * from t where c = $1", 90_000), [A], None),
+    ],
+)
+def test_rows_that_statistics_do_not_let_expect(statement: Statement, columns: list[Column], fix: str | None) -> None:
+    """Rows per call against those of a value by the statistics; a common value, or none, is no fault of theirs."""
+    found = judge(
+        Facts("", "server", {Table: [table()], Column: columns, Statement: [statement]}), chosen(["wrong_estimates"])
+    )
+    assert [one["fix"][0].startswith(fix or "") for one in found["findings"]] == ([True] if fix else [])

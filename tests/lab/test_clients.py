@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from dbdyno.bench.clients.builtin import BUILTIN
+from dbdyno.bench.clients.process import ClientLostError
 from dbdyno.errors import PlanError
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import STUDIES
-from dbdyno.study.plan.plan import Schedule
+from dbdyno.study.plan.file import read_plan
+from dbdyno.study.plan.plan import Plan, Schedule
 from dbdyno.study.run.execute import start
 
 PRETENDED = Path(__file__).parents[1] / "bench" / "pretend_client.py"
@@ -147,6 +149,31 @@ def test_a_client_that_dies_has_its_block_run_again_and_marked(lab, tmp_path):
     marked = [block["index"] for block in blocks(lab) if any("run again" in mark for mark in block["marks"])]
     assert marked == [0] and [block["index"] for block in blocks(lab)] == [0, 1, 2, 3]
     assert ended(tmp_path / "pid")
+
+
+def sweep(lab, *names: str) -> Plan:
+    """Clients against each other; `dies` is one that does."""
+    dying = json.dumps([sys.executable, str(PRETENDED), "dies"])
+    client = {"own": "", "psycopg": 'client = "psycopg"', "dies": f"client = {dying}"}
+    arms = "".join(f'[[arm]]\nname = "{name}"\n{client[name]}\n' for name in names)
+    return replace(read_plan(lab.folder / lab.plan(arms, blocks=2)), kind="sweep")
+
+
+def test_a_sweep_begins_anew_without_a_client_that_dies_again_and_again(lab):
+    """What it ran until then stays, and the question says what was left out and why."""
+    run = start(sweep(lab, "own", "psycopg", "dies"), lab.folder / "runs")
+    assert [arm["name"] for arm in run.manifest.arms] == ["own", "psycopg"]
+    assert "Left out, since it was lost in 3 tries: the client" in run.manifest.question
+    assert "out of wits" in run.manifest.question
+    states = [json.loads(path.read_text())["status"] for path in lab.folder.glob("runs/*/manifest.json")]
+    assert sorted(states) == ["aborted", "complete"]
+
+
+@pytest.mark.parametrize("names", [("own", "dies"), ("dies", "own", "psycopg")], ids=["a pair", "the base"])
+def test_without_a_client_that_all_are_compared_with_nothing_is_begun_anew(lab, names):
+    with pytest.raises(ClientLostError):
+        start(sweep(lab, *names), lab.folder / "runs")
+    assert len(list(lab.folder.glob("runs/*/manifest.json"))) == 1
 
 
 @pytest.mark.parametrize(

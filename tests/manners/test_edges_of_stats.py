@@ -79,3 +79,17 @@ def test_a_table_without_numbers_names_its_columns_and_what_they_hold(tmp_path: 
     with pytest.raises(StatsError, match="no column holds numbers") as told:
         CliRunner().invoke(cli, ["stats", "summary", str(file)], catch_exceptions=False)
     assert "columns: who (varchar), what (varchar)" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "counted"),
+    [("v\ninf\n1\n2\n", 3), ("inf\n1\n2\n", 3), ("nan\n1\n2\n", 2), ("v,w\n1,x\n2,inf\nnan,y\n", 2)],
+    ids=["below a name", "in the first line", "nan in the first line", "beside words"],
+)
+def test_infinities_are_numbers_wherever_they_stand(text: str, counted: int, tmp_path: Path):
+    """DuckDB takes them for words, and alone in a first line for the name of the column."""
+    file = tmp_path / "t.csv"
+    file.write_text(text)
+    done = CliRunner().invoke(cli, ["stats", "summary", str(file), "--format", "json"])
+    (row,) = json.loads(done.stdout)
+    assert (row["n"], row["missing"]) == (counted, 3 - counted)

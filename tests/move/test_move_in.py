@@ -182,7 +182,7 @@ def test_a_kill_on_the_way_in_leaves_all_or_nothing(lab: Lab) -> None:
 
 def loaded(lab: Lab) -> Loaded:
     """The files of `out` into the table u, in this process."""
-    return inward.bring(Postgres.open(lab.dsn), lab.out, Into("u"), How(workers=1), lambda _: None)
+    return inward.bring(Postgres.open(lab.dsn), lab.out, Into("u"), How(workers=2), lambda _: None)
 
 
 def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
@@ -210,3 +210,27 @@ def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
     with pytest.raises(KeyboardInterrupt, match="nothing of u was changed"):
         loaded(lab)
     assert lab.rows("select count(*) from u") == [(0,)]
+
+
+def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
+    """A file that was altered is found before the commit; a type that rounds is staged, where it can be told."""
+    filled(lab, NATIVE, 300)
+    lab.run("create table u (like t)", "create table narrow (id int, x varchar(3))", "create index on u (id)")
+    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    one = ("--table", "u", "--mode", "replace", "--workers", "1")
+    done = into(lab, *one, "--defer-indexes")
+    assert done.returncode == 0, done.stderr
+    assert "straight into the table" in done.stderr
+    assert "Made again at the end: " in done.stdout
+    assert content(lab, "u") == content(lab, "t")
+    first, second = sorted(lab.out.glob("part*"))[:2]
+    shutil.copy(second, first)
+    lab.run("delete from u where id > 7")
+    refused = into(lab, *one)
+    assert (refused.returncode, "holds other rows than its job wrote" in refused.stderr) == (2, True)
+    assert lab.rows("select count(*) from u") == lab.rows("select count(*) from t where id <= 7")
+    lab.out = lab.folder / "words"
+    lab.run("create table wide (id int, x varchar(9))", "insert into wide values (1, 'abc   ')")
+    assert lab.move("--table", "wide").returncode == 0
+    cut = into(lab, "--table", "narrow", "--workers", "1")
+    assert (cut.returncode, "staging into" in cut.stderr, "NOT the same: column x" in cut.stdout) == (1, True, True)

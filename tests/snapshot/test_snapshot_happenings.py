@@ -55,6 +55,23 @@ def grown(server: Sized, rows: list[int]) -> list[str]:
         return [cause.words for cause in grown_tables(change_of(before, after))]
 
 
+def test_a_table_whose_load_was_counted_twice_grew_by_the_rows_that_came(server: Sized):
+    """A session that loads a table and vacuums it has its rows counted twice: the state says 2,000 before and after."""
+    server.names, server.texts, server.live = {7: "orders"}, {1: "select * from orders"}, 2000
+    taken = []
+    for at in range(5):
+        rows = 1000 if at < 3 else 2000
+        server.call(1, 10, 10.0 if at < 3 else 20.0, shared_blks_hit=10 * rows / 20)
+        server.touch(7, seq_scan=10, seq_tup_read=10 * rows, n_tup_ins=1000 if at == 3 else 0)
+        taken.append(server.step())
+    with (
+        Interval(server.store, taken[0], taken[2]) as before,
+        Interval(server.store, taken[2], taken[4]) as after,
+    ):
+        words = [cause.words for cause in grown_tables(change_of(before, after))]
+    assert words == ["table orders grew to 2 times its rows"]
+
+
 def test_a_table_that_grew_in_the_second_stretch_is_a_cause(server: Sized):
     assert grown(server, [1000, 1000, 1000, 2000, 2000]) == ["table orders grew to 2 times its rows"]
 

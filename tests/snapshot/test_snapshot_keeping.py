@@ -205,6 +205,8 @@ def test_a_pack_changes_no_figure_and_takes_the_place_of_many_files(store: Store
     assert pack_full(store, "a:1", group=4) == 2
     assert [known(store, a, b) for a, b in ((1, 10), (3, 4), (2, 9))] == before
     assert not list((store.folder / "000003").glob("*.parquet"))
+    text = (store.folder / "000003" / "manifest.json").read_text()
+    assert text.count("packs/") == 1, "the pack stands once, not with each view"
     assert (store.folder / "000001" / "fixed.parquet").exists(), "numbers 9 and 10 point to it"
     assert check(store) == []
     later = add(store, [(1, 50), (2, 10)], minute=10)

@@ -7,14 +7,16 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
+from dbdyno.stats.levels import compare_levels
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.analysis.factors import axis_of, numbers_of
+from dbdyno.study.analysis.factors import _sentence, axis_of, numbers_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
 
@@ -135,3 +137,12 @@ def test_the_axis_is_the_factor_with_most_numbers():
 def test_the_figure_of_words_is_drawn_with_its_words(tmp_path: Path):
     model = judged(tmp_path, factor("form", {"join": 1000, "exists": 400, "in": 1600}), blocks=4)
     assert ">exists</text>" in render_html(model)
+
+
+def test_of_words_the_best_is_told_against_whom_and_how_far_behind_the_last_is() -> None:
+    """Several may be best: a change without its other side says nothing."""
+    noise = np.random.default_rng(1).normal(0.0, 0.03, (8, 4))
+    found = compare_levels(np.array([100.0, 101.0, 60.0, 20.0]) * np.exp(noise), threshold=0.02, level=0.95)
+    said = _sentence("client", ["own", "jdbc", "adbc", "r"], found)
+    assert said.startswith("client jdbc is best by the means, ")
+    assert " against own; own may be best, too; r is 5.0" in said and said.endswith(" against jdbc")

@@ -16,6 +16,7 @@ from dbdyno.errors import EvidenceError, PlanError, TargetError
 from dbdyno.evidence.run import Run
 from dbdyno.signals import Interrupted
 from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.analysis.pair import analyse_pair
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.run.execute import resume, same_twice, start
@@ -180,3 +181,16 @@ def test_a_run_of_a_kind_that_is_not_known_says_so(tmp_path: Path):
     run.save(bench="anvil", status="aborted")
     with pytest.raises(EvidenceError, match="'anvil'"):
         resume(run)
+
+
+def test_a_run_against_itself_says_so_and_each_gate_whose_it_is(tmp_path: Path):
+    one, two = (
+        start(plan("", every="drift = 2.0", blocks=16), tmp_path / name, seed=seed)
+        for name, seed in (("a", 1), ("b", 2))
+    )
+    assert [own["code"] for own in analyse_pair(one, one)["warnings"]] == ["same run"]
+    model = analyse_pair(one, two)
+    assert [own["code"] for own in model["warnings"]] == ["not interleaved"]
+    drifts = [gate["text"] for gate in model["gates"] if gate["code"] == "level"]
+    assert len(drifts) == 2 and all(run.id[-4:] in text for run, text in zip((one, two), drifts, strict=True))
+    assert sum(gate["code"] == "cut off" for gate in model["gates"]) == 1

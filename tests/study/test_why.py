@@ -12,8 +12,8 @@ from dbdyno.pages import why as pages_why
 from dbdyno.stats.jackknife import half_width, jackknife
 from dbdyno.study.analysis.why.counted import Counted, Object
 from dbdyno.study.analysis.why.explain import explain
+from dbdyno.study.analysis.why.pair import Station
 from dbdyno.study.analysis.why.parts import Side
-from dbdyno.study.analysis.why.reasons import Station
 from dbdyno.why import Why
 
 BLOCKS, COUNT = 12, 1000
@@ -116,6 +116,39 @@ def test_intervals_hold_the_planted_amount_in_about_95_of_100():
 def test_no_difference_has_no_cause():
     why = told(side("a", cpu_us=100, commit__WALSync=200, seed=5), side("b", cpu_us=100, commit__WALSync=200, seed=6))
     assert not why.causes and "uncertainty" in why.withheld
+
+
+def test_what_was_counted_otherwise_is_told_where_time_tells_nothing():
+    """Whichever arm was the faster by chance, and as no cause."""
+    often = replace(counts(), totals={"checkpoints": 0.05, "full_pages": 2.0})
+    seldom = replace(counts(), totals={"checkpoints": 0.0, "full_pages": 0.1})
+    for seed in (5, 6):
+        sides = side("calm", cpu_us=100, seed=seed), side("stormy", cpu_us=100, seed=11 - seed)
+        why = told(*sides, counts=(seldom, often))
+        (note,) = why.notes
+        assert not why.causes and why.withheld and "checkpoints follow each other with stormy" in note
+    assert not told(*sides, counts=(often, often)).notes, "what both have tells nothing"
+
+
+def test_checkpoints_that_stand_before_the_syncs_of_sessions_need_no_full_pages():
+    """A load that touches each page once writes it whole in any case: then the time that checkpoints take tells."""
+    common = {"full_pages": 1.0}
+    often = replace(counts(), totals={**common, "checkpoints": 0.5, "checkpoint_ns": 6e6})
+    seldom = replace(counts(), totals={**common, "checkpoints": 0.0, "checkpoint_ns": 0.0})
+    sides = side("a", cpu_us=50, commit__WALSync=100), side("b", cpu_us=50, commit__WALSync=900)
+    (cause,) = told(*sides, counts=(seldom, often)).causes
+    assert cause.code == "checkpoint" and "60%" in cause.evidence[0]
+    idle = replace(often, totals={**often.totals, "checkpoint_ns": 5e5})
+    assert told(*sides, counts=(seldom, idle)).causes[0].code == "wait"
+
+
+def test_a_table_that_grew_is_told_by_the_rows_that_came_where_live_ones_were_counted_twice():
+    """A load and a vacuum in one session: the live rows were twice those that there are."""
+    pair = [counts(rows=rows, seq=1.0, idx=0.0, live=1e5) for rows in (5e4, 1e5)]
+    assert told(side("a", cpu_us=1500), side("b", cpu_us=3000), counts=(pair[0], pair[1])).causes[0].code != "growth"
+    for one, rows in zip(pair, (5e4, 1e5), strict=True):
+        one.tables["public/orders"].last["n_tup_ins"] = rows
+    assert told(side("a", cpu_us=1500), side("b", cpu_us=3000), counts=(pair[0], pair[1])).causes[0].code == "growth"
 
 
 def test_evidence_that_does_not_carry_names_nothing():

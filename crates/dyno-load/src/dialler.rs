@@ -79,6 +79,14 @@ impl Dialler {
         wire::startup::settled(&self.spec, socket, Some(Patience::new(None, stop)))
     }
 
+    /// The same, for a session of MariaDB.
+    pub fn connect_to_rows(&self, stop: &Arc<AtomicBool>) -> Result<mysql::login::LoggedIn, WireError> {
+        let patience = Patience::new(self.spec.limit(None), stop);
+        let socket = self.open(&patience, &Arc::default())?;
+        let means = Means { spec: &self.spec, tls: self.tls.as_ref(), key: self.key.as_ref(), feed: self.feed.clone() };
+        mysql::login::settled(&means, socket, Some(Patience::new(None, stop)))
+    }
+
     /// Logs in on a connected socket.
     pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
         let (spec, feed, without_limit) = (&self.spec, self.feed.clone(), Some(Patience::new(None, stop)));

@@ -9,6 +9,7 @@
 //!   CallsWriter                         on a wish to stop: cancel requests, then closed sockets
 //! ```
 
+use std::collections::BTreeMap;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -116,7 +117,9 @@ impl Load {
             let dialler = Dialler::new(connection).map_err(|e| LoadError::connect(connection, e))?;
             let line = plan.spec.network.map(|spec| Line::open(spec).map(Arc::new)).transpose();
             let line = line.map_err(LoadError::Line)?;
-            let feed = plan.spec.variables.get(FEED).map(|text| text.as_bytes().into());
+            let name = &plan.spec.name;
+            let feed = feed(&plan.spec.variables)
+                .map_err(|words| LoadError::spec(name, words, "give two digits for each byte"))?;
             self.diallers[arm] = Some(dialler.by(line.clone()).feeding(feed));
             self.lines[arm] = line;
         }
@@ -243,6 +246,19 @@ fn merge(report: &mut BlockReport, outcome: Outcome) {
 
 /// The variable whose text statements take that ask for data of the client.
 const FEED: &str = "stdin";
+/// The same for bytes that are no text, in hexadecimal.
+const FEED_HEX: &str = "stdin_hex";
+
+/// What statements take that ask for data of the client.
+fn feed(variables: &BTreeMap<String, String>) -> Result<Option<Arc<[u8]>>, String> {
+    let Some(hex) = variables.get(FEED_HEX) else {
+        return Ok(variables.get(FEED).map(|text| text.as_bytes().into()));
+    };
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let pair = |pair: &[u8]| Some(digit(pair[0])? << 4 | digit(*pair.get(1)?)?);
+    let bytes: Option<Vec<u8>> = hex.as_bytes().chunks(2).map(pair).collect();
+    bytes.map(|bytes| Some(bytes.into())).ok_or_else(|| format!("{FEED_HEX} is no bytes in hexadecimal"))
+}
 
 /// How many threads serve so many sessions on a machine with so many cores.
 ///
@@ -302,6 +318,15 @@ mod tests {
         for (sessions, cores, expected) in cases {
             assert_eq!(threads(sessions, cores), expected, "{sessions} on {cores}");
         }
+    }
+
+    #[test]
+    fn what_is_fed_is_text_or_bytes_in_hexadecimal() {
+        let of = |name: &str, value: &str| feed(&BTreeMap::from([(name.to_owned(), value.to_owned())]));
+        assert_eq!(of("x", "y").expect("nothing"), None);
+        assert_eq!(of(FEED, "0a").expect("text").as_deref(), Some(&b"0a"[..]));
+        assert_eq!(of(FEED_HEX, "0aFF").expect("bytes").as_deref(), Some(&[10, 255][..]));
+        assert!(of(FEED_HEX, "0a0").is_err() && of(FEED_HEX, "zz").is_err());
     }
 
     #[test]

@@ -94,8 +94,10 @@ pub fn schema(table: &TableSpec) -> SchemaRef {
         .columns
         .iter()
         .map(|spec| {
-            let says: HashMap<String, String> =
-                [("dbdyno.pg_type".to_owned(), spec.pg_type.clone())].into_iter().collect();
+            let mut says = HashMap::from([("dbdyno.pg_type".to_owned(), spec.pg_type.clone())]);
+            if let Some(name) = &spec.mariadb_type {
+                says.insert("dbdyno.mariadb_type".to_owned(), name.clone());
+            }
             Field::new(&spec.name, data_type(spec), true).with_metadata(says)
         })
         .collect();

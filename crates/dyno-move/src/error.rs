@@ -4,9 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::ArrowError;
-use dyno_load::{CopySession, WireError};
+use dyno_load::WireError;
 use parquet::errors::ParquetError;
 use serde::Serialize;
+
+use crate::session::Session;
 
 /// Why a chunk was not moved.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +63,9 @@ pub enum MoveError {
         /// Counted from 1.
         row: u64,
     },
+    /// Values that the server took otherwise than they came, in its words.
+    #[error("the server bends values: {0}")]
+    Bent(String),
     /// Whoever read our output has ended.
     #[error("the reader of the output has ended")]
     Closed,
@@ -98,7 +103,7 @@ impl MoveError {
             Self::Wire(_) => "connection",
             Self::Unrepresentable { .. } | Self::NotUtf8 { .. } => "unrepresentable",
             Self::Stream(_) | Self::Count { .. } | Self::Internal(_) => "stream",
-            Self::Refused { .. } => "refused",
+            Self::Refused { .. } | Self::Bent(_) => "refused",
             Self::Closed => "closed",
             Self::File { .. } => "file",
         }
@@ -106,7 +111,7 @@ impl MoveError {
 }
 
 /// A server that goes on sending is told to stop.
-pub fn give_up(session: &CopySession, error: &MoveError) {
+pub(crate) fn give_up(session: &Session, error: &MoveError) {
     if !matches!(error, MoveError::Wire(WireError::Server(_) | WireError::Closed)) {
         session.cancel();
     }

@@ -49,6 +49,7 @@ impl Job {
             single,
             live: AtomicUsize::new(workers),
             next: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
             stop: Arc::new(AtomicBool::new(false)),
             bytes: AtomicU64::new(0),
             rows: AtomicU64::new(0),
@@ -75,6 +76,12 @@ impl Job {
     /// Bytes of COPY that came, and rows of finished chunks.
     pub fn progress(&self) -> (u64, u64) {
         (self.shared.bytes.load(Ordering::Relaxed), self.shared.rows.load(Ordering::Relaxed))
+    }
+
+    /// Workers whose sessions have begun, or could not: whoever holds a lock until all are in their snapshots may let
+    /// go then.
+    pub fn begun(&self) -> usize {
+        self.shared.begun.load(Ordering::Acquire)
     }
 
     /// Ends all workers soon.
@@ -112,7 +119,9 @@ fn work(
     tell: &Sender<Next>,
     place: &Cell<Option<(u32, usize)>>,
 ) -> Result<(), MoveError> {
-    let mut worker = Worker::begin(shared, number)?;
+    let begun = Worker::begin(shared, number);
+    shared.begun.fetch_add(1, Ordering::AcqRel);
+    let mut worker = begun?;
     while let Some(chunk) = worker.next() {
         place.set(Some((chunk.number, chunk.table)));
         let _ = tell.send(Next::Done(worker.work(chunk)?));

@@ -1,4 +1,4 @@
-//! dbdyno: moving tables between PostgreSQL servers and files, exactly.
+//! dbdyno: moving tables between servers (PostgreSQL, MariaDB) and files, exactly.
 //!
 //! ```text
 //!   chunk of a table ── COPY (SELECT …) TO STDOUT (FORMAT binary) ──> Cutter ──> Columns ──> Sink
@@ -15,6 +15,9 @@
 //! From server to server rows are handed on as they come (`relay.rs`); one file for all rows, Arrow IPC or CSV, is
 //! written by the workers in turn (`single.rs`).
 //!
+//! MariaDB's rows are written over into COPY's form as they come (`mariadb.rs`), so that there is one form to read;
+//! into a MariaDB they go as lines of `LOAD DATA LOCAL` (`lines.rs`). [`session`] is a session of either engine.
+//!
 //! A value that its Arrow type cannot hold (NaN in a decimal, an infinite date) is never bent: the job ends with
 //! [`MoveError::Unrepresentable`], and names the column that must travel as text.
 //!
@@ -28,20 +31,25 @@ mod aside;
 mod column;
 mod decimal;
 mod encode;
+mod encoder;
 mod error;
 mod hash;
 mod job;
+mod lines;
+mod mariadb;
 mod parts;
 mod read_back;
 pub mod rehearse;
 mod relay;
 mod rows;
+mod session;
 mod single;
 mod sink;
 mod spec;
 mod worker;
 
 pub use column::Columns;
+pub use encoder::Encoder;
 pub use error::{Failure, MoveError};
 pub use hash::{Tally, hash_batch};
 pub use job::{Job, Next};

@@ -54,7 +54,7 @@ impl Worker<'_> {
             Parts { table, column, place, zstd_level, batch_bytes, group_bytes, open: HashMap::new(), null: None };
         let mut cutter = Cutter::new(table.columns.len() + 1);
         let mut bytes = 0_u64;
-        let copied = self.session.copy_out(&chunk.sql, |message| {
+        let copied = self.session.copy_out(&chunk.sql, table, |message| {
             bytes += message.len() as u64;
             cutter.push(message, |row| parts.push(row))?;
             shared.came(message.len())

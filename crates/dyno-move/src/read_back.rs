@@ -18,6 +18,7 @@ use serde::Serialize;
 use crate::encode::pg_type;
 use crate::error::MoveError;
 use crate::hash::{Tally, hash_batch};
+use crate::lines::mariadb_type;
 
 /// Rows of a batch.
 const BATCH_ROWS: usize = 16_384;
@@ -37,6 +38,10 @@ pub struct FileColumn {
     pub holds: Option<String>,
     /// The PostgreSQL type that it came from, where the file notes it.
     pub pg_type: Option<String>,
+    /// The type of a staging table of MariaDB that takes its values as they are.
+    pub staged: Option<String>,
+    /// MariaDB's type that it came from, where the file notes it.
+    pub mariadb_type: Option<String>,
 }
 
 /// The columns of a file, and its rows where its head tells them.
@@ -54,6 +59,8 @@ pub fn describe(path: &Path) -> Result<(Vec<FileColumn>, Option<u64>), MoveError
         arrow: field.data_type().to_string(),
         holds: pg_type(field.data_type()),
         pg_type: field.metadata().get("dbdyno.pg_type").cloned(),
+        staged: mariadb_type(field.data_type()),
+        mariadb_type: field.metadata().get("dbdyno.mariadb_type").cloned(),
     };
     Ok((schema.fields().iter().map(column).collect(), rows))
 }

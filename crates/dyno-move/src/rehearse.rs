@@ -38,7 +38,7 @@ pub fn table(bits: u16) -> TableSpec {
     let chosen = KINDS.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
     let column = |(place, &kind): (usize, &Kind)| {
         let name = format!("c{place}");
-        ColumnSpec { name, kind, precision: 12, scale: 2, pg_type: String::new() }
+        ColumnSpec { name, kind, precision: 12, scale: 2, pg_type: String::new(), mariadb_type: None }
     };
     TableSpec { columns: chosen.map(column).collect(), metadata: std::iter::empty().collect() }
 }

@@ -22,14 +22,15 @@ impl Worker<'_> {
         };
         let mut cutter = Cutter::new(shared.spec.tables[chunk.table].columns.len());
         let (mut tally, mut bytes, mut gathered) = (Tally::default(), 0_u64, Gathered::default());
-        let copied = self.session.copy_out(&chunk.sql, |message| {
+        let table = &shared.spec.tables[chunk.table];
+        let copied = self.session.copy_out(&chunk.sql, table, |message| {
             bytes += message.len() as u64;
             cutter.push(message, |row| {
                 tally.add(row.raw());
                 Ok(())
             })?;
             let Some(target) = &mut target else { return shared.came(message.len()) };
-            gathered.push(message, |part| target.send_in(part).map_err(MoveError::from))?;
+            gathered.push(message, |part| target.send_in(part))?;
             shared.came(message.len())
         });
         let counted = copied.inspect_err(|error: &MoveError| give_up(&self.session, error))?;
@@ -54,7 +55,8 @@ impl Worker<'_> {
         let (started, shared) = (Instant::now(), self.shared);
         let Some(single) = &shared.single else { return Err(MoveError::Internal("a CSV without its file".into())) };
         let (mut bytes, mut out) = (0_u64, Vec::with_capacity(2 * SEND_BYTES));
-        let copied = self.session.copy_out(&chunk.sql, |message| {
+        let table = &shared.spec.tables[chunk.table];
+        let copied = self.session.copy_out(&chunk.sql, table, |message| {
             bytes += message.len() as u64;
             // Workers write in turn, so what one writes must be whole rows.
             if !message.ends_with(b"\n") {

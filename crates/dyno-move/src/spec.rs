@@ -108,6 +108,9 @@ pub struct ColumnSpec {
     pub scale: i8,
     /// The engine's own type, as it is written in SQL.
     pub pg_type: String,
+    /// MariaDB's type, where it came from there.
+    #[serde(default)]
+    pub mariadb_type: Option<String>,
 }
 
 /// How the bytes of a value are read, and what becomes of it.

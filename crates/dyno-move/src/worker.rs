@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use arrow_array::RecordBatch;
-use dyno_load::CopySession;
-
 use crate::column::Columns;
-use crate::encode::{Place, end, head, rows};
+use crate::encode::Place;
+use crate::encoder::Encoder;
 use crate::error::{MoveError, give_up};
 use crate::hash::{Tally, hash_batch};
-use crate::read_back::open;
+use crate::lines::lines;
 use crate::rows::Cutter;
+use crate::session::Session;
 use crate::single::Single;
 use crate::sink::Sink;
 use crate::spec::{ChunkDone, ChunkSpec, Form, JobSpec, PartDone, Refused};
@@ -33,6 +32,8 @@ pub struct Shared {
     /// Workers that have not ended.
     pub live: AtomicUsize,
     pub next: AtomicUsize,
+    /// Workers that are in their snapshots, or failed before.
+    pub begun: AtomicUsize,
     pub stop: Arc<AtomicBool>,
     /// Bytes of COPY that came.
     pub bytes: AtomicU64,
@@ -97,20 +98,20 @@ impl Moved {
 pub struct Worker<'a> {
     pub(crate) shared: &'a Shared,
     number: usize,
-    pub(crate) session: CopySession,
-    pub(crate) target: Option<CopySession>,
+    pub(crate) session: Session,
+    pub(crate) target: Option<Session>,
 }
 
 impl<'a> Worker<'a> {
     /// Logs in and takes the snapshot.
     pub fn begin(shared: &'a Shared, number: usize) -> Result<Self, MoveError> {
-        let mut session = CopySession::connect(&shared.spec.connection, &shared.stop)?;
+        let mut session = Session::connect(&shared.spec.connection, &shared.stop)?;
         for sql in &shared.spec.session_sql {
             session.run(sql)?;
         }
         let mut target = None;
         if let Some(spec) = &shared.spec.target {
-            let mut session = CopySession::connect(&spec.connection, &shared.stop)?;
+            let mut session = Session::connect(&spec.connection, &shared.stop)?;
             for sql in &spec.session_sql {
                 session.run(sql)?;
             }
@@ -145,34 +146,18 @@ impl<'a> Worker<'a> {
     /// Puts the rows of a file into a table.
     fn load(&mut self, chunk: &ChunkSpec, path: &Path) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
-        let mut batches = open(path, shared.shares().0)?;
-        let (mut batch, mut row): (Option<RecordBatch>, usize) = (None, 0);
-        let mut place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
-        let (mut tally, mut bytes, mut begun) = (Tally::default(), 0_u64, false);
+        let place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
+        let mut encoder = Encoder::open(path, shared.shares().0, place, self.session.takes_lines())?;
+        let mut bytes = 0_u64;
         let counted = self.session.copy_in(&chunk.sql, |out| {
-            if !begun {
-                head(out);
-                begun = true;
-            }
-            if batch.as_ref().is_none_or(|batch| row >= batch.num_rows()) {
-                place.before += batch.take().map_or(0, |batch| batch.num_rows() as u64);
-                batch = batches.next().transpose()?;
-                row = 0;
-                if let Some(batch) = &batch {
-                    tally = tally.plus(hash_batch(batch)?);
-                }
-            }
-            let more = batch.is_some();
-            match &batch {
-                Some(batch) => row = rows(batch, row, SEND_BYTES, &mut place, out)?,
-                None => end(out),
-            }
+            let more = encoder.more(SEND_BYTES, out)?;
             bytes += out.len() as u64;
             shared.came(out.len())?;
             Ok::<bool, MoveError>(more)
         });
         let counted = counted.inspect_err(|error| give_up(&self.session, error))?;
-        let refused = place.refused;
+        let tally = encoder.tally();
+        let refused = encoder.refused();
         if counted + refused.len() as u64 != tally.rows {
             return Err(MoveError::Count { counted, decoded: tally.rows });
         }
@@ -203,12 +188,7 @@ impl<'a> Worker<'a> {
     /// What the session has cost so far.
     fn cost(&mut self) -> Result<Option<String>, MoveError> {
         let Some(sql) = &self.shared.spec.cost_sql else { return Ok(None) };
-        let mut line = Vec::new();
-        self.session.copy_out(sql, |part| {
-            line.extend_from_slice(part);
-            Ok::<(), MoveError>(())
-        })?;
-        Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()))
+        self.session.line(sql).map(Some)
     }
 
     /// Reads a chunk, and writes its file where it has one.
@@ -223,10 +203,18 @@ impl<'a> Worker<'a> {
             .as_deref()
             .map(|path| Sink::create(path, Arc::clone(columns.schema()), shared.spec.zstd_level, group_bytes));
         let single = shared.single.as_ref();
-        let mut chunk_sink = ChunkSink { sink: sink.transpose()?, single, tally: Tally::default() };
+        let mut target = match (&chunk.into, &mut self.target) {
+            (Some(sql), Some(target)) => {
+                target.begin_in(sql)?;
+                Some(target)
+            }
+            _ => None,
+        };
+        let tally = Tally::default();
+        let mut chunk_sink = ChunkSink { sink: sink.transpose()?, single, target: target.as_deref_mut(), tally };
         let mut cutter = Cutter::new(table.columns.len() + usize::from(chunk.partition.is_some()));
         let mut bytes = 0_u64;
-        let copied = self.session.copy_out(&chunk.sql, |message| {
+        let copied = self.session.copy_out(&chunk.sql, table, |message| {
             bytes += message.len() as u64;
             cutter.push(message, |row| {
                 if columns.push(row)? {
@@ -245,6 +233,12 @@ impl<'a> Worker<'a> {
             return Err(MoveError::Count { counted, decoded: columns.rows() });
         }
         let (tally, sink) = (chunk_sink.tally, chunk_sink.sink);
+        if let Some(target) = target {
+            let arrived = target.end_in()?;
+            if arrived != tally.rows {
+                return Err(MoveError::Count { counted: arrived, decoded: tally.rows });
+            }
+        }
         let file_bytes = sink.map_or(Ok(0), Sink::finish)?;
         self.done(chunk, Moved { bytes, file_bytes, tally, ..Moved::of(started) })
     }
@@ -253,6 +247,8 @@ impl<'a> Worker<'a> {
 struct ChunkSink<'a> {
     sink: Option<Sink>,
     single: Option<&'a Single>,
+    /// A server that takes lines.
+    target: Option<&'a mut Session>,
     tally: Tally,
 }
 
@@ -260,6 +256,14 @@ impl ChunkSink<'_> {
     fn write(&mut self, columns: &mut Columns) -> Result<(), MoveError> {
         let batch = columns.take()?;
         self.tally = self.tally.plus(hash_batch(&batch)?);
+        if let Some(target) = &mut self.target {
+            let (mut row, mut out) = (0, Vec::with_capacity(2 * SEND_BYTES));
+            while row < batch.num_rows() {
+                out.clear();
+                row = lines(&batch, row, SEND_BYTES, 0, &mut out)?;
+                target.send_in(&out)?;
+            }
+        }
         match (&mut self.sink, self.single) {
             (Some(sink), _) => sink.write(&batch),
             (None, Some(single)) if batch.num_rows() > 0 => single.write(&batch),

@@ -1,11 +1,12 @@
 //! `dyno-move` for Python: a job that is asked what it has finished.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use dyno_move::{JobSpec, Next, describe, read_back};
+use dyno_move::{Encoder, JobSpec, Next, describe, read_back};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors::raise;
 use crate::values::{from_python, to_python};
@@ -44,9 +45,52 @@ impl MoveJob {
         self.0.progress()
     }
 
+    /// Workers whose sessions have begun, or could not.
+    fn begun(&self) -> usize {
+        self.0.begun()
+    }
+
     /// Ends all workers soon; callable from another thread.
     fn stop(&self) {
         self.0.stop();
+    }
+}
+
+/// A file in COPY's binary form, piece by piece.
+#[pyclass(frozen, module = "dbdyno._core")]
+pub(crate) struct MoveBytes(Mutex<(Encoder, bool)>);
+
+/// Bytes of a piece.
+const PIECE_BYTES: usize = 256 << 10;
+
+#[pymethods]
+impl MoveBytes {
+    /// Opens the file; its batches have so many bytes at most.
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf, memory_bytes: usize) -> PyResult<Self> {
+        let encoder = py.detach(|| Encoder::of_copy(&path, memory_bytes));
+        encoder.map(|one| Self(Mutex::new((one, true)))).map_err(|e| raise(py, "MoveError", &e.to_string()))
+    }
+
+    /// The next piece, or None at the end. Lets go of the interpreter lock.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut out = Vec::with_capacity(2 * PIECE_BYTES);
+        let more = py.detach(|| {
+            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // A batch may have no rows.
+            while state.1 && out.is_empty() {
+                state.1 = state.0.more(PIECE_BYTES, &mut out)?;
+            }
+            Ok::<(), dyno_move::MoveError>(())
+        });
+        more.map_err(|e| raise(py, "MoveError", &e.to_string()))?;
+        Ok((!out.is_empty()).then(|| PyBytes::new(py, &out)))
+    }
+
+    /// Rows so far, and the sum of their hashes.
+    fn tally(&self) -> (u64, String) {
+        let tally = self.0.lock().unwrap_or_else(PoisonError::into_inner).0.tally();
+        (tally.rows, tally.hash())
     }
 }
 

@@ -63,7 +63,10 @@ select 'postgres' as engine, current_setting('server_version') as version,
     ) marks), '') as service
 """
 
-_SETTINGS: LiteralString = "select name, setting as value, coalesce(unit, '') as unit, source from pg_settings"
+_SETTINGS: LiteralString = """
+select name, case when source = 'session' then reset_val else setting end as value, coalesce(unit, '') as unit, source
+from pg_settings
+"""
 
 _DATABASES: LiteralString = """
 select s.datname::text as name, s.blks_read as reads, s.blks_hit as hits,

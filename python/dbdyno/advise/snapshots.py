@@ -1,4 +1,4 @@
-"""Evidence of an interval of snapshots of a PostgreSQL: counters are those between its two ends.
+"""Evidence of an interval of snapshots, of PostgreSQL here: counters are those between its two ends.
 
 Snapshots hold no definitions of indexes and keys, and no sessions at one look: the rules that need these are not
 judged. A row whose difference is not known (a reset, a crash) is left out.
@@ -32,6 +32,7 @@ from dbdyno.advise.kinds import (
     Width,
 )
 from dbdyno.advise.live import made
+from dbdyno.advise.mariadb import snapshots as mariadb
 from dbdyno.advise.placement import Segment
 from dbdyno.errors import AdviceError
 from dbdyno.snapshot.interval import Interval
@@ -40,7 +41,7 @@ from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, relation_name, setting, several_databases
 from dbdyno.snapshot.store import Store
 
-_LIVE_ONLY = (Index, ForeignKey, Key, Column, Width, Session, Prepared, Load)
+_LIVE_ONLY = (Index, ForeignKey, Key, Width, Session, Prepared, Load)
 _ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise postgresql://...")
 
 
@@ -48,13 +49,14 @@ def read(store: Store, text: str, target: str | None = None) -> Facts:
     """The evidence of `snap:1..12`. Raises `SnapshotError`, and `AdviceError` for another engine."""
     chain = period(store, text, target).chain
     with Interval(store, chain[0], chain[-1]) as interval:
-        if interval.after.manifest.get("engine", "postgres") != "postgres":
+        engine = interval.after.manifest.get("engine", "postgres")
+        if engine not in _ENGINES:
             raise AdviceError(
-                "advice on snapshots is for PostgreSQL",
+                f"advice on snapshots is for {' and '.join(map(str, _ENGINES))}, not for {engine}",
                 where=text,
                 next_step="`dbdyno snap report` shows what these snapshots hold",
             )
-        return facts_of(interval)
+        return _ENGINES[engine](interval)
 
 
 def facts_of(interval: Interval) -> Facts:
@@ -159,6 +161,22 @@ def _segments(interval: Interval) -> list[dict[str, object]]:
     return interval.query(f"select * from ({query}) order by database, name", *(view for _, view, *_ in parts))
 
 
+def _columns(interval: Interval) -> list[dict[str, object]]:
+    """Columns that no index begins with, as the planner knew them at the end."""
+    columns, indexes = interval.ends("pg_attribute")[1], interval.ends("pg_index")[1]
+    if "first_column" not in interval.columns("pg_index"):
+        return []
+    return interval.query(
+        f"""select {relation_name("t", several_databases(interval))} as "table", s.attname as name,
+          s.distinct_values as "values", s.commonest
+        from {interval.ends("pg_stats")[1]} s
+          join {interval.ends("pg_stat_user_tables")[1]} t on t.datid = s.datid and t.relid = s.relid
+          join {columns} a on a.datid = s.datid and a.attrelid = s.relid and a.attname = s.attname
+        where not exists (select 1 from {indexes} x where x.datid = s.datid and x.relid = s.relid
+          and x.first_column = a.attnum and x.indisvalid) order by 1, 2"""
+    )
+
+
 def _statements(interval: Interval) -> list[dict[str, Any]]:
     has = interval.columns("pg_stat_statements")
     timed = setting(interval, "track_io_timing") == "on" and "temp_blk_write_time" in has
@@ -238,6 +256,7 @@ _READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str,
     (Database, ("pg_stat_database",), _databases),
     (Table, ("pg_stat_user_tables", "pg_statio_user_tables"), _tables),
     (Segment, ("pg_statio_user_tables", "pg_statio_user_indexes", "pg_class"), _segments),
+    (Column, ("pg_stats", "pg_attribute", "pg_index", "pg_stat_user_tables"), _columns),
     (Statement, ("pg_stat_statements",), _statements),
     (Checkpoints, ("pg_stat_bgwriter",), _checkpoints),
     (Wal, ("pg_stat_wal",), _wal),
@@ -245,3 +264,5 @@ _READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str,
     (Slot, ("pg_replication_slots",), _slots),
     (Slru, ("pg_stat_slru",), _slru),
 )
+_ENGINES: dict[str, Callable[[Interval], Facts]] = {"postgres": facts_of, "mariadb": mariadb.facts_of}
+"""Engines that there are rules for, and how an interval of theirs is read."""

@@ -87,8 +87,9 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
     (
         "wal",
         "instance",
-        (),
-        "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as insert_bytes,"
+        # A run may have several servers, each with a log of its own.
+        ("port",),
+        "select current_setting('port') as port, pg_current_wal_insert_lsn() - '0/0'::pg_lsn as insert_bytes,"
         " pg_current_wal_flush_lsn() - '0/0'::pg_lsn as flush_bytes",
     ),
     (
@@ -96,7 +97,7 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
         "table",
         ("schemaname", "relname"),
         "select schemaname, relname, seq_scan, seq_tup_read, coalesce(idx_scan, 0) as idx_scan,"
-        " coalesce(idx_tup_fetch, 0) as idx_tup_fetch, n_live_tup,"
+        " coalesce(idx_tup_fetch, 0) as idx_tup_fetch, n_live_tup, n_tup_ins, n_tup_del,"
         " (select count(*) from pg_index where indrelid = relid and indisvalid) as indexes"
         " from pg_stat_user_tables where seq_scan + coalesce(idx_scan, 0) > 0"
         " order by coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) desc, relid limit 20",

@@ -79,6 +79,13 @@ def _target_options(function: F, *, required: bool) -> F:
             metavar="SECONDS",
             help="For each lock that we wait for.",
         ),
+        click.option(
+            "--plans",
+            type=click.IntRange(0, 200),
+            default=0,
+            metavar="N",
+            help="Keep the generic plans of the N statements that took most time; none is run (PostgreSQL).",
+        ),
         click.option("--note", default="", help="A name for the snapshot, such as 'before batch'."),
     )
     for option in reversed(options):
@@ -93,6 +100,7 @@ def options_of(
     redact: bool,
     statement_timeout: float,
     lock_timeout: float,
+    plans: int = 0,
 ) -> Options:
     """How to collect, from the command line."""
     return Options(
@@ -101,6 +109,7 @@ def options_of(
         round(statement_timeout * 1000),
         round(lock_timeout * 1000),
         name,
+        plans=plans,
     )
 
 

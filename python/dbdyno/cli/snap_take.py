@@ -23,6 +23,7 @@ def command(
     redact: bool,
     statement_timeout: float,
     lock_timeout: float,
+    plans: int,
     note: str,
     store: Path,
 ) -> None:
@@ -39,7 +40,7 @@ def command(
     from dbdyno.snapshot.take import open_collector, take
     from dbdyno.snapshot.tidy import tidy_when_due
 
-    options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout)
+    options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout, plans)
     with open_collector(dsn, options) as collector:
         made = take(collector, Store(store), engine_name=engine_of(dsn), note=note)
     click.echo(made.number)

@@ -48,6 +48,7 @@ def command(
     redact: bool,
     statement_timeout: float,
     lock_timeout: float,
+    plans: int,
     note: str,
     every: str,
     length: str | None,
@@ -74,7 +75,7 @@ def command(
         elif dsn is None:
             raise click.UsageError("name a target with --target DSN, or a file with many: FLEET.toml")
         else:
-            options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout)
+            options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout, plans)
             every_s = length_ns(every, "--every") / 1e9
             sample_s = None if sample.strip("0.s ") == "" else length_ns(sample, "--sample") / 1e9
             failed = _watch_one(dsn, store, options, (every_s, for_s, sample_s), note, alerts)

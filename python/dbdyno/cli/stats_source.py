@@ -26,6 +26,8 @@ CSV = (".csv", ".tsv", ".txt")
 PACKED = (".gz", ".zst")
 DEFAULT_COLUMN = "elapsed_ns"
 NAMED_MOST = 12
+LOOKED_AT = 10_000
+"""Rows by which a column of texts is known to hold numbers."""
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _REAL = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
 
@@ -153,6 +155,8 @@ def connect(source: Source) -> duckdb.DuckDBPyConnection:
     options = ", union_by_name = true" if len(source.files) > 1 else ""
     try:
         connection.execute(f"create view data as select * from {reader}([{files}]{options})")  # noqa: S608
+        if source.form == "csv":
+            _read_infinities(connection, f"{reader}([{files}]{options}")
         connection.execute(f"set allowed_paths = [{files}]")
     except duckdb.Error as error:
         connection.close()
@@ -160,6 +164,30 @@ def connect(source: Source) -> duckdb.DuckDBPyConnection:
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
     return connection
+
+
+def _read_infinities(connection: duckdb.DuckDBPyConnection, reader: str) -> None:
+    """DuckDB takes `inf` and `nan` in CSV for texts, and in a first line for the names of columns."""
+    described = connection.execute("describe data").fetchall()
+    if all(_is_double(row[0]) for row in described):
+        reader += ", header = false"
+        described = connection.execute(f"describe select * from {reader})").fetchall()  # noqa: S608
+    texts = [_quoted(row[0]) for row in described if row[1] == "VARCHAR"]
+    asked = [f"count({name}) = count(try_cast({name} as double)) and count({name}) > 0" for name in texts]
+    looked = f"select {', '.join(asked or ['true'])} from (from {reader}) limit {LOOKED_AT})"  # noqa: S608
+    doubles = [
+        name for name, is_double in zip(texts, connection.execute(looked).fetchall()[0], strict=False) if is_double
+    ]
+    replaced = f" replace ({', '.join(f'{name}::double as {name}' for name in doubles)})" if doubles else ""
+    connection.execute(f"create or replace view data as select *{replaced} from {reader})")  # noqa: S608
+
+
+def _is_double(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _first(error: Exception) -> str:

@@ -51,7 +51,7 @@ def move(
     """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
     job = new_id()
     asked = {**asdict(into), "rejects": None, "target": target.safe_dsn}
-    with _to(target, into) as conn:
+    with reached_target(target, into) as conn:
         asked["server"] = target.identity(conn)
         ledger, snapshot = begin(source, wish, folder, how, say, into=asked, job=job)
         plan = Plan.from_json(ledger.plan)
@@ -62,15 +62,15 @@ def move(
                     where="--tables",
                     next_step="move them to the server one by one",
                 )
-            goal = matched(conn, into, _heads(conn, plan))
-            _stage(conn, plan, goal)
+            goal = matched(conn, into, heads_of(conn, plan))
+            make_stages(conn, plan, goal)
         except BaseException:
             snapshot.__exit__()
-            _give_up(ledger)
+            ledger.discard()
             raise
         with snapshot, held(source, snapshot, ledger, hold):
             work(source, ledger, snapshot, how, say, _maker(target, conn, goal))
-        return _publish(target, conn, ledger, into, how, level)
+        return publish_staged(target, conn, ledger, into, how, level)
 
 
 def go_on(
@@ -88,37 +88,37 @@ def go_on(
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
-    into = _asked(plan)
-    with _to(target, into) as conn:
+    into = asked_of(plan)
+    with reached_target(target, into) as conn:
         if target.identity(conn) != (plan.into or {})["server"]:
             raise MoveError(
                 "is another server than the job's",
                 where=target.safe_dsn,
                 next_step=f"name {(plan.into or {})['target']}",
             )
-        if _is_published(conn, ledger):
+        if is_published(conn, ledger):
             ledger.manifest["status"] = "complete"
             ledger.save()
             return None
-        goal = matched(conn, into, _heads(conn, plan))
+        goal = matched(conn, into, heads_of(conn, plan))
 
         def restarted(fresh: Plan) -> None:
-            _stage(conn, fresh, goal)
+            make_stages(conn, fresh, goal)
 
         restart = restart or not ledger.records()
         if not restart:
-            _empty_unfinished(conn, plan, goal, ledger)
+            empty_unfinished(conn, plan, goal, ledger)
         make = _maker(target, conn, goal)
         done = ledger.records()
         if restart or len(done) < len(plan.chunks):
             resume(
                 source, ledger, how, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
             ).__exit__()
-        return _publish(target, conn, ledger, into, how, level)
+        return publish_staged(target, conn, ledger, into, how, level)
 
 
 @contextlib.contextmanager
-def _to(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
+def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
     try:
         with reached(target, into) as conn:
             yield conn
@@ -126,14 +126,14 @@ def _to(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
         raise failure(error, into.table) from None
 
 
-def _asked(plan: Plan) -> Into:
+def asked_of(plan: Plan) -> Into:
     given = dict(plan.into or {})
     for name in ("target", "server"):
         given.pop(name)
     return Into(**{**given, "key": tuple(given["key"])})
 
 
-def _heads(conn: psycopg.Connection[Any], plan: Plan) -> Heads:
+def heads_of(conn: psycopg.Connection[Any], plan: Plan) -> Heads:
     """The columns as files would have them: what each is staged as."""
     columns = plan.tables[0].columns
     asked = "select format_type(to_regtype(name), -1) from unnest(%s::text[]) with ordinality u(name, n) order by n"
@@ -152,7 +152,7 @@ def _heads(conn: psycopg.Connection[Any], plan: Plan) -> Heads:
     ]
 
 
-def _names(plan: Plan, goal: Goal) -> tuple[sql.Identifier, list[sql.Identifier]]:
+def stage_names(plan: Plan, goal: Goal) -> tuple[sql.Identifier, list[sql.Identifier]]:
     """The staging table that all others inherit from, and one for each chunk."""
     parent = f"{PREFIX}{plan.id}"
     return (
@@ -161,9 +161,9 @@ def _names(plan: Plan, goal: Goal) -> tuple[sql.Identifier, list[sql.Identifier]
     )
 
 
-def _stage(conn: psycopg.Connection[Any], plan: Plan, goal: Goal) -> None:
+def make_stages(conn: psycopg.Connection[Any], plan: Plan, goal: Goal) -> None:
     """Makes the staging tables, whatever was there of them."""
-    parent, children = _names(plan, goal)
+    parent, children = stage_names(plan, goal)
     parts = [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in goal.columns]
     with conn.transaction():
         conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
@@ -172,8 +172,8 @@ def _stage(conn: psycopg.Connection[Any], plan: Plan, goal: Goal) -> None:
             conn.execute(sql.SQL("create unlogged table {} () inherits ({})").format(child, parent))
 
 
-def _empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, ledger: Ledger) -> None:
-    done, (parent, children) = ledger.records(), _names(plan, goal)
+def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, ledger: Ledger) -> None:
+    done, (parent, children) = ledger.records(), stage_names(plan, goal)
     row = conn.execute("select to_regclass(%s) is not null", [parent.as_string(conn)]).fetchone()
     if not row or not row[0]:
         raise MoveError(
@@ -192,7 +192,7 @@ def _maker(target: Postgres, conn: psycopg.Connection[Any], goal: Goal) -> Make:
     def make(
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
     ) -> _core.MoveJob:
-        children = dict(zip([one.number for one in plan.chunks], _names(plan, goal)[1], strict=True))
+        children = dict(zip([one.number for one in plan.chunks], stage_names(plan, goal)[1], strict=True))
         copy = sql.SQL("copy {} ({}) from stdin (format binary)")
         name = application(plan.id)
         return _core.MoveJob(
@@ -225,13 +225,13 @@ def _maker(target: Postgres, conn: psycopg.Connection[Any], goal: Goal) -> Make:
     return make
 
 
-def _publish(
+def publish_staged(
     target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str
 ) -> Loaded:
     plan = Plan.from_json(ledger.plan)
-    heads = _heads(conn, plan)
+    heads = heads_of(conn, plan)
     goal = matched(conn, into, heads)
-    parent = _names(plan, goal)[0]
+    parent = stage_names(plan, goal)[0]
     records = ledger.records()
     rows = sum(one["rows"] for one in records.values())
     here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
@@ -296,7 +296,7 @@ def _read_again(
         )
 
 
-def _is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
+def is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
     """What the server says of the transaction that published it."""
     number = ledger.manifest.get("publishing")
     if number is None:
@@ -308,10 +308,3 @@ def _is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
             "the job is being published", where=str(ledger.folder), next_step="wait a moment, then resume again"
         )
     return bool(state == "committed")
-
-
-def _give_up(ledger: Ledger) -> None:
-    """A job that could not begin leaves no folder to trip over."""
-    ledger.manifest["status"] = "aborted"
-    with contextlib.suppress(MoveError):
-        ledger.save()

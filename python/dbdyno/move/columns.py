@@ -61,6 +61,8 @@ class Column:
     cast: bool = False
     wire: str = ""
     """The type of the bytes that may be handed to another server as they are; "" where there is none."""
+    mariadb_type: str = ""
+    """MariaDB's type, where it came from there."""
 
     def to_json(self) -> dict[str, object]:
         """For the manifest."""
@@ -68,7 +70,8 @@ class Column:
 
     def spec(self) -> dict[str, object]:
         """For the core."""
-        return {key: value for key, value in asdict(self).items() if key not in ("cast", "wire")}
+        given = {key: value for key, value in asdict(self).items() if key not in ("cast", "wire")}
+        return {**given, "mariadb_type": self.mariadb_type or None}
 
     def as_text(self) -> Column:
         """The same column, its values in the server's own words."""
@@ -76,6 +79,8 @@ class Column:
 
     def handed_on(self) -> Column:
         """The same column on its way to another server: its bytes as they are, or its text."""
+        if self.mariadb_type:
+            return self
         return Column(self.name, "text", self.pg_type, cast=not self.wire, wire=self.wire)
 
 

@@ -111,6 +111,9 @@ def sentence(sessions: Iterable[Mapping[str, Any]]) -> str | None:
     rows = list(sessions)
     if not rows:
         return None
+    if all("rows_read" in row and "blocks_fetched" not in row for row in rows):
+        read, sent = (sum(row.get(name, 0) for row in rows) for name in ("rows_read", "bytes_sent"))
+        return f"Cost to the source: {counted(read, 'row')} read by its handlers; {sent:,} bytes sent."
     fetched = sum(row.get("blocks_fetched", 0) for row in rows)
     missed = fetched - sum(row.get("blocks_hit", 0) for row in rows)
     parts = [f"{counted(fetched, 'block')} read, {missed:,} of them not in the buffers"]

@@ -23,6 +23,7 @@ from psycopg import sql
 
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
+from dbdyno.move import direct
 from dbdyno.move.create import create
 from dbdyno.move.filed import described, files_of
 from dbdyno.move.into import Column, Into, Loaded
@@ -56,11 +57,36 @@ def bring(
     try:
         with reached(target, into) as conn:
             goal = matched(conn, into, heads)
+            came = {one["name"]: one["pg_type"] for one in heads} if records is not None else {}
+            straight = goal.staged(sql.Identifier(goal.schema, goal.name), 0)
+            if (
+                rejects is None
+                and not read_again
+                and not compare
+                and direct.fits(conn, straight, into, files, how, came)
+            ):
+                say("one worker: straight into the table, in one transaction")
+
+                def before_commit() -> None:
+                    nonlocal publishing
+                    publishing = True
+
+                loaded = direct.load(
+                    conn,
+                    straight,
+                    into,
+                    files,
+                    how,
+                    check=lambda done: refuse_other_than_records(files, done, records),
+                    first=maker(into, heads),
+                    publishing=before_commit,
+                )
+                return replace(loaded, records=records is not None)
             job, place = stage_name(goal.schema)
             say(f"job {job}: staging into {'.'.join(place)}")
             with staging(conn, place, goal.columns, placed=rejects is not None, csv=csv) as stage:
                 done = fill(target, conn, files, stage, goal.columns, how, job, placed=rejects is not None)
-                _same_as_records(files, done, records)
+                refuse_other_than_records(files, done, records)
                 if rejects is not None:
                     _refused(rejects, done)
                 if read_again and not csv:
@@ -165,9 +191,10 @@ def _refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
             rejects.add(file["number"], one["row"], f"column {one['column']}: {one['reason']}", None, None)
 
 
-def _same_as_records(
+def refuse_other_than_records(
     files: Sequence[Path], done: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]] | None
 ) -> None:
+    """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
     for path, one in zip(files, done, strict=True):
         record = (records or {}).get(str(path))
         if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):

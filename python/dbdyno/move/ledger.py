@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,12 @@ class Ledger:
         except OSError as error:
             raise _cannot(folder, error) from None
         return cls(folder, {"version": VERSION, **manifest})
+
+    def discard(self) -> None:
+        """A job that could not begin leaves no folder to trip over."""
+        with contextlib.suppress(OSError):
+            shutil.rmtree(self.folder / INNER)
+            self.folder.rmdir()
 
     @classmethod
     def open(cls, folder: Path) -> Ledger:

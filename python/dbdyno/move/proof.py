@@ -111,6 +111,17 @@ def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How,
     return replace(proved, source=len(chunks) == len(plan.chunks), differs=(*proved.differs, *differs))
 
 
+def compare_again(ledger: Ledger, proved: Proved, second: Mapping[int, Mapping[str, Any]]) -> Proved:
+    """The chunks that were read a second time by the same sessions, in the same snapshot."""
+    records = ledger.records()
+    differs = [
+        f"chunk {number}: the source gave other rows when it was read again"
+        for number, one in sorted(second.items())
+        if _pair(one) != _pair(records[number])
+    ]
+    return replace(proved, source=len(second) == len(records), differs=(*proved.differs, *differs))
+
+
 def total(records: Mapping[int, Mapping[str, Any]]) -> str:
     """The sum over all chunks."""
     return f"{sum(int(record['hash'], 16) for record in records.values()) % MODULUS:032x}"

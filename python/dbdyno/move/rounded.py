@@ -36,7 +36,7 @@ def rounded(
     """What is held otherwise, and the columns of which that cannot be told. Inside of a transaction."""
     found, not_compared = [], []
     for column in columns:
-        if not _may_differ(column):
+        if not may_differ(column):
             continue
         came = column.value("s")
         back = column.becomes if column.staged == "text" else column.staged
@@ -56,7 +56,8 @@ def rounded(
     return found, not_compared
 
 
-def _may_differ(column: Column) -> bool:
+def may_differ(column: Column) -> bool:
+    """Whether assignment may round a value."""
     if column.came == column.declared:
         return False
     staged = column.staged

@@ -30,6 +30,8 @@ class Relation:
     blocks: int = 0
     bytes: int = 0
     stream: bool = False
+    key: str = ""
+    """The column by whose ranges it is cut, where it has no blocks."""
 
 
 @dataclass(frozen=True)

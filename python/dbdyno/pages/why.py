@@ -32,7 +32,8 @@ def _part(given: Given, *, several: bool) -> Section:
     if given.get("withheld"):
         step = fmt.line(given.get("next") or "")
         held = Finding(f"No cause is named: {fmt.line(given['withheld'], 300).rstrip('.')}.", "doubt", next=step)
-        return Section("", title, findings=(held,))
+        beside = tuple(fmt.line(note, 300) for note in given.get("notes") or ())
+        return Section("", title, findings=(held,), notes=beside)
     causes = reading.entries(given, "causes")
     found = tuple(
         Finding(_sentence(one, given), "even", tuple(fmt.line(line, 400) for line in one.get("evidence") or ()))

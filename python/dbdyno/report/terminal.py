@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -161,9 +162,10 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
     if left > 0:
         noun = "warning" if left == 1 else "warnings"
         console.item(out, "!", console.plain(f"{left} more {noun}; --format json has all", "yellow"))
-    unknown = [one.name for one in findings if one.name and one.weight == "doubt"]
+    unknown = Counter(one.name for one in findings if one.name and one.weight == "doubt")
     if unknown:
-        console.item(out, "?", console.plain(f"not known: {', '.join(unknown)}", "dim"))
+        words = ", ".join(name if count == 1 else f"{name} ({count} times)" for name, count in unknown.items())
+        console.item(out, "?", console.plain(f"not known: {words}", "dim"))
 
 
 def _table(table: Table, out: Console) -> None:

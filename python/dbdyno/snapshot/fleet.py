@@ -42,6 +42,7 @@ ENDING_S = 15.0
 _NAME = re.compile(r"[A-Za-z][\w.-]{0,60}")
 _TIME = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*(ms|s|min|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
+PLANS_MOST = 200
 _NEXT = "docs/how-to/snapshot.md has an example"
 COMMON: dict[str, type | tuple[type, ...]] = {
     "every": str,
@@ -50,6 +51,7 @@ COMMON: dict[str, type | tuple[type, ...]] = {
     "redact": bool,
     "statement_timeout": (int, float),
     "lock_timeout": (int, float),
+    "plans": int,
 }
 """Keys of a target that may stand above all targets."""
 OWN: dict[str, type | tuple[type, ...]] = {"name": str, "dsn": str, "dsn_env": str}
@@ -148,6 +150,7 @@ def _target(row: Mapping[str, Any], where: str, env: Mapping[str, str]) -> Targe
             round(row.get("statement_timeout", 5.0) * 1000),
             round(row.get("lock_timeout", 0.5) * 1000),
             name,
+            plans=min(max(int(row.get("plans", 0)), 0), PLANS_MOST),
         ),
     )
 

@@ -1,9 +1,11 @@
 """The manifest of a snapshot on disk: its facts, one record per view, and a pointer to the columns.
 
 What the columns of the views are hardly ever changes, so it stands once in the store, in
-`shapes/<digest>.json`, which every manifest with the same columns names. In memory a manifest is
-whole: `read` puts the columns back into its records. Schema 1 had them in every manifest; it reads
-as before. A shape that was lost is written again by the next snapshot with the same columns.
+`shapes/<digest>.json`, which every manifest with the same columns names. The files of a pack bear the
+names of the views, so that of those the pack alone is named: a manifest fits a block of a file
+system. In memory a manifest is whole: `read` puts columns and files back into its records. Schema 1
+had the columns in every manifest, 2 the files; they read as before. A
+shape that was lost is written again by the next snapshot with the same columns.
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ from dbdyno.evidence.manifest import DAMAGED, Section
 from dbdyno.files import make_inner_folder
 from dbdyno.snapshot.records import Taken
 
-SCHEMA = 2
-READABLE = (1, 2)
+SCHEMA = 3
+READABLE = (1, 2, 3)
+PACKED = "pack"
+"""In the place of a file: the view's own in the manifest's pack."""
 NAME = "manifest.json"
 SHAPES = "shapes"
 KINDS: dict[str, type] = {"number": int, "engine": str, "target": str, "at_ns": int, "facts": dict, "views": dict}
@@ -45,7 +49,12 @@ def write(store: Path, manifest: Taken) -> None:
     """Writes a manifest of the present schema whole, its columns first. Raises `EvidenceError`."""
     views = manifest["views"]
     shape = {view: _shared(record) for view, record in views.items()}
-    records = {view: {k: v for k, v in record.items() if k not in SHARED} for view, record in views.items()}
+    records: dict[str, Any] = {
+        view: {k: v for k, v in record.items() if k not in SHARED} for view, record in views.items()
+    }
+    for view, record in records.items():
+        if "pack" in manifest and record.get("file") == _in_pack(manifest["pack"], view):
+            record["file"] = PACKED
     kept = {**manifest, "schema": SCHEMA, "shape": _put_shape(store, shape), "views": records}
     kept["sum"] = checksum(kept)
     write_whole(path_of(store, manifest["number"]), _text(kept) + "\n")
@@ -71,8 +80,14 @@ def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
     if found["schema"] > 1:
         _with_shape(store, found, path, shapes)
     for view, record in found["views"].items():
+        if isinstance(record, dict) and record.get("file") == PACKED:
+            record["file"] = _in_pack(found.get("pack"), view)
         _check_view(view, record, path)
     return cast("Taken", found)
+
+
+def _in_pack(pack: object, view: str) -> str:
+    return f"{pack}/{view}.parquet"
 
 
 def _shared(record: Mapping[str, object]) -> dict[str, object]:

@@ -87,7 +87,7 @@ OK = Verdict()
 class Options:
     """How to collect. `databases`: None for the connection string's own, `("*",)` for all that
     allow connections. `name`: of the target in the store; None for its host and port. Times out
-    soon, so that collecting never stands in anybody's way."""
+    soon, so that collecting never stands in anybody's way. `plans`: of so many statements the generic plan is kept."""
 
     databases: tuple[str, ...] | None = None
     redact: bool = False
@@ -95,3 +95,4 @@ class Options:
     lock_timeout_ms: int = 500
     name: str | None = None
     texts_most: int = 200
+    plans: int = 0

@@ -36,8 +36,28 @@ pub struct Means<'a> {
     pub feed: Option<Arc<[u8]>>,
 }
 
+/// A session that may ask.
+#[derive(Debug)]
+pub struct LoggedIn {
+    /// Its socket.
+    pub socket: Socket,
+    /// Packets that come on it.
+    pub packets: Packets,
+    /// Its number at the server.
+    pub session: u32,
+    /// Whether results of prepared statements come without their description where it is known.
+    pub caches_metadata: bool,
+}
+
 /// Logs in on a connected socket, which then waits as `patience` says.
 pub fn log_in(means: Means<'_>, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
+    let feed = means.feed.clone();
+    let LoggedIn { socket, packets, session, caches_metadata } = settled(&means, socket, patience)?;
+    Ok(Link::new(socket, packets, session, caches_metadata, feed))
+}
+
+/// The same, for whoever waits on the socket by itself.
+pub fn settled(means: &Means<'_>, socket: Socket, patience: Option<Patience>) -> Result<LoggedIn, WireError> {
     let mut login = Login {
         spec: means.spec,
         key: means.key,
@@ -49,12 +69,12 @@ pub fn log_in(means: Means<'_>, socket: Socket, patience: Option<Patience>) -> R
         plugin: String::new(),
     };
     let greeting = Greeting::parse(&login.receive()?)?;
-    let (mut login, agreed) = login.answer_greeting(&means, &greeting)?;
+    let (mut login, agreed) = login.answer_greeting(means, &greeting)?;
     login.prove()?;
     login.packets.logged_in();
     login.socket.set_patience(patience);
     let caches_metadata = agreed & can::CACHE_METADATA != 0;
-    Ok(Link::new(login.socket, login.packets, greeting.session, caches_metadata, means.feed))
+    Ok(LoggedIn { socket: login.socket, packets: login.packets, session: greeting.session, caches_metadata })
 }
 
 struct Login<'a> {

@@ -2,6 +2,7 @@
 //!
 //! [`packet`] cuts the incoming bytes into packets, [`greeting`] and [`login`] and [`auth`] log in, [`statement`] holds a
 //! command as the server wants it, [`link`] is one logged-in connection, and [`result`] reads rows that a script keeps.
+//! [`rows`] is a session of its own kind: it reads large results and loads rows.
 //! [`known_errors`] tells the server's own errors from those of somebody's code.
 //! Sockets, TLS and whom to trust are those of [`wire`](crate::wire).
 //!
@@ -15,11 +16,13 @@ pub mod link;
 pub mod login;
 mod packet;
 mod result;
+pub mod rows;
 mod seal;
 mod stage;
 pub mod statement;
 #[cfg(test)]
 mod tests;
+pub mod values;
 
 pub use seal::PublicKey;
 

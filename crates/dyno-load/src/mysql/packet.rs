@@ -11,7 +11,7 @@ use crate::wire::buffer::Buffer;
 /// Length and number.
 pub const HEAD_BYTES: usize = 4;
 /// A body of this length goes on in the next packet.
-const PART_BYTES: usize = 0xff_ffff;
+pub const PART_BYTES: usize = 0xff_ffff;
 /// Longest packet before the login: greetings and questions are short.
 const SHORT_BYTES_MAX: usize = 30_000;
 
@@ -75,6 +75,16 @@ impl Packets {
             self.goes_on = length == PART_BYTES;
             return Ok(Some(Packet { first, length, number, body, cut: kept < length || self.goes_on }));
         }
+    }
+
+    /// The next part, all of it, with its number; its body goes on in the next where it has [`PART_BYTES`].
+    pub fn part(&mut self) -> Result<Option<(Range<usize>, u8)>, WireError> {
+        if !self.buffer.skipped() {
+            return Ok(None);
+        }
+        let Some([a, b, c, number]) = self.buffer.peek::<HEAD_BYTES>() else { return Ok(None) };
+        let length = length(a, b, c);
+        Ok(self.buffer.take(HEAD_BYTES, length, length).map(|body| (body, number)))
     }
 
     /// The bytes of a body; only until the buffer is filled again.

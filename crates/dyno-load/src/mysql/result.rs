@@ -13,8 +13,8 @@ const UNSIGNED: u64 = 0x20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     name: Vec<u8>,
-    kind: u8,
-    unsigned: bool,
+    pub(super) kind: u8,
+    pub(super) unsigned: bool,
 }
 
 impl Column {

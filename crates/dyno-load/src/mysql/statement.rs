@@ -7,8 +7,8 @@ use super::packet::{self, write_text};
 /// Ask the server to close the session, to run a text, to prepare one, to run and to forget what was prepared.
 pub const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
-const PREPARE: u8 = 0x16;
-const EXECUTE: u8 = 0x17;
+pub const PREPARE: u8 = 0x16;
+pub const EXECUTE: u8 = 0x17;
 const CLOSE: u8 = 0x19;
 
 /// A file goes in packets of this size.

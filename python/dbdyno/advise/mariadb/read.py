@@ -96,19 +96,23 @@ def _server(connection: Any) -> Server:
         " cast(unix_timestamp(now(6)) * 1000000 as unsigned) as at_us, current_user() as role, @@datadir as data",
     )
     text = str(row["version"])
-    parts = [int(one) for one in text.partition("-")[0].split(".")[:3]]
-    number = sum(part * 100**place for place, part in enumerate(reversed(parts)))
     service = "Amazon RDS" if str(row["data"]).startswith("/rdsdbdata/") else ""
     return Server(
         "mariadb",
         text,
-        number,
+        version_number(text),
         bool(int(row["standby"])),
         str(row["platform"]),
         at_us=int(row["at_us"]),
         role=str(row["role"]),
         service=service,
     )
+
+
+def version_number(text: str) -> int:
+    """A version as a number: 10.11.6-MariaDB is 101106; 0 where it is none."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    return sum(int(part) * 100**place for place, part in enumerate(reversed(found.groups()))) if found else 0
 
 
 def _status(values: Mapping[str, str]) -> Status:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -20,7 +20,7 @@ from dbdyno.bench.clients import stream
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.messages import SliceLine
-from dbdyno.bench.clients.process import ANSWER_S, ClientError, ClientProcess, Stopped
+from dbdyno.bench.clients.process import ANSWER_S, ClientError, ClientLostError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
 from dbdyno.bench.marked import NAME, MarkUndo, new_mark
 
@@ -197,7 +197,7 @@ class Loads:
     def connect(self, arm: int) -> None:
         """Opens the sessions of an arm."""
         if arm in self.clients:
-            with contextlib.suppress(Stopped):
+            with contextlib.suppress(Stopped), _named(arm):
                 self.clients[arm].connect()
         else:
             self.core.connect(arm)
@@ -244,8 +244,9 @@ class Loads:
         try:
             for arm in dict.fromkeys(arm for arm, *_ in slices):
                 if arm in self.clients:
-                    self.clients[arm].connect()
-                    self.clients[arm].draw()
+                    with _named(arm):
+                        self.clients[arm].connect()
+                        self.clients[arm].draw()
             before = self._cpu_ns()
             self._lines()
             report["started_ns"] = self._now_ns()
@@ -268,7 +269,8 @@ class Loads:
     def _turn(self, report: LoadReport, block: int, one: Slice) -> None:
         arm, number, length_ns, transactions = one
         client = self.clients[arm]
-        ran = client.turn(number, length_ns, transactions)
+        with _named(arm):
+            ran = client.turn(number, length_ns, transactions)
         end, records = ran.end, ran.records
         failures = failures_of(records, client.job, client.process.said_errors if client.process else {})
         self._keep(arm, block, client, ran, failures)
@@ -333,6 +335,16 @@ class Loads:
             "error_codes": [],
             "lines": [],
         }
+
+
+@contextlib.contextmanager
+def _named(arm: int) -> Iterator[None]:
+    """A client that is lost in between is known by its arm."""
+    try:
+        yield
+    except ClientLostError as lost:
+        lost.arm = arm
+        raise
 
 
 def _nothing(arm: int) -> ArmReport:

@@ -50,7 +50,9 @@ class ClientError(TargetError):
 
 
 class ClientLostError(ClientError, AgainError):
-    """A client that died or hangs: the block is run again, with a new process."""
+    """A client that died or hangs: the block is run again, with a new process. `arm` is the number of its arm."""
+
+    arm: int | None = None
 
 
 class ClientProcess:

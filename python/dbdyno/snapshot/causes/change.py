@@ -15,6 +15,7 @@ from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot
 
 if TYPE_CHECKING:
+    from dbdyno.snapshot.plans.generic import Flipped
     from dbdyno.snapshot.plans.proved import Proof
 
 Key = int | str
@@ -135,6 +136,13 @@ class Change(ABC):
         return proofs(self.before, self.after)
 
     @cached_property
+    def generic(self) -> Mapping[Key, Flipped]:
+        """Statements whose generic plan is another one at the end, where snapshots hold plans."""
+        from dbdyno.snapshot.plans.generic import flipped
+
+        return flipped(self.before, self.after)
+
+    @cached_property
     def states(self) -> tuple[dict[Hashable, dict[str, object]], ...]:
         """PostgreSQL's rows of tables at the beginning of the first stretch, one sub-interval before its end, for a cut
         may lie one too late, and at the end of the second."""
@@ -150,6 +158,10 @@ class Change(ABC):
     def grown_ms(self) -> float:
         """Milliseconds of statement time a second more than before."""
         return sum(one.grown("ms") for one in self.statements.values())
+
+    def remarks(self) -> list[str]:
+        """What else is to be known of the two stretches, as sentences without a point."""
+        return []
 
     def share(self, statements: Iterable[Key]) -> float | None:
         """What part of the change these have; None where time did not grow."""

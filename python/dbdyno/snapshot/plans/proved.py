@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.plans import kept
 from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, names, seen, tree
+from dbdyno.snapshot.plans.generic import VIEW, flipped
 from dbdyno.snapshot.plans.latency import LATENCY_SQL
 from dbdyno.snapshot.plans.page import FLIPS, row, said
 from dbdyno.snapshot.plans.tree import changed, differ_in_words_alone, walk
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
 
 LEAST = 2
-STEP = "dbdyno snap plans --log FILE, with auto_explain on in the server"
+STEP = "dbdyno snap plans --log FILE, with auto_explain on in the server; or snap watch --plans 20"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,35 @@ def plans(interval: Interval, top: int) -> Part:
     title = "Plans that changed"
     found = _attached(interval, interval)
     if not found:
-        lacks = lacking("plans", "no log of this time is kept", STEP)
-        return section("plans", title, not_measured=[lacks])
+        return _generic(interval, title, top)
     changes: list[Flip] = flips(interval.connection)
     rows = [row(one, f"{found[one.file].manifest['log']}:{one.line}") for one in changes]
     about = f"From {', '.join(dict.fromkeys(one.manifest['log'] for one in found))}; see dbdyno snap plans."
     notes = [said(one) for one in changes[:3]] or ["none"]
     return section("plans", title, [table("", columns(FLIPS), rows, top=top)], about=about, notes=notes)
+
+
+_GENERIC = "text:text:statement what:text:change was:text:plan_before now:text:plan_after statement:code:identifier"
+
+
+def _generic(interval: Interval, title: str, top: int) -> Part:
+    """Generic plans at both ends, where no log tells of executions."""
+    if VIEW not in interval.before.views or VIEW not in interval.after.views:
+        lacks = lacking("plans", "no log of this time is kept, and the snapshots hold no plans", STEP)
+        return section("plans", title, not_measured=[lacks])
+    texts = dict(names_and_texts(interval))
+    rows: list[Row] = [
+        {"statement": str(number), "text": texts.get(int(number), ""), "what": one.what, "was": one.old, "now": one.new}
+        for number, one in flipped(interval, interval).items()
+    ]
+    about = "Generic plans as they were at both ends (--plans); executions may have others, for their values."
+    made = [table("", columns(_GENERIC), rows, top=top)] if rows else []
+    return section("plans", title, made, about=about, notes=[] if rows else ["none"])
+
+
+def names_and_texts(interval: Interval) -> list[tuple[int, str]]:
+    """Identifiers and texts of the statements that the last snapshot knows."""
+    if interval.after.file("statement_texts") is None:
+        return []
+    rows = interval.query(f"select queryid, query from {interval.ends('statement_texts')[1]}")
+    return [(int(row["queryid"]), str(row["query"] or "")) for row in rows]

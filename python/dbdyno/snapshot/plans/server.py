@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import SnapshotError, TargetError
 from dbdyno.snapshot.model import columns, section, table
 from dbdyno.snapshot.plans.explain import TextPlans, UnreadPlanError
+from dbdyno.snapshot.plans.generic import EXPLAINED
 from dbdyno.snapshot.plans.page import SETUP
 from dbdyno.snapshot.plans.source import HEAD_BYTES, Source, of_stream
 from dbdyno.snapshot.plans.tree import identity, sketch
@@ -35,7 +35,6 @@ MOST = 64 << 20
 STATEMENT_TIMEOUT_MS = 5000
 LOCK_TIMEOUT_MS = 500
 JSONLOG_FROM = 150000
-_EXPLAINED = re.compile(r"(?:\s|--[^\n]*+\n|/\*.*?\*/)*+(?:select|with|insert|update|delete)\b", re.I | re.S)
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ def generic(dsn: str, queryid: int) -> dict[str, object]:
     target = _target(dsn)
     with _session(target) as connection:
         text, database = _text(connection, target, queryid)
-    if not _EXPLAINED.match(text):
+    if not EXPLAINED.match(text):
         raise SnapshotError(
             f"statement {queryid} is not explained: only SELECT, INSERT, UPDATE, DELETE and WITH are",
             where=target.safe_dsn,

@@ -8,17 +8,19 @@ is missing, and the report says so.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
-from dbdyno.snapshot.postgres import facts, texts
+from dbdyno.snapshot.plans import generic
+from dbdyno.snapshot.postgres import facts, host, texts
 from dbdyno.snapshot.postgres.patience import open_patiently
 from dbdyno.snapshot.postgres.reader import Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
+from dbdyno.snapshot.postgres.seldom import Seldom
 from dbdyno.snapshot.postgres.sizing import Sizing
-from dbdyno.snapshot.postgres.table_columns import TableColumns
-from dbdyno.snapshot.postgres.views import CLUSTER, COLUMNS, DATABASE, SIZES, STATEMENTS, STATEMENTS_INFO
+from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, SIZES, STATEMENTS, STATEMENTS_INFO
 from dbdyno.snapshot.view import Options, View, unread
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class PostgresCollector:
         self.wanted_texts: list[str] = []
         self._facts: dict[str, Any] = {}
         self._sizing = Sizing()
-        self._columns = TableColumns()
+        self._seldom = Seldom()
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
         self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
@@ -115,6 +117,7 @@ class PostgresCollector:
             reader.locked = ""
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
             self._facts = {**facts.read(main), **stamp()}
+            self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
             views += self._sizing.read(reader)
             views += self._statements(reader, before)
@@ -131,7 +134,31 @@ class PostgresCollector:
         if not any(view.name == STATEMENTS.name for view in views):
             views.append(_no_statements([name for _, name in wanted]))
         views += [joined(source, parts[source.name]) for source in DATABASE if source.name in parts]
-        return views
+        return [*views, *self._plans(wanted)]
+
+    def _plans(self, wanted: list[tuple[int, str]]) -> list[View]:
+        """Generic plans, where they are asked for: of statements of the databases that are read."""
+        import psycopg
+
+        own = next((one for one in self._readers.items() if one[1].has(STATEMENTS.name)), None)
+        if not self.options.plans or own is None:
+            return []
+        reader, started = own[1], time.monotonic()
+        spent = "total_exec_time" if "total_exec_time" in reader.columns_of(STATEMENTS.name) else "total_time"
+        schema = '"' + reader.schemas[STATEMENTS.name].replace('"', '""') + '"'
+        rows: list[generic.Row] = []
+        try:
+            some = generic.candidates(reader.connection, schema, spent, [one for one, _ in wanted], self.options.plans)
+            for number, name in wanted:
+                mine = [one for one in some if one.database == number]
+                if mine:
+                    main = name == self._connections[""].info.dbname
+                    connection, _ = self._session(None if main else name)
+                    rows += generic.explained(connection, mine, started + generic.MOST_S)
+                    self._count("after", name, 2)
+        except (psycopg.Error, Error) as error:
+            self._problem(generic.VIEW, own[0], str(error).strip().splitlines()[0])
+        return [generic.view(rows, round((time.monotonic() - started) * 1e9))]
 
     def _session(self, database: str | None) -> tuple[Connection, Reader]:
         """The connection to a database and its reader, made on first use and after a loss."""
@@ -190,7 +217,8 @@ class PostgresCollector:
 
     def _objects(self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
         for source in DATABASE:
-            part = self._columns.read(reader, database) if source is COLUMNS else reader.read(source, database)
+            seldom = self._seldom.catalog(source) is not None
+            part = self._seldom.read(reader, source, database) if seldom else reader.read(source, database)
             parts.setdefault(source.name, []).append(part)
             if part.problem is not None:
                 self._problem(source.name, database[1], part.problem)

@@ -81,6 +81,10 @@ class Reader:
         """Whether this server has the view."""
         return name in self._probed
 
+    def columns_of(self, name: str) -> frozenset[str]:
+        """The columns that the server's view has."""
+        return frozenset(column for column, _ in self._probed.get(name, ()))
+
     def read(self, source: Source, database: tuple[int, str] | None = None) -> Part:
         """One view; `database` (oid, name) is put before the columns of a database's own view."""
         chosen = known(source, self._probed[source.name])

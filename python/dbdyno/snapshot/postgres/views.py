@@ -16,9 +16,10 @@ from dbdyno.snapshot.view import Column
 
 _NO_SECRET = (
     f"case when name ~ '{SECRET_NAMES.pattern}' and setting <> '' or setting ~* '{CREDENTIALS}'"
-    " then '(hidden)' else setting end"
+    " then '(hidden)' when source = 'session' then reset_val else setting end"
 )
-"""A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords."""
+"""A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords. What our session
+has set for itself (jit, search_path) is not the server's."""
 _MAY_SIZE = "pg_has_role('pg_read_all_stats', 'usage')"
 
 
@@ -98,6 +99,35 @@ COLUMNS = Source(
 )
 """Columns of tables: read when the catalog has changed."""
 
+PLANNER = Source(
+    "pg_stats",
+    ("relid", "attname"),
+    "now",
+    rows="(select c.oid as relid, s.attname, s.most_common_freqs as freqs,"
+    " case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end as distinct_values"
+    " from (select oid, relname, relnamespace, reltuples from pg_class where oid >= 16384 and relkind in ('r', 'm')"
+    " and relpersistence <> 't' and relpages >= 1000 order by relpages desc limit 200) c"
+    " join pg_namespace n on n.oid = c.relnamespace cross join lateral (select * from pg_stats s"
+    " where s.schemaname = n.nspname and s.tablename = c.relname and s.n_distinct <> 0 and not s.inherited"
+    " offset 0) s) s",
+    states=True,
+    only=frozenset({"attname"}),
+    extra=(
+        ("relid", "relid", "key", "count", "BIGINT"),
+        ("distinct_values::float8", "distinct_values", "gauge", "count", "DOUBLE"),
+        (
+            "coalesce((select max(f) from unnest(freqs) f), 0)::float8",
+            "commonest",
+            "gauge",
+            "ratio",
+            "DOUBLE",
+        ),
+    ),
+)
+"""What the planner takes for the values of a column, of the 200 largest tables of 1,000 pages or more: how many, and
+the share of the commonest. No value of a column is read. Table by table, because pg_stats asks of each column of a
+database whether the role may read it (15 ms for 880 tables, 1 ms so). Columns that it may not read are not in it."""
+
 DATABASE: tuple[Source, ...] = (
     Source("pg_stat_user_tables", ("relid",), "objects"),
     Source("pg_statio_user_tables", ("relid",), "objects"),
@@ -174,8 +204,13 @@ DATABASE: tuple[Source, ...] = (
         where="indrelid >= 16384",
         states=True,
         only=frozenset({"indexrelid", "indisunique", "indisprimary", "indisexclusion", "indisvalid"}),
+        extra=(
+            ("indrelid", "relid", "gauge", "count", "BIGINT"),
+            ("indkey[0]", "first_column", "gauge", "count", "BIGINT"),
+        ),
     ),
     COLUMNS,
+    PLANNER,
 )
 """Read in each database; the database's oid becomes the first key."""
 

@@ -250,8 +250,12 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
     if found.course == "flat":
         return f"{names[0]} or {', '.join(texts[1:])}: no difference larger than {100 * found.threshold:g} %"
     if len(may_be) > 1:
-        others = ", ".join(texts[at] for at in may_be if at != best)
-        return f"{names[best]} is best by the means, and {others} may be: {times(best, 0 if best else may_be[1])}"
+        others, near = ", ".join(texts[at] for at in may_be if at != best), 0 if best else may_be[1]
+        head = (
+            f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"
+        )
+        worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
+        return head if worst in may_be else f"{head}; {texts[worst]} is {times(worst, best)} against {texts[best]}"
     second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(found.means[at]))
     behind = f" against {texts[second]}, the next" if second else f" against {texts[0]}"
     return f"{names[best]} is best, {times(best, second)}{behind}"

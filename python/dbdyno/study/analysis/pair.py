@@ -24,6 +24,9 @@ from dbdyno.study.analysis.rows import Caution, Model
 if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
 
+CUT_OFF = "cut off"
+"""A gate that is looked at for both live runs at once."""
+
 
 def analyse_pair(first: Run, second: Run) -> Model:
     """The base arms of two runs against each other; not written to either run.
@@ -90,6 +93,7 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
     ones = [Measures([replace(arm, base=0)], []) for arm in measures.arms]
     comparisons = {other.label: compare_arm(measures, 1, judge, model["run"])}
     usable = next(c.blocks for c in comparisons[other.label] if c.metric == judge["headline"])
+    virtual = any(map(in_virtual_time, runs))
     found: list[Gate] = []
     failures: list[failed.Failures] = []
     for run, own, values in zip(runs, ones, latencies, strict=True):
@@ -109,7 +113,9 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
                 usable,
                 in_virtual_time(run),
             )
-            found += gates.within(alone)
+            found += [
+                _of_run(gate, own.arms[0].label) for gate in gates.within(alone) if virtual or gate.code != CUT_OFF
+            ]
     codes = [failure.codes[0] for failure in failures]
     both = gates.Examined(
         runs[0],
@@ -121,7 +127,7 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
         judge,
         "experiment",
         usable,
-        any(map(in_virtual_time, runs)),
+        virtual,
     )
     found = [*gates.between(both), *found]
     without = gates.withheld(found, measures, judge)
@@ -132,6 +138,11 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
         arm["error_codes"] = own_codes
     model["gates"] = gates.rows(found, judge)
     model["why"] = _why(runs, measures, without, judge["level"])
+
+
+def _of_run(gate: Gate, label: str) -> Gate:
+    """A gate of one of the two runs, which says of which."""
+    return gate if gate.arm or label in gate.text else replace(gate, text=f"{label}: {gate.text}", arm=label)
 
 
 def _why(runs: tuple[Run, Run], measures: Measures, without: Any, level: float) -> list[Any]:
@@ -194,6 +205,14 @@ def _target(run: Run) -> str:
 
 
 def _warnings(runs: tuple[Run, Run]) -> list[Caution]:
+    if runs[0].path.samefile(runs[1].path):
+        return [
+            {
+                "code": "same run",
+                "text": "Both sides are the same run: its first arm is compared with itself.",
+                "next": "name two runs (`dbdyno runs` lists them); `dbdyno report` compares the arms of one",
+            }
+        ]
     modelled = [in_virtual_time(run) for run in runs]
     if all(modelled):
         return []

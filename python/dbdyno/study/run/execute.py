@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno import visible
+from dbdyno.bench.clients.process import ClientLostError
 from dbdyno.bench.kinds import kind_named, kind_of, usages
 from dbdyno.bench.protocol import Circumstances
 from dbdyno.errors import Error, EvidenceError, PlanError
@@ -18,7 +20,7 @@ from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.signals import Interrupted, Stopping
 from dbdyno.study.plan.plan import Plan, plan_from_dict
 from dbdyno.study.run.progress import Silent
-from dbdyno.study.run.runner import Runner
+from dbdyno.study.run.runner import BLOCK_TRIES, Runner
 from dbdyno.version import VERSION
 
 if TYPE_CHECKING:
@@ -49,12 +51,33 @@ def start(
     agree: Agree | None = None,
     runner: Callable[..., Runner] = Runner,
 ) -> Run:
-    """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed.
+    """Runs a plan into a new run folder below `folder`; returns the run, ready to be analysed. A sweep whose client
+    dies or hangs again and again begins anew without that client; what it ran until then stays.
 
     `ways` are the options that say how a bench is reached. Raises `Interrupted` after a signal, with everything put
     back and the run marked aborted.
     """
     progress = progress or Silent()
+    while True:
+        try:
+            return _start(plan, folder, progress, seed, ways, agree, runner)
+        except ClientLostError as lost:
+            rest = without_client(plan, lost)
+            if rest is None:
+                raise
+            progress.note(f"{lost.message}; the study begins anew without it")
+            plan, agree = rest, None
+
+
+def _start(
+    plan: Plan,
+    folder: Path,
+    progress: Progress,
+    seed: int | None,
+    ways: Mapping[str, Any] | None,
+    agree: Agree | None,
+    runner: Callable[..., Runner],
+) -> Run:
     with contextlib.ExitStack() as stack:
         around = _around(stack, folder, progress, ways)
         bench = stack.enter_context(held(opened(plan, around)))
@@ -68,6 +91,19 @@ def start(
             progress.note(note)
         _carry_out(run, bench, ready, around.stopping, progress, runner)
     return run
+
+
+def without_client(plan: Plan, lost: ClientLostError) -> Plan | None:
+    """A sweep without the arms of the client that is lost; None where nothing is left that could be compared."""
+    if plan.kind != "sweep" or lost.arm is None:
+        return None
+    client = plan.arms[lost.arm].client
+    left = [arm for arm in plan.arms if arm.client != client]
+    gone = {arm.name for arm in plan.arms if arm.client == client}
+    if len(left) < 2 or plan.arms[0].name in gone or any(arm.against in gone for arm in left):
+        return None
+    told = f" Left out, since it was lost in {BLOCK_TRIES} tries: {visible.line(lost.message, 200)}."
+    return replace(plan, arms=left, question=plan.question + told)
 
 
 def resume(

@@ -1,4 +1,5 @@
-"""Causes in plans, proved by the server's log: a statement that runs with another plan since."""
+"""Causes in plans: a statement that runs with another plan since, proved by the server's log; or whose generic plan, as
+snapshots keep it, is another."""
 
 from __future__ import annotations
 
@@ -28,6 +29,16 @@ def proved_flips(change: Change) -> Iterator[Cause]:
         )
 
 
+def generic_flips(change: Change) -> Iterator[Cause]:
+    """A slower statement whose generic plan, as the snapshots keep it, is another one: no proof that its executions had
+    it, for they may be planned for their values."""
+    for number, one in change.generic.items():
+        pair = change.statements.get(number)
+        if pair is not None and number not in change.proved and (pair.slower() or pair.heavier()):
+            evidence = f"{one.what}; {change.work} per call " + "{:.3g} → {:.3g}".format(*pair.per_call("work"))
+            yield Cause(f"another generic plan: {named(pair)}", evidence, frozenset([number]), weight=2.7)
+
+
 def analyzed(table: Pair) -> bool:
     """Whether a table was analyzed, by a command or by autovacuum, in either stretch."""
     return any(
@@ -35,4 +46,4 @@ def analyzed(table: Pair) -> bool:
     )
 
 
-RULES = (proved_flips,)
+RULES = (proved_flips, generic_flips)

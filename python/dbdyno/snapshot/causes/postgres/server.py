@@ -9,6 +9,7 @@ from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.statements import no_more_work, slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.postgres.host import Processors, of_stretches, used
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.settled import OURS
 from dbdyno.snapshot.wording import rate, three, times
@@ -22,6 +23,8 @@ OUTSIDE = 4.0
 _SYNCS = "event in ('WALSync', 'WalSync')"
 ALIKE, CALLS_LEAST = 1.25, 10.0
 """So much longer take all statements, each called so often, for a processor to be the cause."""
+HOG, LONGER = 0.3, 1.1
+"""From so many processors more that others use, and calls that take so many times as long, the two belong together."""
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
 
@@ -94,7 +97,13 @@ def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
 
 def busy_processors(change: Change) -> Iterator[Cause]:
     """Calls that take longer at the same work, from the same cache, and wait for nothing that the server knows of:
-    what is left is a processor that others use, or that became slower."""
+    what is left is a processor that others use, or that became slower. Where the server is on the host of the
+    collector, the kernel says what others used: then a smaller difference is enough, and a larger one is not told as
+    theirs where they used no more."""
+    known = of_stretches(change.before, change.after)
+    if known is not None and known[1].others - known[0].others >= HOG:
+        yield from _taken_by_others(change, *known)
+        return
     slow = frozenset(n for n in slower_at_same_work(change) if not _waits_more(change.statements[n]))
     slow = slow or _all_alike(change)
     (old, _), (new, _) = (_sampled(one, "coalesce(event_type, '') = ''") for one in (change.before, change.after))
@@ -105,9 +114,26 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     if len(slow) * 2 < sum(one.after.get("calls", 0) > 0 for one in change.statements.values()):
         return  # of other statements, calls take as long as before
     evidence = f"sessions at work and waiting for nothing {old:.2g} → {new:.2g} on average, as sampled"
-    yield Cause(
-        "calls take longer at the same work: processors are slower, or others use them", evidence, slow, weight=2.3
-    )
+    words = "processors are slower, or others use them"
+    if known is not None:
+        words, evidence = "processors are slower", f"{evidence}; {used(*known)}"
+    yield Cause(f"calls take longer at the same work: {words}", evidence, slow, weight=2.3)
+
+
+def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterator[Cause]:
+    """Others use more of the processors: those statements that take longer at the same work are theirs, if together
+    they do, and are most of those that do no more work."""
+    same = [n for n, one in change.statements.items() if min(_calls(one)) > 0 and no_more_work(one)]
+    same = [n for n in same if not _waits_more(change.statements[n])]
+    times_ms = [change.statements[n].per_call("ms") for n in same]
+    calls = [_calls(change.statements[n])[1] for n in same]
+    before, after = (sum(c * t[end] for c, t in zip(calls, times_ms, strict=True)) for end in (0, 1))
+    (locked_old, _), (locked, _) = (_sampled(one, "event_type = 'Lock'") for one in (change.before, change.after))
+    if before <= 0 or after < LONGER * before or (locked >= LEAST_WAITING and 1000 * (locked - locked_old) > after):
+        return
+    slow = frozenset(n for n, (was, now) in zip(same, times_ms, strict=True) if now >= LONGER * was)
+    evidence = f"{used(old, new)}; at the same work calls take {after / before:.2g} times as long"
+    yield Cause("calls take longer at the same work: others use the processors", evidence, slow, weight=2.3)
 
 
 def _all_alike(change: Change) -> frozenset[Key]:

@@ -29,6 +29,12 @@ TOTALS: dict[str, tuple[tuple[str, str], ...]] = {
         ("pg_stat_checkpointer", "num_requested"),
         ("pg_stat_checkpointer", "num_timed"),
     ),
+    "checkpoint_ns": (
+        ("pg_stat_bgwriter", "checkpoint_write_time"),
+        ("pg_stat_bgwriter", "checkpoint_sync_time"),
+        ("pg_stat_checkpointer", "write_time"),
+        ("pg_stat_checkpointer", "sync_time"),
+    ),
 }
 """What is known by one name on every engine: the counters that are added up for it."""
 _SPANS = """
@@ -49,6 +55,11 @@ class Object:
 
     per: dict[str, float] = field(default_factory=dict)
     last: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def came(self) -> float:
+        """Rows inserted less those deleted since the server counts: exact where live rows are counted twice."""
+        return self.last.get("n_tup_ins", 0.0) - self.last.get("n_tup_del", 0.0)
 
 
 @dataclass(frozen=True)

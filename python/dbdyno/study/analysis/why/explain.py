@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dbdyno.study.analysis.why.counted import Counted
+from dbdyno.study.analysis.why.pair import Pair, Reason, Station
 from dbdyno.study.analysis.why.parts import CPU, QUEUE, READY, Array, Event, Side
-from dbdyno.study.analysis.why.reasons import Pair, Reason, Station, kind_of, reasons
+from dbdyno.study.analysis.why.reasons import kind_of, reasons
 from dbdyno.why import LEAST_SHARE, MOST, Cause, Why, rest
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def explain(
     whole = replace(whole, low=float(low[0]), high=float(high[0]))
     if base is not None and low[0] <= 0 <= high[0]:
         small = "the difference of the mean times is no larger than its own uncertainty"
-        return replace(whole, withheld=small, next="more blocks")
+        return replace(whole, withheld=small, next="more blocks", notes=_beside(base, other, counts, stations, amount))
     found = _causes(split, _pair(base, other, counts, stations, amount), amount, level)
     left, share = rest(amount, found)
     return replace(whole, causes=tuple(found), rest=left, rest_share=share, notes=_notes(split))
@@ -145,6 +146,21 @@ def _pair(
     ordered = (stations[1], stations[0]) if amount > 0 else stations
     spills = sides[0].of_temporary_files > sides[1].of_temporary_files
     return Pair(sides[0].name, sides[1].name, both, cpu, reads, writes, spills, ordered, abs(amount))
+
+
+def _beside(
+    base: Side,
+    other: Side,
+    counts: tuple[Counted | None, Counted | None],
+    stations: tuple[Mapping[str, Station], Mapping[str, Station]],
+    amount: float,
+) -> tuple[str, ...]:
+    """What was counted otherwise, where time does not tell the arms apart: whichever of them it is said of, and not
+    what would be said of both."""
+    pairs = [_pair(base, other, counts, stations, sign * abs(amount)) for sign in (1, -1)]
+    first, second = ({one.code: one for _, one in reasons(pair)} if pair else {} for pair in pairs)
+    words = [one.words for code, one in (first | second).items() if (code in first) != (code in second)]
+    return tuple(f"Counted otherwise, and without a difference of time that is certain: {one}." for one in words[:MOST])
 
 
 def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:

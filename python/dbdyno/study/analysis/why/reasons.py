@@ -7,11 +7,11 @@ directions: the slower may be the base.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from dbdyno.stats.words import size
-from dbdyno.study.analysis.why.counted import Counted, Object
+from dbdyno.study.analysis.why.counted import Object
+from dbdyno.study.analysis.why.pair import Pair, Reason, Station, ratio_of
 from dbdyno.study.analysis.why.parts import CPU, READY, Event
 from dbdyno.study.analysis.why.words import duration
 
@@ -28,67 +28,19 @@ WRITTEN_BEFORE = 0.5
 """From so many writes for each read more, what is read may have been written by the session itself."""
 PLAUSIBLE = 0.1
 GROWN = 1.05
-"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came is enough, a scan says
-how many."""
+"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came, by them or by
+the rows inserted, is enough, a scan says how many."""
 ROWS_LEAST = 50.0
 """Rows that a transaction reads more, to speak of other work."""
 STORM = 3.0
 FULL_PAGES = 1.5
+BUSY = 0.2
+"""Of the time that checkpoints write (pauses between writes included) and sync, from where on sessions are taken to
+wait behind them."""
 SCANS_LEAST = 0.05
 """Scans of a table per transaction, to speak of them."""
 HOG = 0.3
 """Processors that others used, to speak of them."""
-
-
-@dataclass(frozen=True)
-class Station:
-    """A device of a model: its requests for a transaction, and the time of one with its queue."""
-
-    requests: float
-    each_ns: float
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Both arms, the slower and the faster; what was counted of each, None where it was not."""
-
-    slow: str
-    fast: str
-    counts: tuple[Counted, Counted] | None
-    cpu: tuple[float, float] | None = None
-    """CPU of the server's sessions for a transaction, where the host says it."""
-    file_reads: tuple[float, float] | None = None
-    """How often these read from files, for a transaction."""
-    file_writes: tuple[float, float] | None = None
-    """How often these wrote to files."""
-    spills: bool = False
-    """Whether sessions of the slower one were seen to wait more for temporary files."""
-    stations: tuple[Mapping[str, Station], Mapping[str, Station]] = ({}, {})
-    """Of a model: its devices, by name."""
-    amount_ns: float = 0.0
-    """The difference that is to be explained."""
-
-    def ratio(self, name: str) -> float | None:
-        """How many times as much of a total the slower one counted; None where it is not known."""
-        values = self.values(name)
-        return None if values is None else _ratio(*values)
-
-    def values(self, name: str) -> tuple[float, float] | None:
-        """A total of the slower and the faster."""
-        if self.counts is None:
-            return None
-        slow, fast = (one.blocks if name == "blocks" else one.per(name) for one in self.counts)
-        return None if slow is None or fast is None else (slow, fast)
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A cause behind some events: its code, what it is about, words, figures with their place."""
-
-    code: str
-    about: str
-    words: str
-    evidence: tuple[str, ...] = ()
 
 
 def kind_of(event: Event) -> str:
@@ -116,18 +68,29 @@ def _checkpoints(pair: Pair) -> Reason | None:
     rates = tuple(
         (one.per("checkpoints") or 0.0) * one.count / one.seconds if one.seconds else 0.0 for one in pair.counts
     )
-    pages = pair.values("full_pages")
-    if rates[0] * pair.counts[0].seconds < 2 or _ratio(*rates) < STORM or pages is None:
+    if rates[0] * pair.counts[0].seconds < 2 or ratio_of(*rates) < STORM:
         return None
-    if _ratio(*pages) < FULL_PAGES:
-        return None
-    wal = pair.values("wal_bytes")
+    found = f"checkpoints follow each other with {pair.slow}: one every {_every(rates[0])}"
+    found += f" ({pair.fast}: {_every(rates[1])})"
+    busy = tuple(
+        (one.per("checkpoint_ns") or 0.0) * one.count / one.seconds / 1e9 if one.seconds else 0.0 for one in pair.counts
+    )
+    pages, wal = pair.values("full_pages"), pair.values("wal_bytes")
+    if pages is None or ratio_of(*pages) < FULL_PAGES:
+        if busy[0] < BUSY or ratio_of(*busy) < STORM:
+            return None
+        place = f"of the time a checkpoint writes or syncs {busy[0]:.0%} instead of {busy[1]:.0%}"
+        return Reason(
+            "checkpoint",
+            "checkpoints",
+            f"{found}, and their writes and syncs stand before those of the sessions",
+            (f"{place} (metrics: checkpoint write and sync time)",),
+        )
     written = f", {size(wal[0])} of WAL instead of {size(wal[1])}" if wal else ""
     return Reason(
         "checkpoint",
         "checkpoints",
-        f"checkpoints follow each other with {pair.slow}: one every {_every(rates[0])} ({pair.fast}:"
-        f" {_every(rates[1])}); pages go whole into the WAL after each",
+        f"{found}; pages go whole into the WAL after each",
         (
             f"a transaction: {_number(pages[0])} full-page images instead of {_number(pages[1])}{written}"
             " (metrics: checkpoint counters, pg_stat_wal)",
@@ -143,10 +106,10 @@ def _other_work(pair: Pair) -> bool:
     """Whether a transaction of the slower arm touches more blocks, or reads more rows."""
     rows, blocks = pair.values("rows_read"), pair.values("blocks")
     least = max(ROWS_LEAST, PLAUSIBLE * pair.amount_ns / ROW_NS)
-    if rows is not None and _ratio(*rows) >= MORE and rows[0] - rows[1] >= least:
+    if rows is not None and ratio_of(*rows) >= MORE and rows[0] - rows[1] >= least:
         return True
     least = max(2.0, PLAUSIBLE * pair.amount_ns / READ_NS)
-    return blocks is not None and _ratio(*blocks) >= MORE and blocks[0] - blocks[1] >= least
+    return blocks is not None and ratio_of(*blocks) >= MORE and blocks[0] - blocks[1] >= least
 
 
 def _tables(pair: Pair) -> list[tuple[str, Object, Object]]:
@@ -212,10 +175,11 @@ def _growth(pair: Pair) -> Reason | None:
     for name, slow, fast in _tables(pair) if _other_work(pair) else []:
         live = slow.last.get("n_live_tup", 0.0), fast.last.get("n_live_tup", 0.0)
         scans = _scans(slow) + slow.per.get("idx_scan", 0.0), _scans(fast) + fast.per.get("idx_scan", 0.0)
-        if live[1] < 100 or _ratio(*live) < GROWN or not 0.7 <= _ratio(_scans(slow), _scans(fast)) <= 1.4:
+        grown = max(ratio_of(*live), ratio_of(slow.came, fast.came)) >= GROWN
+        if live[1] < 100 or not grown or not 0.7 <= ratio_of(_scans(slow), _scans(fast)) <= 1.4:
             continue
         a_scan = [_rows(one) / number for one, number in zip((slow, fast), scans, strict=True) if number]
-        if len(a_scan) < 2 or _ratio(a_scan[0], a_scan[1]) < MORE:
+        if len(a_scan) < 2 or ratio_of(a_scan[0], a_scan[1]) < MORE:
             continue
         return Reason(
             "growth",
@@ -294,7 +258,7 @@ def _cache(pair: Pair) -> Reason | None:
     """The same blocks, and more of them from outside of shared_buffers: by the reads of the sessions' processes where
     the host says them, for counters of a session come late, else by the counters."""
     reads, blocks = pair.file_reads or pair.values("blocks_read"), pair.values("blocks")
-    if reads is None or _ratio(*reads) < COLDER:
+    if reads is None or ratio_of(*reads) < COLDER:
         return None
     if reads[0] - reads[1] < max(LEAST_READ, PLAUSIBLE * pair.amount_ns / READ_NS):
         return None
@@ -312,10 +276,10 @@ def _cache(pair: Pair) -> Reason | None:
 def _slow_reads(pair: Pair) -> Reason | None:
     """As many reads, and each takes longer."""
     reads, spent = pair.values("blocks_read"), pair.values("read_ns")
-    if reads is None or spent is None or min(*reads, *spent) <= 0 or _ratio(*reads) >= COLDER:
+    if reads is None or spent is None or min(*reads, *spent) <= 0 or ratio_of(*reads) >= COLDER:
         return None
     each = spent[0] / reads[0], spent[1] / reads[1]
-    if _ratio(*each) < COLDER:
+    if ratio_of(*each) < COLDER:
         return None
     return Reason(
         "device",
@@ -337,7 +301,7 @@ def _station(pair: Pair) -> Reason | None:
     if not name or more[name] <= 0:
         return None
     now, then = slow[name], fast.get(name)
-    if then is not None and _ratio(now.each_ns, then.each_ns) < MORE:
+    if then is not None and ratio_of(now.each_ns, then.each_ns) < MORE:
         return None
     gone = max((each for each in fast if each not in slow), key=lambda each: fast[each].requests, default="")
     if then is not None:
@@ -382,10 +346,6 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Pair], Reason | None]], ...] = (
     (frozenset({"ready"}), _processor),
     (frozenset({"commit", "log write", "data read", "data write", "free buffer"}), _station),
 )
-
-
-def _ratio(one: float, other: float) -> float:
-    return one / other if other > 0 else (float("inf") if one > 0 else 1.0)
 
 
 def _plain(table: str) -> str:

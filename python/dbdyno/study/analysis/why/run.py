@@ -9,8 +9,8 @@ from dbdyno.study.analysis.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.rows import MetricRow, Model
 from dbdyno.study.analysis.why.counted import Counted, counted
 from dbdyno.study.analysis.why.explain import explain
+from dbdyno.study.analysis.why.pair import Station
 from dbdyno.study.analysis.why.parts import side_of
-from dbdyno.study.analysis.why.reasons import Station
 
 ARMS_TOLD = 4
 """With more compared arms than this the largest difference alone is explained."""

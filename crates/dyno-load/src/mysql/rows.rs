@@ -1,0 +1,275 @@
+//! One session that reads rows of a MariaDB or loads them into one, and waits on its socket by itself.
+//!
+//! Rows are read by a prepared statement: their binary form has every bit of a FLOAT, which the text form rounds. They
+//! are handed on as they come; no result is ever gathered. Rows go in by `LOAD DATA LOCAL`: whatever file the statement
+//! names, only the caller's bytes are sent.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::login::LoggedIn;
+use super::packet::{self, PART_BYTES, Packets, Reader};
+use super::result::Column;
+use super::statement::{EXECUTE, PREPARE, write_close, write_command, write_text_query};
+use super::values::WireRow;
+use crate::connection::ConnectionSpec;
+use crate::dialler::Dialler;
+use crate::wire::socket::Socket;
+use crate::wire::{ServerError, WireError};
+
+const LOCAL_FILE: u8 = 0xfb;
+const END: u8 = 0xfe;
+const ERROR: u8 = 0xff;
+/// Room for bytes that came.
+const ROOM_BYTES: usize = 256 << 10;
+/// Bytes of a packet of a file: under the smallest `max_allowed_packet` that anybody sets.
+const FILE_PART_BYTES: usize = 512 << 10;
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+/// Warnings that are shown.
+const WARNINGS_MOST: usize = 3;
+
+/// A body: in the buffer, or gathered from parts.
+enum Body {
+    Here(std::ops::Range<usize>),
+    Long(Vec<u8>),
+}
+
+/// A logged-in session for rows.
+#[derive(Debug)]
+pub struct RowSession {
+    dialler: Dialler,
+    socket: Socket,
+    packets: Packets,
+    session: u32,
+    caches_metadata: bool,
+    out: Vec<u8>,
+    /// Number of the last packet that came, and of ours after it.
+    number: u8,
+}
+
+impl RowSession {
+    /// Opens a socket and logs in; `stop` ends that and everything after it.
+    pub fn connect(spec: &ConnectionSpec, stop: &Arc<AtomicBool>) -> Result<Self, WireError> {
+        // `LOAD DATA LOCAL` is only spoken where there is a feed; what is fed is the caller's.
+        let dialler = Dialler::new(spec)?.feeding(Some(Arc::from([])));
+        let LoggedIn { socket, mut packets, session, caches_metadata } = dialler.connect_to_rows(stop)?;
+        packets.buffer().widen(ROOM_BYTES);
+        Ok(Self { dialler, socket, packets, session, caches_metadata, out: Vec::new(), number: 0 })
+    }
+
+    /// Number of the session at the server.
+    pub fn process(&self) -> u32 {
+        self.session
+    }
+
+    /// Asks the server to end what this session is doing.
+    pub fn cancel(&self) {
+        // A server that is gone has nothing to cancel.
+        let _ = self.dialler.cancel(self.session, 0, CANCEL_LIMIT);
+    }
+
+    /// Runs one statement; its rows, as texts, if it has any.
+    pub fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
+        self.ask(|out| write_text_query(sql, out))?;
+        let head = self.body()?;
+        let columns = Reader(self.bytes(&head)).counted()?.unwrap_or(0);
+        if columns == 0 {
+            return Ok(Vec::new());
+        }
+        for _ in 0..columns {
+            self.body()?;
+        }
+        let mut rows = Vec::new();
+        loop {
+            let body = self.body()?;
+            let bytes = self.bytes(&body);
+            if is_end(bytes) {
+                return Ok(rows);
+            }
+            let mut reader = Reader(bytes);
+            let texts = (0..columns)
+                .map(|_| Ok(reader.text()?.map(|text| String::from_utf8_lossy(text).into_owned())))
+                .collect::<Result<_, WireError>>()?;
+            rows.push(texts);
+        }
+    }
+
+    /// Runs a query and hands on each row; returns the rows that the server counted.
+    pub fn read<E: From<WireError>>(
+        &mut self,
+        sql: &str,
+        mut each: impl FnMut(&mut WireRow<'_>) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let (statement, columns) = self.prepare(sql)?;
+        let columns = self.execute(statement, columns)?;
+        loop {
+            let body = self.body()?;
+            let bytes = self.bytes(&body);
+            if is_end(bytes) {
+                break;
+            }
+            each(&mut WireRow::new(bytes, &columns)?)?;
+        }
+        self.ask(|out| write_close(statement, out))?;
+        let counted = self.run("select found_rows()")?;
+        let counted = counted.first().and_then(|row| row.first()).and_then(Option::as_ref);
+        Ok(counted.and_then(|text| text.parse().ok()).unwrap_or(0))
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<(u32, Vec<Column>), WireError> {
+        self.ask(|out| write_command(PREPARE, sql.as_bytes(), out))?;
+        let body = self.body()?;
+        let mut head = Reader(self.bytes(&body));
+        head.take(1)?;
+        let statement = head.number(4)? as u32;
+        let (columns, values) = (head.number(2)?, head.number(2)?);
+        for _ in 0..values {
+            self.body()?;
+        }
+        let columns = self.columns(columns)?;
+        if values > 0 {
+            return Err(WireError::Protocol("a statement with ? outside of quotes".into()));
+        }
+        if columns.is_empty() {
+            return Err(WireError::Protocol("a statement that gives no rows".into()));
+        }
+        Ok((statement, columns))
+    }
+
+    fn columns(&mut self, count: u64) -> Result<Vec<Column>, WireError> {
+        (0..count)
+            .map(|_| {
+                let body = self.body()?;
+                Column::parse(self.bytes(&body))
+            })
+            .collect()
+    }
+
+    /// `known`: the columns as they were described when it was prepared; a server may describe them once only.
+    fn execute(&mut self, statement: u32, known: Vec<Column>) -> Result<Vec<Column>, WireError> {
+        self.ask(|out| {
+            let start = packet::begin(out);
+            out.push(EXECUTE);
+            out.extend_from_slice(&statement.to_le_bytes());
+            out.extend_from_slice(&[0, 1, 0, 0, 0]); // no cursor, once
+            packet::end(out, start, 0);
+        })?;
+        let body = self.body()?;
+        let mut head = Reader(self.bytes(&body));
+        let count = head.counted()?.unwrap_or(0);
+        if self.caches_metadata && head.number(1)? == 0 {
+            return Ok(known);
+        }
+        self.columns(count)
+    }
+
+    /// Begins `LOAD DATA LOCAL`: rows may be sent then.
+    pub fn begin_in(&mut self, sql: &str) -> Result<(), WireError> {
+        self.ask(|out| write_text_query(sql, out))?;
+        let body = self.body()?;
+        if self.bytes(&body).first() == Some(&LOCAL_FILE) {
+            return Ok(());
+        }
+        Err(WireError::Protocol("no request for rows".into()))
+    }
+
+    /// Sends bytes of rows, cut wherever the caller likes.
+    pub fn send_in(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        for part in bytes.chunks(FILE_PART_BYTES) {
+            self.send_part(part)?;
+        }
+        Ok(())
+    }
+
+    fn send_part(&mut self, part: &[u8]) -> Result<(), WireError> {
+        self.number = self.number.wrapping_add(1);
+        self.out.clear();
+        let start = packet::begin(&mut self.out);
+        self.out.extend_from_slice(part);
+        packet::end(&mut self.out, start, self.number);
+        let sent = std::mem::take(&mut self.out);
+        self.socket.send(&sent)?;
+        self.out = sent;
+        Ok(())
+    }
+
+    /// Ends `LOAD DATA LOCAL`: the rows that the server counted, and its first warnings in its own words. A value that
+    /// did not fit is a warning there, whatever `sql_mode` says.
+    pub fn end_in(&mut self) -> Result<(u64, Vec<String>), WireError> {
+        self.send_part(&[])?;
+        let body = self.body()?;
+        let mut reader = Reader(self.bytes(&body));
+        reader.take(1)?;
+        let rows = reader.counted()?.unwrap_or(0);
+        reader.counted()?;
+        let (_, warnings) = (reader.number(2)?, reader.number(2)?);
+        if warnings == 0 {
+            return Ok((rows, Vec::new()));
+        }
+        let told = self.run(&format!("show warnings limit {WARNINGS_MOST}"))?;
+        let words = |row: Vec<Option<String>>| row.into_iter().nth(2).flatten().unwrap_or_default();
+        Ok((rows, told.into_iter().map(words).collect()))
+    }
+
+    fn ask(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), WireError> {
+        self.out.clear();
+        write(&mut self.out);
+        let sent = std::mem::take(&mut self.out);
+        self.socket.send(&sent)?;
+        self.out = sent;
+        Ok(())
+    }
+
+    /// The next body, whole; an error of the server is one of ours.
+    #[inline]
+    fn body(&mut self) -> Result<Body, WireError> {
+        let first = self.part()?;
+        let body = if first.len() < PART_BYTES { Body::Here(first) } else { Body::Long(self.gather(first)?) };
+        let bytes = self.bytes(&body);
+        match bytes.first() {
+            None => Err(WireError::Protocol("an empty packet".into())),
+            Some(&ERROR) => Err(ServerError::mariadb(bytes).into()),
+            Some(_) => Ok(body),
+        }
+    }
+
+    #[cold]
+    fn gather(&mut self, first: std::ops::Range<usize>) -> Result<Vec<u8>, WireError> {
+        let mut all = self.packets.bytes(&first).to_vec();
+        loop {
+            let part = self.part()?;
+            let bytes = self.packets.bytes(&part);
+            all.try_reserve(bytes.len())
+                .map_err(|_| WireError::Protocol(format!("no memory for a row after {}", all.len())))?;
+            all.extend_from_slice(bytes);
+            if part.len() < PART_BYTES {
+                return Ok(all);
+            }
+        }
+    }
+
+    #[inline]
+    fn part(&mut self) -> Result<std::ops::Range<usize>, WireError> {
+        loop {
+            if let Some((part, number)) = self.packets.part()? {
+                self.number = number;
+                return Ok(part);
+            }
+            self.packets.buffer().fill(&mut self.socket)?;
+        }
+    }
+
+    #[inline]
+    fn bytes<'a>(&'a self, body: &'a Body) -> &'a [u8] {
+        match body {
+            Body::Here(range) => self.packets.bytes(range),
+            Body::Long(bytes) => bytes,
+        }
+    }
+}
+
+/// A row that begins with the same byte is longer.
+fn is_end(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&END) && bytes.len() < PART_BYTES
+}

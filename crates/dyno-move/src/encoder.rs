@@ -1,0 +1,68 @@
+//! A file as the bytes that a server takes, piece by piece: COPY's binary form, or lines of `LOAD DATA`.
+
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+
+use crate::encode::{Place, end, head, rows};
+use crate::error::MoveError;
+use crate::hash::{Tally, hash_batch};
+use crate::lines::lines;
+use crate::read_back::{Batches, open};
+use crate::spec::Refused;
+
+/// Reads a file and encodes its rows.
+pub struct Encoder {
+    batches: Batches,
+    batch: Option<RecordBatch>,
+    row: usize,
+    place: Place,
+    tally: Tally,
+    as_lines: bool,
+    begun: bool,
+}
+
+impl Encoder {
+    /// In COPY's binary form. Batches have so many bytes at most.
+    pub fn of_copy(path: &Path, bytes_max: usize) -> Result<Self, MoveError> {
+        Self::open(path, bytes_max, Place::default(), false)
+    }
+
+    /// `place`: what each row says of where it stood; `as_lines`: for `LOAD DATA`.
+    pub(crate) fn open(path: &Path, bytes_max: usize, place: Place, as_lines: bool) -> Result<Self, MoveError> {
+        let batches = open(path, bytes_max)?;
+        Ok(Self { batches, batch: None, row: 0, place, tally: Tally::default(), as_lines, begun: false })
+    }
+
+    /// Appends up to about `limit` bytes; whether there are more to come.
+    pub fn more(&mut self, limit: usize, out: &mut Vec<u8>) -> Result<bool, MoveError> {
+        if !self.begun && !self.as_lines {
+            head(out);
+        }
+        self.begun = true;
+        if self.batch.as_ref().is_none_or(|batch| self.row >= batch.num_rows()) {
+            self.place.before += self.batch.take().map_or(0, |batch| batch.num_rows() as u64);
+            (self.batch, self.row) = (self.batches.next().transpose()?, 0);
+            if let Some(batch) = &self.batch {
+                self.tally = self.tally.plus(hash_batch(batch)?);
+            }
+        }
+        match &self.batch {
+            Some(batch) if self.as_lines => self.row = lines(batch, self.row, limit, self.place.before, out)?,
+            Some(batch) => self.row = rows(batch, self.row, limit, &mut self.place, out)?,
+            None if self.as_lines => {}
+            None => end(out),
+        }
+        Ok(self.batch.is_some())
+    }
+
+    /// Rows so far, and the sum of their hashes.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Rows that the server could not take, where they are left out.
+    pub(crate) fn refused(self) -> Vec<Refused> {
+        self.place.refused
+    }
+}

@@ -1,0 +1,156 @@
+//! A session of either engine, with the same few verbs.
+//!
+//! Rows come in COPY's binary form whichever engine sends them: MariaDB's are written over row by row (`mariadb.rs`), so
+//! that everything behind has one form to read. Rows go in as the engine wants them: COPY's binary form, or lines.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use dyno_load::{ConnectionSpec, CopySession, Engine, RowSession};
+
+use crate::encode::{end, head};
+use crate::error::MoveError;
+use crate::mariadb::write_row;
+use crate::spec::TableSpec;
+use crate::worker::SEND_BYTES;
+
+/// A logged-in session.
+pub(crate) enum Session {
+    Postgres(Box<CopySession>),
+    Mariadb(Box<RowSession>),
+}
+
+impl Session {
+    /// Opens a socket and logs in; `stop` ends that and everything after it.
+    pub fn connect(spec: &ConnectionSpec, stop: &Arc<AtomicBool>) -> Result<Self, MoveError> {
+        Ok(match spec.engine {
+            Engine::Postgres => Self::Postgres(Box::new(CopySession::connect(spec, stop)?)),
+            Engine::Mariadb => Self::Mariadb(Box::new(RowSession::connect(spec, stop)?)),
+        })
+    }
+
+    /// Whether rows go in as lines.
+    pub fn takes_lines(&self) -> bool {
+        matches!(self, Self::Mariadb(_))
+    }
+
+    /// Its number at the server.
+    pub fn process(&self) -> u32 {
+        match self {
+            Self::Postgres(session) => session.process(),
+            Self::Mariadb(session) => session.process(),
+        }
+    }
+
+    /// Runs one statement that gives no rows that matter.
+    pub fn run(&mut self, sql: &str) -> Result<(), MoveError> {
+        match self {
+            Self::Postgres(session) => session.run(sql)?,
+            Self::Mariadb(session) => drop(session.run(sql)?),
+        }
+        Ok(())
+    }
+
+    /// Asks the server to end what this session is doing.
+    pub fn cancel(&self) {
+        match self {
+            Self::Postgres(session) => session.cancel(),
+            Self::Mariadb(session) => session.cancel(),
+        }
+    }
+
+    /// Runs a statement that gives rows of this table and hands them on in COPY's binary form, in pieces; returns the
+    /// rows that the server counted.
+    pub fn copy_out(
+        &mut self,
+        sql: &str,
+        table: &TableSpec,
+        mut each: impl FnMut(&[u8]) -> Result<(), MoveError>,
+    ) -> Result<u64, MoveError> {
+        let session = match self {
+            Self::Postgres(session) => return session.copy_out(sql, each),
+            Self::Mariadb(session) => session,
+        };
+        let mut out = Vec::with_capacity(2 * SEND_BYTES);
+        head(&mut out);
+        let counted = session.read(sql, |row| {
+            write_row(table, row, &mut out)?;
+            if out.len() >= SEND_BYTES {
+                each(&out)?;
+                out.clear();
+                // One long row does not keep its room for the rest.
+                out.shrink_to(2 * SEND_BYTES);
+            }
+            Ok::<(), MoveError>(())
+        })?;
+        end(&mut out);
+        each(&out)?;
+        Ok(counted)
+    }
+
+    /// A line of text: by COPY from a PostgreSQL, the first value of the first row of a MariaDB.
+    pub fn line(&mut self, sql: &str) -> Result<String, MoveError> {
+        let session = match self {
+            Self::Postgres(session) => session,
+            Self::Mariadb(session) => {
+                let first = session.run(sql)?.into_iter().next().and_then(|row| row.into_iter().next());
+                return Ok(first.flatten().unwrap_or_default());
+            }
+        };
+        let mut line = Vec::new();
+        session.copy_out(sql, |part| {
+            line.extend_from_slice(part);
+            Ok::<(), MoveError>(())
+        })?;
+        Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
+    }
+
+    /// Runs a statement that takes rows; `more` appends to the buffer it gets and says whether there is more to come.
+    /// Returns the rows that the server counted.
+    pub fn copy_in(
+        &mut self,
+        sql: &str,
+        mut more: impl FnMut(&mut Vec<u8>) -> Result<bool, MoveError>,
+    ) -> Result<u64, MoveError> {
+        self.begin_in(sql)?;
+        let mut body = Vec::with_capacity(2 * SEND_BYTES);
+        loop {
+            body.clear();
+            let goes_on = more(&mut body)?;
+            self.send_in(&body)?;
+            body.shrink_to(2 * SEND_BYTES);
+            if !goes_on {
+                return self.end_in();
+            }
+        }
+    }
+
+    /// Begins a statement that takes rows.
+    pub fn begin_in(&mut self, sql: &str) -> Result<(), MoveError> {
+        match self {
+            Self::Postgres(session) => session.begin_in(sql)?,
+            Self::Mariadb(session) => session.begin_in(sql)?,
+        }
+        Ok(())
+    }
+
+    /// Sends bytes of rows, cut wherever the caller likes.
+    pub fn send_in(&mut self, bytes: &[u8]) -> Result<(), MoveError> {
+        match self {
+            Self::Postgres(session) => session.send_in(bytes)?,
+            Self::Mariadb(session) => session.send_in(bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Ends it; the rows that the server counted.
+    pub fn end_in(&mut self) -> Result<u64, MoveError> {
+        match self {
+            Self::Postgres(session) => Ok(session.end_in()?),
+            Self::Mariadb(session) => match session.end_in()? {
+                (rows, warnings) if warnings.is_empty() => Ok(rows),
+                (_, warnings) => Err(MoveError::Bent(warnings.join("; "))),
+            },
+        }
+    }
+}

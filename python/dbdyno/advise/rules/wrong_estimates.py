@@ -1,0 +1,147 @@
+"""Statements that find far more or far fewer rows than the planner's statistics let it expect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Column, Statement, Table
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import beginning, count, share
+
+FACTOR, LEAST_CALLS, LEAST_SHARE, LEAST_ROWS, MOST = 10, 10, 0.01, 100, 10
+"""So many times off; so many calls and such a share of the time; the larger of both figures; findings."""
+LONGEST = 4000
+_NAME = r'(?:\w+\.)?"?(\w+)"?'
+_EQUALS = rf"{_NAME}\s*=\s*\$\d+"
+_LOOK_UP = re.compile(
+    rf"(?:select\s[^()]*?\sfrom|delete\s+from|update)\s+(?:only\s+)?(?:\w+\.)?\"?(?P<table>\w+)\"?(?:\s+(?:as\s+)?\w+)??"
+    rf"(?:\s+set\s[^()]*?)?\s+where\s+(?P<condition>{_EQUALS}(?:\s+and\s+{_EQUALS})*)(?:\s+order\s+by\s[\w\s.,]*)?"
+    r"(?:\s+for\s+(?:update|share))?\s*;?",
+    re.I,
+)
+"""One table, and columns of it that are compared with one value each: nothing that limits, joins or groups."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUp:
+    """A statement with the table and the columns that it compares; rows of a call by the statistics, and found."""
+
+    statement: Statement
+    table: Table
+    columns: tuple[Column, ...]
+    expected: float
+    found: float
+
+    @property
+    def correlated(self) -> bool:
+        """Whether each column alone would let it find as many: it is their product that is wrong."""
+        alone = min(max(self.table.rows, 1) / one.values for one in self.columns)
+        return len(self.columns) > 1 and self.found > FACTOR * self.expected and self.found <= FACTOR * alone
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """A finding per statement, those first that took most time."""
+    total = sum(one.ms for one in facts.all(Statement))
+    columns: dict[str, dict[str, Column]] = {}
+    for column in facts.all(Column):
+        columns.setdefault(column.table, {})[column.name.lower()] = column
+    tables = {one.name.rpartition(".")[2].strip('"').lower(): one for one in facts.all(Table)}
+    told = 0
+    for one in facts.all(Statement)[:200]:
+        if told == MOST or one.calls < LEAST_CALLS or one.ms < LEAST_SHARE * total:
+            continue
+        found = _look_up(one, tables, columns)
+        if found is not None and _is_off(found):
+            told += 1
+            yield _advice(found, one.ms / total)
+
+
+def _look_up(
+    one: Statement, tables: Mapping[str, Table], columns: Mapping[str, Mapping[str, Column]]
+) -> _LookUp | None:
+    text = _LOOK_UP.fullmatch(" ".join(one.text.split())) if len(one.text) <= LONGEST else None
+    table = tables.get(text["table"].lower()) if text else None
+    if text is None or table is None or re.match(r"select\s+(distinct|all)\b", one.text, re.I):
+        return None
+    named = [each.lower() for each in re.findall(_EQUALS, text["condition"])]
+    known = tuple(columns.get(table.name, {}).get(each) for each in named)
+    if None in known or len(set(named)) < len(named):
+        return None
+    compared = tuple(each for each in known if each is not None)
+    expected = float(max(table.rows, 1))
+    for each in compared:
+        expected /= max(each.values, 1.0)
+    return _LookUp(one, table, compared, max(expected, 1.0), one.rows / one.calls)
+
+
+def _is_off(one: _LookUp) -> bool:
+    """Whether no choice of values explains the difference. Looked up are common values, perhaps: then as many rows as
+    the commonest have are to be expected; or values that are not there: of these only a part is taken for it."""
+    commonest = max(one.table.rows, 1) * min(max(each.commonest, 1 / max(each.values, 1.0)) for each in one.columns)
+    if len(one.columns) > 1:
+        several = max(one.table.rows, 1.0)
+        for each in one.columns:
+            several *= max(each.commonest, 1 / max(each.values, 1.0))
+        commonest = several
+    more = one.found > FACTOR * max(one.expected, commonest) and one.found >= LEAST_ROWS
+    fewer = one.expected > FACTOR * max(one.found, 1.0) and one.found >= 0.5 and one.expected >= LEAST_ROWS
+    return more or fewer
+
+
+def _advice(one: _LookUp, part: float) -> Advice:
+    names = " and ".join(each.name for each in one.columns)
+    table, statement = one.table.name, one.statement
+    place = f"pg_stat_statements, queryid {statement.identifier}"
+    fewer = one.found < one.expected
+    listed = ", ".join(each.name for each in one.columns)
+    if one.correlated:
+        why = f"the values of {names} go together, and the planner takes them for independent"
+        fix: tuple[str, ...] = (
+            f"create statistics (dependencies, mcv) on {listed} from {table}",
+            f"analyze {table}",
+        )
+    else:
+        why = f"the statistics of {names} are wrong: too few rows were sampled, they are old, or n_distinct was set"
+        fix = (
+            f"analyze (verbose) {table}",
+            *(f"alter table {table} alter column {each.name} set statistics 1000" for each in one.columns),
+            f"-- where it stays wrong: alter table {table} alter column ... set (n_distinct = ...), after a count",
+            f"analyze {table}",
+        )
+    return Advice(
+        f"“{beginning(statement.text)}” finds {count(one.found)} rows a call where the planner's statistics say"
+        f" {count(one.expected)}: {why}",
+        (
+            Evidence("rows a call", one.found, "number", f"{place}, rows / calls"),
+            Evidence("rows expected", one.expected, "number", f"pg_stats, {table}, {listed}: rows / n_distinct"),
+            Evidence("rows of the table", one.table.rows, "count", f"pg_stat_user_tables, {table}, n_live_tup"),
+            *(Evidence(f"values of {each.name}", each.values, "count", f"pg_stats, {table}") for each in one.columns),
+            Evidence("calls", statement.calls, "count", f"{place}, calls"),
+            Evidence("time", statement.ms * 1e6, "ns", f"{place}, total_exec_time"),
+        ),
+        f"only where a plan changes: this statement has {share(part)} of the time, and joins with {table} are planned"
+        " by the same figures",
+        fix,
+        level="hint" if fewer else "warning",
+        subject=f"statement {statement.identifier}",
+        risk="most of its look-ups may be for values that are not there: count some of them first" if fewer else "",
+    )
+
+
+RULE = Rule(
+    name="wrong_estimates",
+    family="planner",
+    title="Statistics that mislead the planner",
+    reads=(Table, Column, Statement),
+    condition="a statement compares columns of one table (of 1,000 pages or more) with one value each and has 10 calls"
+    " and 1 % of statement time; it finds 10 times more rows a call than the statistics say, and than the commonest"
+    " value has, or 10 times fewer; 100 rows or more are on one side",
+    expects="other plans, where the estimate decides",
+    risk="plans change, and not all to the better",
+    source="PostgreSQL documentation, Row Estimation Examples, Extended Statistics (2025)",
+    refuted="after the fix EXPLAIN (ANALYZE) shows the same plans, here and in joins with that table",
+    judge=judge,
+)

@@ -1,0 +1,171 @@
+"""`dbdyno move` where a server is a MariaDB: out of it, into it, and from server to server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli import move_options as shared
+from dbdyno.cli.move_in import into, names, refuse, show
+from dbdyno.cli.move_wish import refuse_wish
+
+if TYPE_CHECKING:
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.ledger import Ledger
+    from dbdyno.move.proof import Proved
+    from dbdyno.move.run import How
+    from dbdyno.move.source import Wish
+
+URLS = ("mariadb://", "mysql://")
+NOT_INTO = ("defer_indexes", "rejects", "max_rejects")
+
+
+def is_mariadb(dsn: str) -> bool:
+    """Whether a connection string names one."""
+    return dsn.startswith(URLS)
+
+
+def server(dsn: str) -> Postgres | MariaDB:
+    """The server of a connection string. Raises `TargetError`."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.bench.postgres.server import Postgres
+
+    return MariaDB.open(dsn) if is_mariadb(dsn) else Postgres.open(dsn)
+
+
+def _wish(rest: Mapping[str, Any]) -> Wish:
+    from dbdyno.move.source import Wish
+
+    columns, as_text = names(rest["columns"]), names(rest["as_text"])
+    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
+    refuse_wish(wish)
+    return wish
+
+
+def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Tables of a MariaDB into Parquet files."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.mariadb.job import begin, read_into, work
+
+    refuse(rest, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
+    target, wish = MariaDB.open(source), _wish(rest)
+    if rest["dry_run"]:
+        _show_plan(target, wish, how)
+        return
+    ledger = begin(target, wish, folder, how, shared.say)
+    with shared.goes_on(folder):
+        second = work(target, ledger, how, shared.say, read_into(folder, again=level == "source"))
+    finish(ledger, level, second)
+
+
+def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """One table of a MariaDB into one Arrow file, or onto stdout."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.mariadb.single import write as write_one
+
+    refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
+    if level == "source":
+        raise click.UsageError("--verify source is for jobs with a folder; --verify files reads the file again")
+    wish = _wish(rest)
+    for line in write_one(MariaDB.open(source), wish, to, how, shared.say, read_again=level == "files").sentences():
+        click.echo(line, err=to == "-")
+
+
+def bring_in(source: Path, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Files into a table of a MariaDB."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.mariadb.inward import bring
+
+    _refuse_into(level, rest)
+    goal = into(rest["tables"][0], rest)
+    show(bring(MariaDB.open(to), source, goal, how, shared.say, read_again=level == "source"))
+
+
+def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """From server to server, where one is a MariaDB."""
+    from dbdyno.move.mariadb.handing import move
+
+    if is_mariadb(to):
+        _refuse_into(level, rest)
+    wish = _wish(rest)
+    table = rest["into"] or next(iter(wish.tables), None)
+    if table is None or rest["job"] is None:
+        raise click.UsageError("name the table that takes the rows (--into) and a new folder for the ledger (--job)")
+    goal = into(table, rest)
+    with shared.goes_on(Path(rest["job"])):
+        show(move(server(source), wish, server(to), goal, Path(rest["job"]), how, shared.say, level))
+
+
+def _refuse_into(level: str, rest: Mapping[str, Any]) -> None:
+    refuse(rest, NOT_INTO, "is for the way into a PostgreSQL")
+    if level == "target":
+        raise click.UsageError("--verify target is for PostgreSQL; --verify source reads the staged rows again")
+
+
+def go_on(
+    job: Path, source: str, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
+) -> None:
+    """A job of a MariaDB that was ended goes on."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.mariadb.handing import go_on as hand_on_again
+    from dbdyno.move.mariadb.job import read_into, resume
+    from dbdyno.move.resume import refuse_ended
+
+    with shared.goes_on(job):
+        if ledger.plan.get("into"):
+            if to is None:
+                raise click.UsageError("the job goes from server to server: --to, the connection string of the target")
+            loaded = hand_on_again(
+                server(source), server(to), ledger, how, shared.say, restart=restart, as_of_now=as_of_now, level=level
+            )
+            if loaded is None:
+                click.echo("The job was published before it was ended: nothing is left to do.")
+            else:
+                show(loaded)
+            return
+        refuse_ended(ledger)
+        pieces = read_into(job, again=level == "source")
+        target = MariaDB.open(source)
+        second = resume(target, ledger, how, shared.say, pieces, restart=restart, as_of_now=as_of_now)
+    finish(ledger, level, second)
+
+
+def finish(ledger: Ledger, level: str, second: Mapping[int, Mapping[str, Any]]) -> None:
+    """Checks what was asked for and says what is proved; exit 1 where something differs."""
+    from dbdyno.move import proof
+
+    proved: Proved = proof.known(ledger)
+    if level != "counts":
+        proved = proof.check_files(ledger, proved)
+    if level == "source":
+        proved = proof.compare_again(ledger, proved, second)
+    for line in proved.sentences():
+        click.echo(line)
+    if proved.differs:
+        click.get_current_context().exit(1)
+
+
+def _show_plan(target: MariaDB, wish: Wish, how: How) -> None:
+    import contextlib
+
+    from dbdyno.move.mariadb.job import aloud, plan_of
+    from dbdyno.move.mariadb.source import connect, select_sql
+    from dbdyno.move.run import new_id
+
+    job = new_id()
+    with contextlib.closing(connect(target, job)) as conn:
+        plan = plan_of(target, conn, wish, job, how)
+    for line in aloud(plan)[1:]:
+        click.echo(line)
+    for place, table in enumerate(plan.tables):
+        chunks = [chunk for chunk in plan.chunks if chunk.table == place]
+        size = sum(chunk.bytes for chunk in chunks)
+        click.echo(f"{table.schema}.{table.name}: {table.kind}, {size / 1e6:,.1f} MB, {len(chunks)} chunks")
+        for column in table.columns:
+            held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
+            click.echo(f"  {column.name}: {column.mariadb_type} -> {held}{', in words' if column.cast else ''}")
+        click.echo(f"  {select_sql(plan.tables, chunks[0])}")

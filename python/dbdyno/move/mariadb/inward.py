@@ -1,0 +1,193 @@
+"""Files into a table of a MariaDB, all of it or nothing: lines of `LOAD DATA LOCAL` into a staging table of our own,
+then one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno import _core
+from dbdyno.bench.mariadb.address import driver
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.errors import MoveError
+from dbdyno.move.columns import Column
+from dbdyno.move.filed import described, files_of
+from dbdyno.move.into import Into, Loaded
+from dbdyno.move.inward import refuse_other_than_records
+from dbdyno.move.mariadb.source import SESSION, failure
+from dbdyno.move.mariadb.target import (
+    WRITING,
+    Field,
+    Goal,
+    Heads,
+    drop,
+    drop_stages,
+    load_sql,
+    make_stages,
+    matched,
+    publish,
+)
+from dbdyno.move.proof import MODULUS
+from dbdyno.move.run import LOOK_S, NEXT, How, Say, new_id
+from dbdyno.move.source import application
+from dbdyno.move.staging import CSV
+
+KINDS = {
+    "tinyint(1)": "bool",
+    "smallint": "int2",
+    "int": "int4",
+    "bigint": "int8",
+    "int unsigned": "oid",
+    "float": "float4",
+    "double": "float8",
+    "date": "date",
+    "time(6)": "time",
+    "datetime(6)": "timestamp",
+    "longtext": "text",
+    "longblob": "bytea",
+}
+"""How a staged column is read again."""
+
+
+def bring(target: MariaDB, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False) -> Loaded:
+    """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then."""
+    files, records = files_of(folder)
+    if files[0].suffix == CSV:
+        raise MoveError("a CSV goes into a PostgreSQL only", where=str(files[0]), next_step="give Parquet or Arrow")
+    heads = described(files)[0][0]
+    job = new_id()
+    with reached(target, job) as conn, made(conn, target, into, heads) as goal:
+        say(f"job {job}: staging into {goal.stage(job, 0)}")
+        with staged(conn, goal, job, [0]):
+            done = _fill(target, goal, files, how, job)
+            refuse_other_than_records(files, done, records)
+            if read_again:
+                total = sum(int(one["hash"], 16) for one in done) % MODULUS
+                read_staged(target, goal, job, [0], how, total)
+            count = sum(one["rows"] for one in done)
+            merged, differs = publish(conn, goal, job, [0], into, count)
+    return Loaded(
+        len(files), count, into.mode, merged, rounded=tuple(differs), created=into.create, records=records is not None,
+        read_again=read_again,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def reached(target: MariaDB, job: str) -> Iterator[Any]:
+    """A session that stages and publishes."""
+    conn = target.connect(answer_s=None, name=application(job))
+    try:
+        for text in WRITING:
+            rows(conn, text)
+        yield conn
+    except driver().Error as error:
+        raise failure(error, target.safe_dsn) from None
+    finally:
+        conn.close()
+
+
+@contextlib.contextmanager
+def made(conn: Any, target: MariaDB, into: Into, heads: Heads) -> Iterator[Goal]:
+    """The table; one that was made is gone again where the load fails."""
+    goal = matched(conn, str(target.parameters.get("database") or ""), into, heads)
+    try:
+        yield goal
+    except BaseException:
+        if into.create:
+            with contextlib.suppress(Exception):
+                drop(conn, goal)
+        raise
+
+
+@contextlib.contextmanager
+def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> Iterator[None]:
+    """The staging tables; they are gone afterwards."""
+    make_stages(conn, goal, job, numbers)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):
+            drop_stages(conn, goal, job, numbers)
+
+
+def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str) -> list[dict[str, Any]]:
+    size = [path.stat().st_size for path in files]
+    mover = _core.MoveJob(
+        {
+            "connection": target.load_connection(application(job)),
+            "session_sql": list(WRITING),
+            "tables": [{"columns": []}],
+            "chunks": [
+                {"number": number, "table": 0, "sql": load_sql(goal, job, 0), "path": str(path), "load": True}
+                for number, path in enumerate(files)
+            ],
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+            "rate_bytes_per_s": how.rate_bytes_per_s,
+        }
+    )
+
+    def progress(done: Sequence[Mapping[str, Any]]) -> None:
+        if how.progress is not None:
+            share = sum(size[one["number"]] for one in done) / max(sum(size), 1)
+            how.progress(share, mover.progress()[0])
+
+    return finished(mover, [path.name for path in files], progress)
+
+
+def finished(
+    mover: _core.MoveJob, names: Sequence[str], progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
+) -> list[dict[str, Any]]:
+    """The records of all chunks, in their order. Raises `MoveError` for the first that failed."""
+    done: list[dict[str, Any]] = []
+    failed: dict[str, Any] | None = None
+    try:
+        while (event := mover.next(LOOK_S)) is not None:
+            if "done" in event:
+                done.append(event["done"])
+            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                failed = event["failed"]
+            if progress is not None:
+                progress(done)
+    finally:
+        mover.stop()
+    if failed is not None:
+        steps = {**NEXT, "refused": "repair the value, or move its column as text"}
+        step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+        where = names[failed["chunk"]] if failed.get("chunk") is not None else None
+        raise MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
+    return sorted(done, key=lambda one: int(one["number"]))
+
+
+def read_staged(target: MariaDB, goal: Goal, job: str, numbers: Sequence[int], how: How, total: int) -> None:
+    """Reads the staged rows again by our own reader and compares. Raises `MoveError` where they differ."""
+    names = ", ".join(f"`{one.name.replace('`', '``')}`" for one in goal.fields)
+    mover = _core.MoveJob(
+        {
+            "connection": target.load_connection(application(job)),
+            "session_sql": list(SESSION),
+            "tables": [{"columns": [_staged_column(one).spec() for one in goal.fields]}],
+            "chunks": [
+                {"number": number, "table": 0, "sql": f"select {names} from {goal.stage(job, number)}", "path": None}
+                for number in numbers
+            ],
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+        }
+    )
+    done = finished(mover, [f"staging table {number}" for number in range(max(numbers) + 1)])
+    if sum(int(one["hash"], 16) for one in done) % MODULUS != total:
+        raise MoveError(
+            "the staged rows are not those that came; nothing of the table was changed",
+            next_step="report it, with the versions of dbdyno and of the server",
+        )
+
+
+def _staged_column(field: Field) -> Column:
+    if field.staged.startswith("decimal("):
+        precision, scale = field.staged[8:-1].split(",")
+        return Column(field.name, "decimal", field.staged, int(precision), int(scale))
+    return Column(field.name, KINDS[field.staged], field.staged)

@@ -1,0 +1,172 @@
+"""Generic plans of the statements that took most time, kept with a snapshot that is asked for them. None is run.
+
+    snap take --plans 20 ─ candidates ─ explained ─ the view `statement_plans` ─ flipped (causes), the report's section
+
+A generic plan is that of `EXPLAIN (GENERIC_PLAN)`, of PostgreSQL 16 and later; it is asked for by PREPARE and EXPLAIN
+EXECUTE under `plan_cache_mode = force_generic_plan`, which gives the same on every version, and for a reason: PREPARE
+goes by the extended protocol, which takes one statement and no second one behind a semicolon. The transaction is read
+only and is rolled back, savepoint by savepoint, so that no lock of a table outlives its statement's turn. Planning may
+call functions that are declared immutable or stable. Limit: the plan is that of our role, its settings and search path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.plans.explain import UnreadPlanError, of_values
+from dbdyno.snapshot.plans.gathered import as_values
+from dbdyno.snapshot.plans.gathered import of_values as tree_of
+from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone, identity, sketch, walk
+from dbdyno.snapshot.postgres.facts import is_ours
+from dbdyno.snapshot.view import Column, View
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.snapshot.interval import Interval
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+VIEW = "statement_plans"
+MOST_S = 2.0
+"""So long plans are asked for in one snapshot; of the statements that are left nothing is said in it."""
+LONGEST = 100_000
+EXPLAINED = re.compile(r"(?:\s|--[^\n]*+\n|/\*.*?\*/)*+(?:select|with|insert|update|delete)\b", re.I | re.S)
+COLUMNS = (
+    Column("dbid", "key", "count", "BIGINT"),
+    Column("queryid", "key", "count", "BIGINT"),
+    Column("plan", "text", "text", "VARCHAR"),
+    Column("sketch", "text", "text", "VARCHAR"),
+    Column("tree", "text", "text", "VARCHAR"),
+    Column("rows_planned", "gauge", "count", "BIGINT"),
+    Column("problem", "text", "text", "VARCHAR"),
+)
+Row = tuple[int, int, str | None, str | None, str | None, int | None, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A statement that is to be planned, in its database."""
+
+    database: int
+    queryid: int
+    text: str
+
+
+def candidates(
+    connection: Connection, schema: str, time_column: str, databases: Sequence[int], most: int
+) -> list[Candidate]:
+    """The statements of these databases in pg_stat_statements that took most time, each once: those that can be planned
+    and whose text may be seen."""
+    rows = connection.execute(
+        f"select /* dbdyno */ dbid::bigint, queryid::bigint, max(query) from {schema}.pg_stat_statements"
+        " where queryid is not null and dbid = any(%s::oid[])"
+        " and query ~* '^(\\s|--[^\\n]*\\n|/\\*.*?\\*/)*(select|with|insert|update|delete)'"
+        f" group by 1, 2 order by sum({time_column}) desc limit %s".encode(),
+        [list(databases), 5 * most],
+    ).fetchall()
+    found = [Candidate(int(database), int(number), str(text)) for database, number, text in rows]
+    return [one for one in found if may_be_planned(one.text)][:most]
+
+
+def may_be_planned(text: str) -> bool:
+    """Whether a text is whole, no collector's, and begins like a statement that can be explained."""
+    return len(text) <= LONGEST and EXPLAINED.match(text) is not None and not is_ours(text)
+
+
+def explained(connection: Connection, some: Iterable[Candidate], until_s: float) -> list[Row]:
+    """A row per statement of the connection's database, until `time.monotonic()` says so."""
+    import psycopg
+
+    found: list[Row] = []
+    with connection.transaction(force_rollback=True):
+        connection.execute("set transaction read only")
+        connection.execute("select set_config('plan_cache_mode', 'force_generic_plan', true)")
+        for number, one in enumerate(some):
+            if time.monotonic() > until_s:
+                break
+            try:
+                with connection.transaction(force_rollback=True):
+                    found.append(_row(one, _plan(connection, one.text, f"dbdyno_plan_{number}")))
+            except (psycopg.Error, UnreadPlanError) as error:
+                if connection.broken:
+                    raise
+                said = (str(error).strip().splitlines() or ["refused"])[0]
+                found.append((one.database, one.queryid, None, None, None, None, said))
+    return found
+
+
+def _plan(connection: Connection, text: str, name: str) -> dict[str, Any]:
+    import psycopg
+
+    made = connection.pgconn.exec_params(f"prepare {name} as /* dbdyno */ {text}".encode(), None)
+    if made.status != psycopg.pq.ExecStatus.COMMAND_OK:
+        raise psycopg.DatabaseError(made.error_message.decode(errors="replace"))
+    connection.execute("savepoint planned")
+    try:
+        counted = connection.execute(
+            "select cardinality(parameter_types) from pg_prepared_statements where name = %s", [name]
+        ).fetchone()
+        count = int(counted[0]) if counted else 0
+        nulls = f"({', '.join(['null'] * count)})" if count else ""
+        row = connection.execute(f"explain (format json) /* dbdyno */ execute {name}{nulls}".encode()).fetchone()
+        connection.execute(f"deallocate {name}".encode())
+    except psycopg.Error:
+        connection.execute("rollback to savepoint planned")
+        connection.execute(f"deallocate {name}".encode())
+        raise
+    whole = row[0] if row else None
+    whole = json.loads(whole) if isinstance(whole, str) else whole
+    return {"Query Text": "", **whole[0]} if isinstance(whole, list) and whole else {}
+
+
+def _row(one: Candidate, given: dict[str, Any]) -> Row:
+    known = of_values(given)[1]
+    tree = json.dumps(as_values(known.plan))
+    return (one.database, one.queryid, identity(known.plan), sketch(known.plan), tree, known.rows_planned, None)
+
+
+def view(rows: Sequence[Row], elapsed_ns: int) -> View:
+    """What a snapshot keeps."""
+    return View(VIEW, "now", COLUMNS, sorted(rows, key=lambda row: row[:2]), elapsed_ns=elapsed_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Flipped:
+    """A statement whose generic plan is another one at the end; the relations of both."""
+
+    statement: int
+    what: str
+    old: str
+    new: str
+    relations: frozenset[str]
+
+
+def flipped(first: Interval, last: Interval) -> dict[int | str, Flipped]:
+    """Statements that were planned at the beginning of the first stretch and at the end of the last, by queryid, with
+    another plan; empty where one of the two snapshots holds no plans."""
+    if VIEW not in first.before.views or VIEW not in last.after.views:
+        return {}
+    sides = (first.ends(VIEW)[0], last.ends(VIEW)[1])
+    rows = first.query(
+        f"select a.queryid, a.tree as old, b.tree as new, a.sketch as was, b.sketch as now from {sides[0]} a"
+        f" join {sides[1]} b using (dbid, queryid) where a.plan <> b.plan order by 1"
+    )
+    found: dict[int | str, Flipped] = {}
+    for row in rows:
+        with contextlib.suppress(TypeError, ValueError, RecursionError):  # what was kept is no tree
+            old, new = (tree_of(json.loads(row[name])) for name in ("old", "new"))
+            if not differ_in_words_alone(old, new):
+                number = int(row["queryid"])
+                found[number] = Flipped(number, changed(old, new), row["was"], row["now"], _relations(old, new))
+    return found
+
+
+def _relations(*plans: Node) -> frozenset[str]:
+    return frozenset(node.relation for plan in plans for _, node in walk(plan) if node.relation)

@@ -1,0 +1,51 @@
+"""A keyspace of a test, and what the command line says about it."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from cassandra_server import CassandraServer
+
+REPLICATED = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+SHOP = """
+create type address (street text, zip int);
+create table orders_by_customer (
+  customer_id int, order_date date, order_no int,
+  name text static, home frozen<address> static, phones set<text> static,
+  amount decimal, paid boolean, tags list<text>, attrs map<text, int>,
+  primary key (customer_id, order_date, order_no)
+) with clustering order by (order_date desc, order_no asc);
+"""
+
+
+class WideLab:
+    """A keyspace, gone at the end."""
+
+    def __init__(self, node: CassandraServer, keyspace: str) -> None:
+        self.node, self.keyspace = node, keyspace
+        self.dsn = node.dsn(keyspace)
+        self.session: Any = node.connect()
+
+    def __enter__(self) -> Self:
+        self.session.execute(f"create keyspace {self.keyspace} with replication = {REPLICATED}")
+        self.session.set_keyspace(self.keyspace)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.execute(f"drop keyspace {self.keyspace}")
+        self.session.cluster.shutdown()
+
+    def again(self) -> None:
+        """Connects anew, after the node was started again."""
+        self.session.cluster.shutdown()
+        self.session = self.node.connect(self.keyspace)
+
+    def run(self, text: str) -> None:
+        """Statements of CQL with semicolons between."""
+        for one in text.split(";"):
+            if one.strip():
+                self.session.execute(one)
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """What a statement gives."""
+        return [tuple(row) for row in self.session.execute(text)]
