@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dbdyno.errors import ModelError
@@ -70,8 +71,8 @@ def hold(
     wanted = claims(only)
     found = []
     for at, claim in enumerate(wanted, 1):
-        place = f"{claim.name} ({at} of {len(wanted)})"
-        found.append(_held(claim, (replications, most), seed, lambda words, place=place: told_of(f"{place}: {words}")))
+        place = f"{claim.name} ({at} of {len(wanted)}): "
+        found.append(_held(claim, (replications, most), seed, partial(_placed, told_of, place)))
     holding = sum(entry["verdict"] == "holds" for entry in found)
     return {
         "schema": SCHEMA,
@@ -84,6 +85,10 @@ def hold(
         "seed": seed,
         "claims": found,
     }
+
+
+def _placed(told_of: Callable[[str], None], place: str, words: str) -> None:
+    told_of(place + words)
 
 
 def _held(claim: Claim, replications: tuple[int, int], seed: int, told_of: Callable[[str], None]) -> dict[str, Any]:
