@@ -136,7 +136,7 @@ fn put(ask: &Ask, found: &Found, aside: &Path) -> Option<ExitCode> {
     if !is_whole || !some_file {
         return None;
     }
-    in_place(manifest(found)?, aside, Path::new(&ask.out)).ok()?;
+    in_place(&manifest(found)?, aside, Path::new(&ask.out)).ok()?;
     let account = &found["totals"]["account"];
     let told = writeln!(io::stdout(), "{}: {} calls, {} waits", ask.out, account["calls"], account["waits"]);
     drop(told); // a pipe that nobody reads any more is no error
@@ -144,7 +144,7 @@ fn put(ask: &Ask, found: &Found, aside: &Path) -> Option<ExitCode> {
     Some(ExitCode::from(if torn(found) > 0 { 2 } else { 0 }))
 }
 
-fn in_place(manifest: String, aside: &Path, out: &Path) -> io::Result<()> {
+fn in_place(manifest: &str, aside: &Path, out: &Path) -> io::Result<()> {
     create_file(&aside.join("manifest.json"))?.write_all(manifest.as_bytes())?;
     fs::remove_file(aside.join(NOTE))?;
     for entry in fs::read_dir(aside)? {
