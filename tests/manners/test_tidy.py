@@ -27,7 +27,7 @@ CRATES = {
     "dyno-move": {"dyno-load"},
     "dyno-record": {"dyno-evidence"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
-    "dyno-entry": {"dyno-trace"},
+    "dyno-entry": {"dyno-evidence", "dyno-trace"},
     "dyno-model": {"dyno-evidence", "dyno-stats"},
     "dyno-python": {
         "dyno-evidence",

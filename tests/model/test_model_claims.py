@@ -16,7 +16,7 @@ from dbdyno.cli.main import cli
 from dbdyno.errors import ModelError
 from dbdyno.model.claims import NAMES, claims, hold
 from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, Part, interval, told, verdict
-from dbdyno.model.claims.bench import Arm, Bench, Evidence
+from dbdyno.model.claims.bench import Arm, Bench, Evidence, Kept
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "model.md"
 
@@ -120,6 +120,30 @@ class SmallBench(Bench):
     def run(self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50) -> Iterator[Evidence]:
         with super().run(machine, arms, transactions=min(transactions, 20), warmup=min(warmup, 2)) as evidence:
             yield evidence
+
+
+def test_more_replications_run_only_those_that_are_new():
+    """`model claims` ran 8, then 16, 32 and 64 anew, 120 in all, and had not ended after ten minutes."""
+    (claim,) = claims(["N14"])
+    told: list[int] = []
+    with Kept() as kept:
+        for number in (2, 4):
+            told.append(0)
+
+            def one(of: list[int] = told) -> None:
+                of[-1] += 1
+
+            parts = claim.measure(SmallBench(number, 1, one, kept))
+    assert told[0] > 0 and told == [told[0]] * 2
+    assert parts == claim.measure(SmallBench(4, 1, lambda: None))
+
+
+def test_the_most_replications_are_the_users(monkeypatch: pytest.MonkeyPatch):
+    claim = Claim("N0", "made", "made", "mechanism", lambda _: [Part("a", [0.9, 1.1], low=1.0)])
+    monkeypatch.setattr("dbdyno.model.claims.claims", lambda _: [claim])
+    page = hold(["N0"], replications=2, most=4)
+    assert [(found["replications"], found["steady"]) for found in page["claims"]] == [(4, False)]
+    assert page["facts"].startswith("2 to 4 replications")
 
 
 @pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.name)

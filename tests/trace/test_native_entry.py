@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -10,12 +11,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from trace_text import REAL, needs_data, trace
 
 from command_line import dbdyno
+from dbdyno.trace import aside
 
 PROGRAM = Path(sys.executable).parent / "dbdyno"
 WIDTHS = (40, 83, 84, 92, 100, 101, 112, 122, 200)
@@ -154,6 +157,127 @@ def test_an_answer_goes_along_and_nothing_is_read_again(tmp_path: Path) -> None:
         given = json.dumps({"words": [*words, "--format", "json"], "answer": json.dumps(answer)})
         done = dbdyno("trace", "profile", "a.trc", "--format", "json", cwd=tmp_path, DBDYNO_READING=given)
         assert json.loads(done.stdout)["facts"]["lines"] == lines
+
+
+Answer = tuple[int, str, str]
+Made = dict[str, bytes | dict[str, object]]
+
+
+def imported(import_: Callable[..., Answer], cwd: Path, *files: object) -> tuple[Answer, Made]:
+    """What an import says, and what it makes; the run is then removed. The moment is left out."""
+    told = import_("trace", "import", *files, "--out", "run", cwd=cwd)
+    made: Made = {}
+    for path in sorted((cwd / "run").rglob("*")):
+        mode = path.stat().st_mode
+        made[f"{path.relative_to(cwd)} {mode:o}"] = path.read_bytes() if path.is_file() else b""
+        if path.name == "manifest.json":
+            text = path.read_text()
+            made[f"{path.name} {mode:o}"] = json.loads(text) | {"started_at": "", "keys": list(json.loads(text))}
+            made[f"run/manifest.json {mode:o}"] = b"\n".join(
+                line for line in path.read_bytes().splitlines() if b"started_at" not in line
+            )
+    assert [path.name for path in cwd.iterdir() if "import" in path.name] == []
+    shutil.rmtree(cwd / "run", ignore_errors=True)
+    return told, made
+
+
+def test_an_import_is_made_and_told_as_python_does(alone: Path, tmp_path: Path) -> None:
+    text = trace(orders=30)
+    (tmp_path / "a.trc").write_text(text)
+    (tmp_path / "b.trc").write_text(text.replace("tim=", "tim=1"))
+    (tmp_path / "torn.trc").write_text(text + "WAIT #1: nam='latch f\n" + text)
+    (tmp_path / "cut.trc").write_text(text + "WAIT #1: nam='latch f")
+    for files in (["a.trc"], ["a.trc", "b.trc"], ["torn.trc"], ["cut.trc"], [tmp_path / "a.trc"]):
+        told, made = imported(functools.partial(native, alone), tmp_path, *files)
+        assert told[0] == (2 if files == ["torn.trc"] else 0)
+        words, expected = imported(python, tmp_path, *files)
+        assert (told, list(made)) == (words, list(expected)), files
+        # Rows of two files that are read side by side stand in the order in which they came.
+        whole = [name for name in made if len(files) == 1 or "manifest" in name]
+        assert {name: made[name] for name in whole} == {name: expected[name] for name in whole}, files
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("a.trc", "text.trc", "--out", "run"),
+        ("text.trc", "--out", "run"),
+        ("a.trc", "--out", "taken"),
+        ("a.trc", "--out", "run", "--binds"),
+        ("a.trc", "--out", "missing/run"),
+        ("a.trc", "--out", "left"),
+        ("a.trc", "--out", "./run"),
+        ("missing.trc", "--out", "run"),
+        ("a.trc",),
+    ],
+    ids=" ".join,
+)
+def test_an_import_that_is_not_plain_is_pythons(words: tuple[str, ...], alone: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.trc").write_text(trace(orders=3))
+    (tmp_path / "text.trc").write_text("no trace at all\n")
+    (tmp_path / "taken").write_text("mine")
+    (tmp_path / ".left.importing-00000000").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    assert LEFT in native(alone, "trace", "import", *words, cwd=tmp_path)[2]
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_import_that_cannot_be_written_is_pythons(alone: Path, tmp_path: Path) -> None:
+    """No file may grow beyond a few bytes; what was begun is gone."""
+    (tmp_path / "a.trc").write_text(trace(orders=30))
+    limited = ["prlimit", "--fsize=500", "--", alone, "trace", "import", "a.trc", "--out", "run"]
+    done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert LEFT in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.trc"]
+
+
+def importing(program: Path, file: Path, out: Path) -> subprocess.Popen[str]:
+    """A stopped import that has made its folder and noted who makes it; one that has ended by then begins anew."""
+    for _ in range(50):
+        words = [program, "trace", "import", file, "--out", out]
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while process.poll() is None:
+            notes = out.parent.glob(f".{out.name}.importing-*/.maker.json")
+            if any(note.stat().st_size for note in notes if note.exists()) and _hears(process.pid, signal.SIGTERM):
+                os.kill(process.pid, signal.SIGSTOP)
+                if not out.exists():
+                    return process
+                os.kill(process.pid, signal.SIGCONT)
+            time.sleep(0.001)
+        assert process.communicate()[1].startswith("next: ")
+        shutil.rmtree(out)
+    raise AssertionError("every one of 50 imports had ended before it was looked at")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_an_import_that_is_ended_leaves_nothing(number: signal.Signals, alone: Path, big: Path, tmp_path: Path) -> None:
+    """Or a whole run, where the signal came at the very end."""
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("whoever started the tests wants it ignored, and so does what they start")
+    for _ in range(50):
+        process = importing(alone, big, tmp_path / "run")
+        process.send_signal(number)
+        os.kill(process.pid, signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+        if process.returncode:
+            break
+        assert [path.name for path in tmp_path.iterdir()] == ["run"]
+        shutil.rmtree(tmp_path / "run")
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_import_left_is_known_as_a_dead_ones(alone: Path, big: Path, tmp_path: Path) -> None:
+    """Its note names the process as Python's notes do: the next import takes it away, and none of a living one."""
+    process = importing(alone, big, tmp_path / "run")
+    (left,) = tmp_path.iterdir()
+    assert not aside._is_dead(left)
+    process.kill()
+    process.communicate()
+    assert aside._is_dead(left)
+    (tmp_path / "a.trc").write_text(trace(orders=3))
+    told = native(PROGRAM, "trace", "import", "a.trc", "--out", "run", cwd=tmp_path)
+    assert told[0] == 0 and sorted(path.name for path in tmp_path.iterdir()) == ["a.trc", "run"]
 
 
 def test_other_commands_are_pythons_under_the_users_name(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@
 //! here: `dbdyno trace profile FILES` into a file or a pipe, as a table or as JSON. Whatever is not plain about it
 //! (other options, a file that is refused, a warning, a name that needs care on a terminal, a table that does not fit)
 //! is Python's as well, which takes the answer of the reading along and does not read again (`trace/ahead.py`).
+//! `dbdyno trace import FILES --out RUN` is done here, too, where nothing is at RUN yet (`import.rs`).
 //!
-//! What is printed here is byte for byte what Python prints (`tests/trace/test_native_entry.py`).
+//! What is printed here, and the run that is made, is byte for byte Python's (`tests/trace/test_native_entry.py`).
 
 mod ask;
+mod import;
 mod json;
 mod model;
 mod python;
@@ -26,6 +28,9 @@ use reading::Ended;
 
 fn main() -> ExitCode {
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Some(ask) = import::Ask::of(&given) {
+        return import::answer(&ask).unwrap_or_else(|| python::go_on(&given, None));
+    }
     let Some(ask) = Ask::of(&given) else { return python::go_on(&given, None) };
     match reading::answer(&ask.files) {
         Ended::Answer(found) => match text(&ask, &found) {

@@ -1,6 +1,7 @@
 //! The reading: watched, shown on a terminal, and ended by a signal.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use dyno_trace::oracle_10046::job::{Job, JobOptions};
 use dyno_trace::oracle_10046::profile::Request;
 use serde_json::{Map, Value};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 /// How often it is looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -29,13 +30,23 @@ pub enum Ended {
     Interrupted,
 }
 
-/// Reads the files.
+/// Reads the files for a profile.
 pub fn answer(files: &[String]) -> Ended {
+    carried_out(files, |job| job.profile_map(&Request::default()).ok())
+}
+
+/// Reads the files into an empty folder, in which nobody writes any more when this returns.
+pub fn import(files: &[String], to: &Path) -> Ended {
+    let to = to.to_owned();
+    carried_out(files, move |job| serde_json::from_str(&job.import(&to).ok()?).ok())
+}
+
+fn carried_out(files: &[String], work: impl FnOnce(&Job) -> Option<Found> + Send + 'static) -> Ended {
     let signals = signals();
     let job = Arc::new(Job::new(JobOptions::of(files)));
     let (tell, told) = mpsc::channel();
-    let work = Arc::clone(&job);
-    std::thread::spawn(move || tell.send(work.profile_map(&Request::default())));
+    let of_thread = Arc::clone(&job);
+    std::thread::spawn(move || tell.send(work(&of_thread)));
     let mut shown = Shown { begun: Instant::now(), written: false };
     loop {
         match told.recv_timeout(TICK) {
@@ -48,6 +59,8 @@ pub fn answer(files: &[String]) -> Ended {
                 return Ended::Failed;
             }
             Err(RecvTimeoutError::Timeout) if signals.load(Ordering::Relaxed) => {
+                job.stop();
+                told.recv().ok();
                 shown.end();
                 return Ended::Interrupted;
             }
@@ -56,7 +69,8 @@ pub fn answer(files: &[String]) -> Ended {
     }
 }
 
-/// Set by Ctrl-C and its like, but for those that whoever started this wants ignored.
+/// Set by Ctrl-C and its like, but for those that whoever started this wants ignored. A file that may not grow so far is
+/// an error of writing it, not the end of the process.
 fn signals() -> Arc<AtomicBool> {
     let heard = Arc::new(AtomicBool::new(false));
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -68,6 +82,7 @@ fn signals() -> Arc<AtomicBool> {
             signal_hook::flag::register(signal, Arc::clone(&heard)).ok();
         }
     }
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).ok();
     heard
 }
 

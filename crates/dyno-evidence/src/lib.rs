@@ -27,6 +27,7 @@ pub mod catalogue;
 mod chunk;
 mod column;
 mod error;
+mod flags;
 mod metrics;
 mod numbers;
 mod packed;

@@ -6,17 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, Field, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::{ColumnDescPtr, ColumnPath};
 use zstd::bulk::Compressor;
 
 use crate::EvidenceError;
+use crate::flags::FlagsColumn;
 use crate::numbers::NumbersColumn;
 use crate::private::{aside_of, create_file, create_folder};
 use crate::values::Values;
@@ -30,7 +31,7 @@ const ZSTD_LEVEL: i32 = 1;
 pub(crate) enum Cells<'a> {
     /// For the library's encoders, and for words.
     Array(ArrayRef),
-    /// For our own: whole numbers and words.
+    /// For our own: whole numbers, flags and words.
     Values(&'a Values),
 }
 
@@ -44,8 +45,8 @@ pub(crate) struct Shape<'a> {
     pub unsorted: &'a [&'a str],
     /// Rows after which a row group is closed: the most that a writer keeps in memory.
     pub row_group_rows: usize,
-    /// Whether every page tells its extremes, or only the row group; then whole numbers come as
-    /// [`Cells::Values`] and are stored by our own encoder.
+    /// Whether every page tells its extremes, or only the row group; then whole numbers and flags come as
+    /// [`Cells::Values`] and are stored by our own encoders.
     pub page_statistics: bool,
     /// Whether the part is on the disk before it is put in place, so that it outlives a power cut.
     pub durable: bool,
@@ -157,14 +158,16 @@ struct Writer {
     columns: Vec<Column>,
     group_rows: usize,
     group_rows_most: usize,
-    packs_numbers: bool,
+    /// Whether whole numbers and flags are ours.
+    is_own: bool,
     zstd: Compressor<'static>,
 }
 
-/// A column of a row group being filled: of words, of whole numbers, or of what the library encodes.
+/// A column of a row group being filled: of words, of whole numbers, of flags, or of what the library encodes.
 enum Column {
     Words(WordsColumn),
     Numbers(NumbersColumn),
+    Flags(FlagsColumn),
     Other(Box<ArrowColumnWriter>),
 }
 
@@ -180,7 +183,7 @@ impl Writer {
             columns: Vec::new(),
             group_rows: 0,
             group_rows_most: shape.row_group_rows,
-            packs_numbers: !shape.page_statistics,
+            is_own: !shape.page_statistics,
             zstd,
         })
     }
@@ -212,6 +215,7 @@ impl Writer {
             (Column::Words(column), Cells::Array(array)) => {
                 column.write_array(&array.slice(rows.start, rows.len()), &mut self.zstd)
             }
+            (Column::Flags(column), Cells::Values(Values::Bool(flags))) => column.write(&flags[rows], &mut self.zstd),
             (Column::Numbers(column), Cells::Values(values)) => column.write(values, rows, &mut self.zstd),
             (Column::Other(column), Cells::Array(array)) => {
                 let values = array.slice(rows.start, rows.len());
@@ -221,24 +225,31 @@ impl Writer {
         }
     }
 
+    /// Columns for a row group. The library's are only made for a table that needs one: each has a compressor of its own.
     fn begin(&self) -> ParquetResult<Vec<Column>> {
-        let number = self.file.flushed_row_groups().len();
+        let fields = || self.schema.fields().iter().zip(self.file.schema_descr().columns());
+        let own: Vec<Option<Column>> =
+            fields().map(|(field, descr)| self.own(field, descr)).collect::<ParquetResult<_>>()?;
+        if own.iter().all(Option::is_some) {
+            return Ok(own.into_iter().flatten().collect());
+        }
+        let others = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
+        let columns = own.into_iter().zip(others);
+        Ok(columns.map(|(own, other)| own.unwrap_or_else(|| Column::Other(Box::new(other)))).collect())
+    }
+
+    /// A column of our own, for what has one.
+    fn own(&self, field: &Field, descr: &ColumnDescPtr) -> ParquetResult<Option<Column>> {
         let compression = Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?);
-        let fields = self.schema.fields().iter().zip(self.file.schema_descr().columns());
-        let columns = fields.zip(self.factory.create_column_writers(number)?);
-        Ok(columns
-            .map(|((field, descr), other)| {
-                let kind = field.data_type();
-                if is_words(kind) {
-                    Column::Words(WordsColumn::new(descr.clone(), compression))
-                } else if self.packs_numbers && kind.is_integer() {
-                    let is_unsigned = kind.is_unsigned_integer();
-                    Column::Numbers(NumbersColumn::new(descr.clone(), compression, is_unsigned))
-                } else {
-                    Column::Other(Box::new(other))
-                }
-            })
-            .collect())
+        let (kind, descr) = (field.data_type(), descr.clone());
+        Ok(match kind {
+            kind if is_words(kind) => Some(Column::Words(WordsColumn::new(descr, compression))),
+            kind if self.is_own && kind.is_integer() => {
+                Some(Column::Numbers(NumbersColumn::new(descr, compression, kind.is_unsigned_integer())))
+            }
+            DataType::Boolean if self.is_own => Some(Column::Flags(FlagsColumn::new(descr, compression))),
+            _ => None,
+        })
     }
 
     fn end_group(&mut self) -> ParquetResult<()> {
@@ -251,6 +262,10 @@ impl Writer {
                 }
                 Column::Numbers(numbers) => {
                     let (bytes, close) = numbers.close(&mut self.zstd)?;
+                    group.append_column(&bytes, close)?;
+                }
+                Column::Flags(flags) => {
+                    let (bytes, close) = flags.close(&mut self.zstd)?;
                     group.append_column(&bytes, close)?;
                 }
                 Column::Other(other) => other.close()?.append_to_row_group(&mut group)?,

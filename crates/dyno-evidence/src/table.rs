@@ -26,7 +26,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::BooleanArray;
 use arrow_schema::{DataType, Field, Schema};
 
 use crate::EvidenceError;
@@ -61,7 +60,6 @@ impl Column {
 /// As the part takes them: what our own encoders do not store, as an array.
 fn cells(values: &mut Values) -> Cells<'_> {
     match values {
-        Values::Bool(values) => Cells::Array(Arc::new(BooleanArray::from(values.clone()))),
         Values::Text(texts) => Cells::Array(Arc::new(texts.array())),
         values => Cells::Values(values),
     }

@@ -10,11 +10,12 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dbdyno.errors import ModelError
 from dbdyno.model.claims.base import Claim, told
-from dbdyno.model.claims.bench import Bench
+from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
 
 FILES = {
@@ -53,10 +54,12 @@ def hold(
     only: Sequence[str] = (),
     *,
     replications: int = 8,
+    most: int | None = None,
     seed: int = SEED,
     told_of: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measures claims and returns the page about them; one that cannot be measured has an `error` and costs no other.
+    `most` are the replications of a claim whose verdict might change with the dice, eight times as many unless said.
     `told_of` hears what is under way.
 
     Raises:
@@ -64,14 +67,19 @@ def hold(
     """
     if replications < 2:
         raise ModelError("an interval needs 2 replications or more", where="--replications")
-    found = [_held(claim, replications, seed, told_of) for claim in claims(only)]
+    most = max(GROWTH * replications if most is None else most, replications)
+    wanted = claims(only)
+    found = []
+    for at, claim in enumerate(wanted, 1):
+        place = f"{claim.name} ({at} of {len(wanted)}): "
+        found.append(_held(claim, (replications, most), seed, partial(_placed, told_of, place)))
     holding = sum(entry["verdict"] == "holds" for entry in found)
     return {
         "schema": SCHEMA,
         "kind": "model",
         "page": "claims",
         "title": f"{holding} of {len(found)} claims hold",
-        "facts": f"{replications} to {GROWTH * replications} replications, more where the verdict might change with the"
+        "facts": f"{replications} to {most} replications, more where the verdict might change with the"
         f" dice, seed {seed}; 95 % t intervals over them",
         "replications": replications,
         "seed": seed,
@@ -79,24 +87,29 @@ def hold(
     }
 
 
-def _held(claim: Claim, replications: int, seed: int, told_of: Callable[[str], None]) -> dict[str, Any]:
+def _placed(told_of: Callable[[str], None], place: str, words: str) -> None:
+    told_of(place + words)
+
+
+def _held(claim: Claim, replications: tuple[int, int], seed: int, told_of: Callable[[str], None]) -> dict[str, Any]:
     """A claim measured with as many replications as its verdict needs to be steady, within reason."""
     done = 0
     begun = time.monotonic()
+    number, most = replications
 
     def one() -> None:
         nonlocal done
         done += 1
-        told_of(f"{claim.name}: {done} runs")
+        told_of(f"{done} runs, {number} of up to {most} replications, {time.monotonic() - begun:.0f} s")
 
-    told_of(f"{claim.name}: {claim.title}")
-    number, most = replications, GROWTH * replications
-    while True:
-        try:
-            entry = told(claim, claim.measure(Bench(number, seed, one)))
-        except ModelError as error:
-            entry = told(claim, [])
-            entry |= {"error": str(error), "notes": [f"could not be measured: {error}", *entry["notes"]]}
-        if entry["steady"] or number >= most:
-            return {**entry, "replications": number, "seconds": round(time.monotonic() - begun, 2)}
-        number = min(2 * number, most)
+    told_of(claim.title)
+    with Kept() as kept:
+        while True:
+            try:
+                entry = told(claim, claim.measure(Bench(number, seed, one, kept)))
+            except ModelError as error:
+                entry = told(claim, [])
+                entry |= {"error": str(error), "notes": [f"could not be measured: {error}", *entry["notes"]]}
+            if entry["steady"] or number >= most:
+                return {**entry, "replications": number, "seconds": round(time.monotonic() - begun, 2)}
+            number = min(2 * number, most)

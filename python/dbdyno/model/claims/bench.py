@@ -7,13 +7,14 @@ system's temporary folder until the question is answered.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.errors import ModelError
 from dbdyno.evidence.memory import in_memory
@@ -72,13 +73,40 @@ class Evidence:
         )
 
 
+class Kept:
+    """Replications that were done, by what was run: when more are wanted, only those are run. For use with `with`."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._folders: dict[str, Path] = {}
+        self._done: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self._stack.close()
+
+    @contextlib.contextmanager
+    def missing(self, spec: ModelSpec, wanted: int) -> Iterator[tuple[Path, range]]:
+        """Where the evidence of a specification lies, and the replications that are to be run now."""
+        key = json.dumps(spec, sort_keys=True)
+        if key not in self._folders:
+            folder = tempfile.TemporaryDirectory(prefix="dbdyno-claims-")
+            self._folders[key] = Path(self._stack.enter_context(folder))
+        yield self._folders[key], range(self._done.get(key, 0), wanted)
+        self._done[key] = wanted
+
+
 @dataclass(frozen=True)
 class Bench:
-    """Runs specifications. `told` hears of each replication that is done."""
+    """Runs specifications. `told` hears of each replication that is done; with `kept` evidence lies on for a bench
+    of more replications."""
 
     replications: int
     seed: int
     told: Callable[[], None]
+    kept: Kept | None = None
 
     def machine(self, name: str) -> Machine:
         """A built-in machine."""
@@ -102,19 +130,20 @@ class Bench:
             "arms": [arm.spec() for arm in arms],
         }
         run = _core.ModelRun(spec)
-        with tempfile.TemporaryDirectory(prefix="dbdyno-claims-") as scratch:
-            folder = Path(scratch)
+        with contextlib.ExitStack() as stack:
+            kept = self.kept or stack.enter_context(Kept())
+            with kept.missing(spec, self.replications) as (scratch, missing):
 
-            def block(index: int) -> None:
-                run.block(index, folder)
-                self.told()
+                def block(index: int) -> None:
+                    run.block(index, scratch)
+                    self.told()
 
-            with ThreadPoolExecutor(max_workers=min(self.replications, os.cpu_count() or 1)) as pool:
-                try:
-                    list(pool.map(block, range(self.replications)))
-                except BaseException:
-                    run.stop()
-                    raise
+                with ThreadPoolExecutor(max_workers=min(self.replications, os.cpu_count() or 1)) as pool:
+                    try:
+                        list(pool.map(block, missing))
+                    except BaseException:
+                        run.stop()
+                        raise
             with in_memory() as connection:
                 for table in ("calls", "waits", "metrics"):
                     files = f"{scratch}/{table}/*.parquet"

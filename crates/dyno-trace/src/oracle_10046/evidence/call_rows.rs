@@ -70,8 +70,11 @@ impl Calls {
     /// Adds a call; the numbers of its session and context begin at `base`.
     #[inline]
     pub fn push(&mut self, row: &CallRow, base: u32, names: &Names<'_>) {
-        let row = CallRow { session: row.session + base, context: row.context + base, ..*row };
-        self.recent.push(Kept { row, parent: NONE });
+        self.recent.push(Kept { row: *row, parent: NONE }); // copied once
+        if let Some(Kept { row, .. }) = self.recent.last_mut() {
+            row.session += base;
+            row.context += base;
+        }
         if self.recent.len() == STRETCH {
             self.settle(names);
         }

@@ -78,8 +78,11 @@ impl Waits {
     /// context begin at `base`.
     #[inline]
     pub fn push(&mut self, row: &WaitRow, base: u32, values: [i64; 3], names: u32, words: &Names<'_>) {
-        let row = WaitRow { session: row.session + base, context: row.context + base, ..*row };
-        self.recent.push(Kept { row, values, names, owner: NONE, depth: u8::MAX });
+        self.recent.push(Kept { row: *row, values, names, owner: NONE, depth: u8::MAX }); // copied once
+        if let Some(Kept { row, .. }) = self.recent.last_mut() {
+            row.session += base;
+            row.context += base;
+        }
         if self.recent.len() == STRETCH {
             self.settle(words);
         }

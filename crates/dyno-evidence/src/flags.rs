@@ -1,0 +1,66 @@
+//! Columns of flags, stored as they are: a bit each (`PLAIN` of the format's description of encodings). No flag is missing.
+
+use parquet::basic::{Compression, Encoding};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::Result;
+use parquet::schema::types::ColumnDescPtr;
+use zstd::bulk::Compressor;
+
+use bytes::Bytes;
+
+use crate::chunk::{PAGE_ROWS, Pages, compressed};
+
+/// One column of one row group.
+pub(crate) struct FlagsColumn {
+    pages: Pages,
+    compression: Compression,
+    page: Vec<u8>,
+    page_rows: usize,
+}
+
+impl FlagsColumn {
+    pub(crate) fn new(descr: ColumnDescPtr, compression: Compression) -> Self {
+        Self { pages: Pages::new(descr, Encoding::PLAIN), compression, page: Vec::new(), page_rows: 0 }
+    }
+
+    /// Appends flags.
+    pub(crate) fn write(&mut self, flags: &[bool], zstd: &mut Compressor<'_>) -> Result<()> {
+        let mut rest = flags;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(rest.len().min(PAGE_ROWS - self.page_rows));
+            self.put(now);
+            if self.page_rows == PAGE_ROWS {
+                self.end_page(zstd)?;
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, flags: &[bool]) {
+        let (open, whole) = flags.split_at(flags.len().min(self.page_rows.wrapping_neg() % 8));
+        for (at, flag) in (self.page_rows % 8..).zip(open) {
+            if let Some(last) = self.page.last_mut() {
+                *last |= u8::from(*flag) << at;
+            }
+        }
+        let byte = |flags: &[bool]| flags.iter().enumerate().fold(0, |all, (at, flag)| all | u8::from(*flag) << at);
+        self.page.extend(whole.chunks(8).map(byte));
+        self.page_rows += flags.len();
+    }
+
+    fn end_page(&mut self, zstd: &mut Compressor<'_>) -> Result<()> {
+        self.pages.push(compressed(&self.page, zstd)?, self.page.len(), self.page_rows);
+        self.page.clear();
+        self.page_rows = 0;
+        Ok(())
+    }
+
+    /// The bytes of the column, and what the file has to know of them.
+    pub(crate) fn close(mut self, zstd: &mut Compressor<'_>) -> Result<(Bytes, ColumnCloseResult)> {
+        if self.page_rows > 0 {
+            self.end_page(zstd)?;
+        }
+        self.pages.close(self.compression, None, None)
+    }
+}
