@@ -3,10 +3,10 @@
     with CassandraServer() as server:
         server.connect().execute("select release_version from system.local")
 
-Its jars are those of `make setup-wide`; without them `missing()` says so. It runs as the unprivileged account that embedded
-engines run as, on 127.0.0.1 at ports picked at run time, 512 MB of heap, its data in a private temporary folder. It dies with
-the thread that started it. `storage_compatibility_mode: NONE`, since the default reads an older form of SSTable than
-CQLSSTableWriter of the same jar writes, and imports nothing of it without a word.
+Its jars are those of `make setup-wide`; without them `missing()` says so. It runs as the unprivileged account that
+embedded engines run as, on 127.0.0.1 at ports picked at run time, 512 MB of heap, its data in a private temporary
+folder. It dies with the thread that started it. `storage_compatibility_mode: NONE`, since the default reads an older
+form of SSTable than CQLSSTableWriter of the same jar writes, and imports nothing of it without a word.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -179,19 +180,15 @@ class CassandraServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait(self) -> None:
-        from cassandra.cluster import NoHostAvailable
-
         assert self.process is not None
         until = time.monotonic() + START_S
         while True:
             try:
-                self.connect().execute("select release_version from system.local")
-            except NoHostAvailable:
-                self._opened.pop().shutdown()
+                socket.create_connection(("127.0.0.1", self.port), 5).close()
+            except OSError:
                 log = (self.folder / "out.log").read_text(errors="replace")
                 assert self.process.poll() is None, log[-4000:]
                 assert time.monotonic() < until, log[-4000:]
-                time.sleep(0.5)
+                time.sleep(0.2)
             else:
-                self._opened.pop().shutdown()
                 return

@@ -67,3 +67,11 @@ class AdviceError(Error):
 
 class MoveError(Error):
     """A table that cannot be moved, a job that cannot go on, or files that are not what was written."""
+
+
+class WideError(Error):
+    """A Cassandra that does not answer, a map of wide tables or a question over them that cannot be."""
+
+
+class FlowError(Error):
+    """A data flow that cannot be read, or an engine that is not there or refuses it."""

@@ -12,6 +12,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace": {"evidence"},
     "model": {"evidence"},
     "move": {"evidence", "bench"},
+    "wide": {"evidence", "bench", "move"},
+    "flow": {"evidence"},
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-import cassandra_server
 import pytest
 from wide_lab import WideLab
+
+import cassandra_server
 
 _keyspaces = itertools.count(1)
 

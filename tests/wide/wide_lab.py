@@ -35,6 +35,11 @@ class WideLab:
         self.session.execute(f"drop keyspace {self.keyspace}")
         self.session.cluster.shutdown()
 
+    def again(self) -> None:
+        """Connects anew, after the node was started again."""
+        self.session.cluster.shutdown()
+        self.session = self.node.connect(self.keyspace)
+
     def run(self, text: str) -> None:
         """Statements of CQL with semicolons between."""
         for one in text.split(";"):

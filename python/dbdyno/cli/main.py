@@ -24,6 +24,7 @@ COMMANDS = {
     "client": ("dbdyno.cli.client", "External clients: which there are, and whether one keeps to the protocol."),
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
     "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
+    "flow": ("dbdyno.cli.flow", "Data flows: the plan as written and as executed, side by side."),
     "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),
     "move": ("dbdyno.cli.move", "Move tables to Parquet: exact under writers, restartable, proved."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),
@@ -39,12 +40,13 @@ COMMANDS = {
     "trend": ("dbdyno.cli.trend", "All runs of a plan over time, and where it changed."),
     "tune": ("dbdyno.cli.tune", "Race many arms: the worse leave, the winner is confirmed."),
     "trace": ("dbdyno.cli.trace", "Oracle traces: where the time went, accounted for to the microsecond."),
+    "wide": ("dbdyno.cli.wide", "Wide tables of Cassandra as tables of SQL."),
 }
 
 
 EXTRA = {"dbdyno_rig": "dbdyno-rig"}
 """Packages with commands of their own, beside this one."""
-DRIVERS = ("psycopg", "pymysql", "oracledb")
+DRIVERS = ("psycopg", "pymysql", "oracledb", "cassandra")
 """Errors of these that reach the end mean that a server went away in between."""
 
 

@@ -10,11 +10,15 @@ import click
 from dbdyno.cli import move_options as shared
 from dbdyno.cli.move_in import show
 from dbdyno.cli.move_mariadb import go_on, is_mariadb
+from dbdyno.cli.move_wide import resume_load
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger import Ledger
     from dbdyno.move.run import How
+
+LOAD = "load.json"
+"""In the folder of a job that goes into a Cassandra."""
 
 
 @click.command("resume")
@@ -48,8 +52,11 @@ def command(
 
     if restart and as_of_now:
         raise click.UsageError("--restart and --as-of-now exclude each other")
-    ledger = Ledger.open(job)
     how = shared.how(workers, memory, rate_limit)
+    if (job / LOAD).is_file():
+        resume_load(job, source, to, level, how)
+        return
+    ledger = Ledger.open(job)
     if is_mariadb(source) or (to is not None and is_mariadb(to)):
         go_on(job, source, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return

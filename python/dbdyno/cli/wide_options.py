@@ -1,0 +1,39 @@
+"""Options that the commands of wide tables share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbdyno.errors import WideError
+
+if TYPE_CHECKING:
+    from dbdyno.wide.address import Address
+    from dbdyno.wide.mapping import WideMap
+
+F = TypeVar("F", bound=Callable[..., Any])
+TARGET = "DBDYNO_CASSANDRA"
+map_option = click.option(
+    "--map", "file", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The map's file."
+)
+target_option = click.option(
+    "--target", required=True, envvar=TARGET, help=f"cassandra://host:9042/keyspace, or {TARGET} in the environment."
+)
+
+
+def opened(file: Path, target: str) -> tuple[Address, WideMap]:
+    """The address and the map, of one keyspace. Raises `WideError`."""
+    from dbdyno.wide.address import address
+    from dbdyno.wide.file import read
+
+    where, found = address(target), read(file)
+    if found.keyspace != where.keyspace:
+        raise WideError(
+            f"is of keyspace {found.keyspace}, the target is {where.keyspace}",
+            where=f"{file}: keyspace",
+            next_step="name the keyspace of the map, or change it in the map",
+        )
+    return where, found

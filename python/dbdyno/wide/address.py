@@ -1,0 +1,131 @@
+"""How a Cassandra is reached: `cassandra://user:password@host1,host2:port/keyspace`.
+
+The password may stand in DBDYNO_CASSANDRA_PASSWORD instead. What is shown or kept of an address never has it. Every
+request has a timeout, and reads are asked again where that changes nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+from dbdyno.errors import WideError
+
+SCHEME = "cassandra://"
+PORT = 9042
+REQUEST_S = 60.0
+CONNECT_S = 10.0
+PASSWORD = "DBDYNO_CASSANDRA_PASSWORD"  # noqa: S105 (the name of a variable)
+INSTALL = "make setup-wide, or: pip install 'dbdyno[wide]'"
+FORM = "write cassandra://user@host:9042/keyspace"
+_KEYSPACE = re.compile(r"[A-Za-z0-9_]{1,48}")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a keyspace is, and who asks."""
+
+    hosts: tuple[str, ...]
+    port: int
+    keyspace: str
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+    @property
+    def safe(self) -> str:
+        """Without the password."""
+        user = f"{self.user}@" if self.user else ""
+        return f"{SCHEME}{user}{','.join(self.hosts)}:{self.port}/{self.keyspace}"
+
+
+def address(dsn: str) -> Address:
+    """Reads a connection string. Raises `WideError`, which shows nothing of it that might be a secret."""
+    if not dsn.startswith(SCHEME):
+        raise WideError("is no address of a Cassandra", next_step=FORM)
+    login, at, place = dsn.removeprefix(SCHEME).rpartition("@")
+    user, _, password = login.partition(":")
+    hosts, slash, keyspace = place.partition("/")
+    if at and "/" in login:
+        raise WideError("the password holds a / or @ that is not written as %2F or %40", next_step=FORM)
+    if not slash or not _KEYSPACE.fullmatch(keyspace):
+        raise WideError("the address names no keyspace", next_step=FORM)
+    names, _, port = hosts.partition(":")
+    if not names or not all(names.split(",")) or (port and not (port.isdigit() and 0 < int(port) < 65536)):
+        raise WideError("the address has no host, or a port that is no number", next_step=FORM)
+    secret = unquote(password) or os.environ.get(PASSWORD, "")
+    return Address(tuple(names.split(",")), int(port or PORT), keyspace, unquote(user), secret)
+
+
+def driver() -> Any:
+    """The module `cassandra` with its clusters. Raises `WideError` where it is not installed."""
+    try:
+        import cassandra.cluster
+    except ImportError:
+        raise WideError("the driver of Cassandra is not installed", next_step=INSTALL) from None
+    return cassandra
+
+
+@contextlib.contextmanager
+def reached(where: Address, protocol: Any = None) -> Iterator[Any]:
+    """A session of the driver in the keyspace. `protocol`: what decodes its messages. Raises `WideError`."""
+    module = driver()
+    from cassandra.auth import PlainTextAuthProvider
+    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+    from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
+    from cassandra.query import tuple_factory
+
+    login = PlainTextAuthProvider(where.user, where.password) if where.user else None
+    profile = ExecutionProfile(
+        load_balancing_policy=TokenAwarePolicy(DCAwareRoundRobinPolicy()),
+        request_timeout=REQUEST_S,
+        row_factory=tuple_factory,
+    )
+    cluster = Cluster(
+        list(where.hosts),
+        port=where.port,
+        auth_provider=login,
+        connect_timeout=CONNECT_S,
+        control_connection_timeout=CONNECT_S,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+    )
+    try:
+        session = cluster.connect(where.keyspace)
+        if protocol is not None:
+            session.client_protocol_handler = protocol
+        yield session
+    except (module.cluster.NoHostAvailable, module.DriverException, OSError) as error:
+        raise failure(error, where.safe) from None
+    finally:
+        cluster.shutdown()
+
+
+STEPS = {
+    "Unauthorized": "ask for the right on this keyspace",
+    "AuthenticationFailed": f"give user@ in the address, and the password there or in {PASSWORD}",
+    "OperationTimedOut": "a node did not answer in time: look at its load and log, then run the same command again",
+    "ReadTimeout": "a replica did not answer in time: run it again, or ask for less by a key",
+    "WriteTimeout": "a replica did not answer in time: run it again; the same rows are written once more, alike",
+    "Unavailable": "too few replicas are up: start them, then run it again",
+    "InvalidRequest": "read the tables anew: dbdyno wide map",
+    "NoHostAvailable": "see that the node is up and the address is right: cqlsh HOST PORT",
+}
+
+
+def failure(error: Exception, where: str) -> WideError:
+    """An error of the driver in words, with what to do."""
+    inner = getattr(error, "errors", None)
+    if isinstance(inner, dict) and inner:
+        first = next(iter(inner.values()))
+        error = first if isinstance(first, Exception) and type(first).__name__ in STEPS else error
+        said = f"{type(first).__name__}: {first}"
+    else:
+        said = str(error)
+    said = " ".join(said.split())[:400]
+    if "does not exist" in said and "eyspace" in said:
+        return WideError(said, where=where, next_step="name a keyspace that is there: cqlsh -e 'describe keyspaces'")
+    return WideError(said, where=where, next_step=STEPS.get(type(error).__name__, STEPS["NoHostAvailable"]))

@@ -1,0 +1,82 @@
+"""What stands in a wide table beside the rows that were to go there: read back whole, and compared by DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.evidence.memory import in_memory
+from dbdyno.wide.address import Address, reached
+from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideColumn, WideTable, read_keyspace
+from dbdyno.wide.decode import Decoder, arrow
+from dbdyno.wide.keys import quoted
+from dbdyno.wide.scan import Read, read, units
+from dbdyno.wide.unload import whole_scan
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Rows that are in the files and not in the table, and the other way, of parents and of children."""
+
+    rows: int
+    lost: int
+    others: int
+
+    def sentences(self) -> list[str]:
+        """In words."""
+        if self.lost:
+            return [f"DIFFERS: {self.lost:,} rows or parents are not in the table as they were to be."]
+        said = [f"Proved: read back whole ({self.rows:,} rows), the table holds exactly what was loaded."]
+        if self.others:
+            said = [f"Proved: read back whole ({self.rows:,} rows), the table holds all that was loaded;"]
+            said += [f"beside it {self.others:,} rows or parents that this load did not bring."]
+        return said
+
+
+def compare(where: Address, name: str, files: Sequence[Path]) -> Compared:
+    """Reads the table back. Raises `WideError`."""
+    with reached(where) as session:
+        table = read_keyspace(session, where.keyspace)[name]
+        scan, count = whole_scan(table), Read()
+        asked = units(session, where.keyspace, scan)
+        batches = read(session, where.safe, asked, scan, count)
+        duck = in_memory()
+        try:
+            duck.register("coming", arrow().RecordBatchReader.from_batches(Decoder(scan).schema, batches))
+            duck.execute("create table got as select * from coming")
+            duck.read_parquet([str(one) for one in files]).create("wanted")
+            return _compared(duck, table, count.rows)
+        finally:
+            duck.close()
+
+
+def _compared(duck: Any, table: WideTable, rows: int) -> Compared:
+    names = {row[0] for row in duck.execute("describe wanted").fetchall()}
+    key, cluster = table.of(PARTITION), table.of(CLUSTERING)
+    child = [*key, *cluster, *(one for one in table.of(REGULAR) if one.name in names)]
+    there = f"where {quoted(cluster[0].name)} is not null" if cluster else ""
+    lost, others = _differ(duck, child, there)
+    static = [one for one in table.of(STATIC) if one.name in names]
+    if static:
+        more = _differ(duck, [*key, *static], "", distinct=True)
+        lost, others = lost + more[0], others + more[1]
+    return Compared(rows, lost, others)
+
+
+def _differ(duck: Any, columns: Sequence[WideColumn], where: str, *, distinct: bool = False) -> tuple[int, int]:
+    chosen = ", ".join(_value(one) for one in columns)
+    text = "select {} {} from {} {}"
+    sides = [text.format("distinct" if distinct else "", chosen, name, where) for name in ("wanted", "got")]
+    found = []
+    for first, second in (sides, sides[::-1]):
+        row = duck.execute(f"select count(*) from ({first} except all {second})").fetchone()  # noqa: S608 (quoted names)
+        found.append(int(row[0]))
+    return found[0], found[1]
+
+
+def _value(column: WideColumn) -> str:
+    """A column as both sides have it: instants by their number."""
+    name = quoted(column.name)
+    return f"epoch_us({name})" if column.kind.name == "timestamp" else name

@@ -1,0 +1,89 @@
+"""The keys of a map held to the data, by the same SQL that anybody may ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbdyno.wide.address import Address
+from dbdyno.wide.ask import Answer
+from dbdyno.wide.mapping import Key, Relation, WideMap
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is known of one key: rows, and those that break it, by how."""
+
+    relation: str
+    key: Key
+    rows: int
+    doubled: int
+    nulls: int
+    lost: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether no row breaks it."""
+        return not (self.doubled or self.nulls or self.lost)
+
+    def sentence(self) -> str:
+        """In words."""
+        columns = ", ".join(self.key.columns)
+        place = f"{self.relation}: {self.key.name} ({columns})"
+        if self.holds:
+            return f"{place} holds in {self.rows:,} rows."
+        said = [
+            f"{count:,} {words}"
+            for count, words in (
+                (self.doubled, "rows have a key that another row has, too"),
+                (self.nulls, "rows have no value in it"),
+                (self.lost, f"rows lead to no row of {self.key.references}"),
+            )
+            if count
+        ]
+        return f"{place} does NOT hold: of {self.rows:,} rows {', '.join(said)}."
+
+
+def check_keys(where: Address, found: WideMap, file: str) -> Iterator[Held]:
+    """Each key of the map, one after the other."""
+    for relation in found.relations:
+        yield _primary(where, found, file, relation)
+        if relation.foreign_key is not None:
+            yield _foreign(where, found, file, relation, relation.foreign_key)
+
+
+def _primary(where: Address, found: WideMap, file: str, relation: Relation) -> Held:
+    names = ", ".join(map(quoted, relation.primary_key.columns))
+    empty = " or ".join(f"{quoted(one)} is null" for one in relation.primary_key.columns)
+    text = (
+        f"select coalesce(sum(n), 0)::bigint, coalesce(sum(n) filter (n > 1), 0)::bigint,"  # noqa: S608 (quoted names)
+        f" coalesce(sum(n) filter ({empty}), 0)::bigint"
+        f" from (select {names}, count(*) as n from {quoted(relation.name)} group by all)"
+    )
+    rows, doubled, nulls = _one(where, found, file, text)
+    return Held(relation.name, relation.primary_key, rows, doubled, nulls, 0)
+
+
+def _foreign(where: Address, found: WideMap, file: str, relation: Relation, key: Key) -> Held:
+    above = found.relation(key.references)
+    assert above is not None
+    pairs = zip(key.columns, above.primary_key.columns, strict=True)
+    on = " and ".join(f"c.{quoted(mine)} = p.{quoted(theirs)}" for mine, theirs in pairs)
+    first = quoted(above.primary_key.columns[0])
+    text = (
+        f"select count(*), count(*) filter (p.{first} is null)"  # noqa: S608 (quoted names)
+        f" from {quoted(relation.name)} c left join {quoted(above.name)} p on {on}"
+    )
+    rows, lost = _one(where, found, file, text)
+    return Held(relation.name, key, rows, 0, 0, lost)
+
+
+def _one(where: Address, found: WideMap, file: str, text: str) -> tuple[int, ...]:
+    with Answer(where, found, text, file) as answer:
+        (row,) = answer.rows()
+    return tuple(int(one) for one in row)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,115 @@
+"""Constants of a question as values of Cassandra, where both mean the same by it.
+
+None where they do not, or might not: then the condition is left to DuckDB. Pushing too little costs time, pushing
+wrongly loses rows. Not pushed are: a number that a column cannot hold; zero of a float, of which Cassandra has two;
+a time of day, an address, a duration, which DuckDB compares as text.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from dbdyno.wide.types import Kind
+
+BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+UNORDERED = {"uuid", "timeuuid", "inet", "duration", "time"}
+"""Kinds whose order in Cassandra is not that of their text."""
+NEVER = {"inet", "duration", "time", "counter"}
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+def is_ordered(kind: Kind) -> bool:
+    """Whether a range means the same in Cassandra and in SQL."""
+    return kind.is_scalar and kind.name not in UNORDERED
+
+
+def as_cql(kind: Kind, value: Any) -> Any:
+    """The value as the driver takes it, or None."""
+    if value is None or kind.name in NEVER:
+        return None
+    for names, convert in _CONVERT:
+        if kind.name in names:
+            return convert(kind, value)
+    return None
+
+
+def _integer(kind: Kind, value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or value != int(value):
+        return None
+    bits = BITS.get(kind.name)
+    if bits is not None and not -(1 << bits - 1) <= value < 1 << bits - 1:
+        return None
+    return int(value)
+
+
+def _decimal(kind: Kind, value: Any) -> Any:
+    return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+
+
+def _double(kind: Kind, value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    import struct
+
+    number = float(value)
+    # A column of 32 bits is compared by SQL with all bits of the constant.
+    exact = kind.name == "double" or struct.unpack("f", struct.pack("f", number))[0] == number
+    return number if number != 0 and exact and Decimal(number) == Decimal(value) else None
+
+
+def _text(kind: Kind, value: Any) -> Any:
+    if not isinstance(value, str) or "\x00" in value:
+        return None
+    return value if kind.name != "ascii" or value.isascii() else None
+
+
+def _date(kind: Kind, value: Any) -> Any:
+    if isinstance(value, str):
+        value = _parsed(dt.date.fromisoformat, value)
+    if isinstance(value, dt.datetime) or not isinstance(value, dt.date):
+        return None
+    return value
+
+
+def _timestamp(kind: Kind, value: Any) -> Any:
+    if isinstance(value, str):
+        value = _parsed(dt.datetime.fromisoformat, value)
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day)
+    if not isinstance(value, dt.datetime) or value.tzinfo is not None or value.microsecond % 1000:
+        return None
+    return value
+
+
+def _parsed(parse: Any, value: str) -> Any:
+    try:
+        return parse(value)
+    except ValueError:
+        return None
+
+
+def _uuid(kind: Kind, value: Any) -> Any:
+    if not isinstance(value, str):
+        return None
+    made = _parsed(uuid.UUID, value)
+    # DuckDB compares the text: another form of the same UUID is another text.
+    return made if made is not None and str(made) == value else None
+
+
+def _boolean(kind: Kind, value: Any) -> Any:
+    return value if isinstance(value, bool) else None
+
+
+_CONVERT = (
+    (("tinyint", "smallint", "int", "bigint", "varint"), _integer),
+    (("decimal",), _decimal),
+    (("float", "double"), _double),
+    (("text", "varchar", "ascii"), _text),
+    (("date",), _date),
+    (("timestamp",), _timestamp),
+    (("uuid", "timeuuid"), _uuid),
+    (("boolean",), _boolean),
+)

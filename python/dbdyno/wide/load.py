@@ -1,0 +1,308 @@
+"""A relational join into wide rows: parent columns static, children clustered; exact through any kill.
+
+1. The query's rows are moved to files by the mover: one snapshot, a ledger, a proof. Ordered by the key, so that rows
+   of a partition are neighbours.
+2. All rows are checked against the table before the first is written (`target.py`).
+3. Rows are written by prepared statements, those of a partition in unlogged batches, a bounded number at a time. Each
+   has the timestamp of the job: written twice it is the same cell, so a retry, or a resume after a kill, changes
+   nothing. A NULL is not written at all (it would be a tombstone).
+4. `load.json` says up to which row all is acknowledged; it is written when all before it are. Resume goes on from
+   there, over the same files.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import WideError
+from dbdyno.evidence.files import read_json
+from dbdyno.evidence.seal import is_own, seal
+from dbdyno.files import write_whole
+from dbdyno.wide.address import Address, failure, reached
+from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideTable, read_keyspace
+from dbdyno.wide.decode import arrow
+from dbdyno.wide.pushdown import quoted
+from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of
+from dbdyno.wide.write import as_bound
+
+STATE = "load.json"
+ROWS = "rows"
+VERSION = 1
+BATCH_ROWS = 50
+BATCH_BYTES = 4096
+"""Below the size at which a node warns of a batch."""
+CHECKPOINT_ROWS = 20_000
+TRIES = 6
+RETRIED = {
+    "OperationTimedOut",
+    "WriteTimeout",
+    "Unavailable",
+    "OverloadedErrorMessage",
+    "NoHostAvailable",
+    "WriteFailure",
+}
+
+
+@dataclass
+class Loaded:
+    """What a load did. `resumed`: rows that an earlier process had written."""
+
+    rows: int = 0
+    written: int = 0
+    partitions: int = 0
+    batches: int = 0
+    retries: int = 0
+    resumed: int = 0
+    elapsed_ns: int = 0
+
+    def sentences(self) -> Iterator[str]:
+        """In words."""
+        yield f"{self.rows:,} rows; {self.partitions:,} partitions, {self.batches:,} batches, {self.retries:,} retries."
+        if self.resumed:
+            yield f"{self.resumed:,} rows were acknowledged before; all had the same timestamp."
+        rate = self.written / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0
+        yield f"{self.elapsed_ns / 1e9:.3g} s of writing, {rate:,.0f} rows/s."
+        yield "Proved: keys are there once, static columns have one value in a partition, each write was acknowledged."
+
+
+class State:
+    """`load.json`: what is loaded whereto, sealed, and up to where."""
+
+    def __init__(self, folder: Path, plan: dict[str, Any], done: int = 0) -> None:
+        self.folder, self.plan, self.done = folder, plan, done
+
+    @classmethod
+    def open(cls, folder: Path) -> State:
+        """The load of a folder, made here by this user. Raises `WideError`."""
+        place = folder / STATE
+        found = read_json(place)
+        if not isinstance(found, dict) or found.get("version") != VERSION or not isinstance(found.get("done"), int):
+            raise WideError("is no state of a load", where=str(place), next_step="begin a load of your own")
+        if not is_own(found.get("plan"), found.get("seal")):
+            raise WideError(
+                "this load was not begun here by this user, and is not carried out",
+                where=str(place),
+                next_step="begin a load of your own",
+            )
+        return cls(folder, found["plan"], found["done"])
+
+    def save(self) -> None:
+        """Onto the disk, whole."""
+        value = {"version": VERSION, "plan": self.plan, "seal": seal(self.plan), "done": self.done}
+        write_whole(self.folder / STATE, json.dumps(value, indent=1).encode() + b"\n", durable=True)
+
+    @property
+    def shape(self) -> Shape:
+        """How rows become wide."""
+        given = self.plan["shape"]
+        return Shape(given["table"], tuple(given["key"]), tuple(given["cluster"]), tuple(given["static"]))
+
+
+def begin(folder: Path, where: Address, shape: Shape, *, create: bool) -> State:
+    """Notes what is to be loaded."""
+    plan = {
+        "target": where.safe,
+        "shape": asdict(shape),
+        "create": create,
+        "timestamp_us": time.time_ns() // 1000,
+    }
+    state = State(folder, plan)
+    state.save()
+    return state
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files of the rows, in order."""
+    return sorted((folder / ROWS).glob("part-*.parquet"))
+
+
+def load(state: State, where: Address, *, at_once: int = 32) -> Loaded:
+    """Writes what is not yet acknowledged. Raises `WideError`; the load can go on then."""
+    if where.safe != state.plan["target"]:
+        raise WideError("is not the target of this load", where=where.safe, next_step=f"name {state.plan['target']}")
+    files = files_of(state.folder)
+    schema = _schema(files)
+    with reached(where) as session:
+        table = _table(session, where, state, schema)
+        rows = check_rows(files, table, schema)
+        loaded = Loaded(rows=rows, resumed=state.done)
+        began = time.monotonic_ns()
+        writer = Writer(session, where, table, schema.names, state.plan["timestamp_us"], at_once, loaded)
+        for batch, last in _groups(files, table, state.done):
+            writer.put(batch)
+            if last - state.done >= CHECKPOINT_ROWS:
+                writer.drain()
+                state.done = last
+                state.save()
+        writer.drain()
+        state.done = rows
+        state.save()
+        loaded.elapsed_ns = time.monotonic_ns() - began
+        return loaded
+
+
+def _schema(files: Sequence[Path]) -> Any:
+    """Of the rows. Raises `WideError` where there are no files."""
+    if not files:
+        raise WideError("the rows are not there", where=ROWS, next_step="begin a load of your own")
+    pa = arrow()
+    from pyarrow import parquet
+
+    return pa.unify_schemas([parquet.read_schema(one) for one in files])
+
+
+def _table(session: Any, where: Address, state: State, schema: Any) -> WideTable:
+    """The table, made where that was asked for. Raises `WideError`."""
+    shape = state.shape
+    try:
+        found = read_keyspace(session, where.keyspace).get(shape.table)
+    except WideError:
+        found = None
+    if found is not None:
+        fits(found, shape, schema)
+        return found
+    made = made_of(shape, schema)
+    if not state.plan["create"]:
+        raise WideError(
+            f"there is no table {shape.table}", where=where.safe, next_step=f"--create makes it: {create_cql(made)}"
+        )
+    session.execute(create_cql(made))
+    return made
+
+
+def _groups(files: Sequence[Path], table: WideTable, skip: int) -> Iterator[tuple[list[dict[str, Any]], int]]:
+    """Rows of one partition that fit into a batch, and the number of the last of them."""
+    key = [one.name for one in table.of(PARTITION)]
+    group: list[dict[str, Any]] = []
+    at = size = 0
+    last: Any = None
+    for row in _rows(files):
+        at += 1
+        if at <= skip:
+            continue
+        mine = tuple(row[name] for name in key)
+        weight = sum(len(one) if isinstance(one, str | bytes) else 16 for one in row.values())
+        if group and (mine != last or len(group) >= BATCH_ROWS or size + weight > BATCH_BYTES):
+            yield group, at - 1
+            group, size = [], 0
+        group.append(row)
+        size += weight
+        last = mine
+    if group:
+        yield group, at
+
+
+def _rows(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    from pyarrow import parquet
+
+    for file in files:
+        for batch in parquet.ParquetFile(file).iter_batches(batch_size=4096):
+            yield from batch.to_pylist()
+
+
+class Writer:
+    """Writes groups of rows, a bounded number at a time."""
+
+    def __init__(
+        self,
+        session: Any,
+        where: Address,
+        table: WideTable,
+        names: Sequence[str],
+        timestamp_us: int,
+        at_once: int,
+        loaded: Loaded,
+    ) -> None:
+        self._session, self._where, self._table, self._loaded = session, where, table, loaded
+        self._timestamp, self._most = timestamp_us, at_once
+        self._free = threading.Semaphore(at_once)
+        self._failed: Exception | None = None
+        given = set(names)
+        self._key = [one for one in table.of(PARTITION) if one.name in given]
+        self._static = [one for one in table.of(STATIC) if one.name in given]
+        self._row = [one for one in table.of(CLUSTERING, REGULAR) if one.name in given]
+        self._cluster = [one.name for one in table.of(CLUSTERING)]
+        self._parent = self._prepared([*self._key, *self._static]) if self._static else None
+        self._child = self._prepared([*self._key, *self._row])
+        self._last: Any = None
+
+    def _prepared(self, columns: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+        names, marks = ", ".join(quoted(one.name) for one in columns), ", ".join("?" for _ in columns)
+        cql = f"insert into {quoted(self._table.name)} ({names}) values ({marks}) using timestamp ?"  # noqa: S608
+        prepared = self._session.prepare(cql)
+        prepared.is_idempotent = True
+        return prepared, columns
+
+    def put(self, group: Sequence[Mapping[str, Any]]) -> None:
+        """Sends a group; waits where too many are under way. Raises `WideError` for what failed before."""
+        from cassandra.query import BatchStatement, BatchType
+
+        bound = []
+        key = tuple(group[0][one.name] for one in self._key)
+        if key != self._last:
+            self._last = key
+            self._loaded.partitions += 1
+        if self._parent is not None:
+            bound.append(self._bind(self._parent, group[0]))
+        for row in group:
+            if not self._cluster or row[self._cluster[0]] is not None:
+                bound.append(self._bind(self._child, row))
+        self._loaded.written += len(group)
+        self._loaded.batches += 1
+        statement: Any = bound[0] if bound else None
+        if len(bound) > 1:
+            statement = BatchStatement(BatchType.UNLOGGED)
+            statement.is_idempotent = True
+            for one in bound:
+                statement.add(one)
+        if statement is not None:
+            self._send(statement)
+
+    def _bind(self, prepared: tuple[Any, Sequence[Any]], row: Mapping[str, Any]) -> Any:
+        from cassandra.query import UNSET_VALUE
+
+        statement, columns = prepared
+        values = [as_bound(one.kind, row[one.name]) for one in columns]
+        return statement.bind([*(UNSET_VALUE if one is None else one for one in values), self._timestamp])
+
+    def _send(self, statement: Any, tries: int = 0) -> None:
+        if tries == 0:
+            self._free.acquire()
+            if self._failed is not None:
+                self._free.release()
+                self._raise()
+        future = self._session.execute_async(statement)
+        future.add_callbacks(lambda _: self._free.release(), self._missed, errback_args=(statement, tries))
+
+    def _missed(self, error: Exception, statement: Any, tries: int) -> None:
+        if type(error).__name__ in RETRIED and tries + 1 < TRIES and self._failed is None:
+            self._loaded.retries += 1
+            pause = threading.Timer(0.1 * 2**tries, self._send, (statement, tries + 1))
+            pause.daemon = True
+            pause.start()
+            return
+        self._failed = self._failed or error
+        self._free.release()
+
+    def drain(self) -> None:
+        """Waits until all is acknowledged. Raises `WideError` for what was not."""
+        for _ in range(self._most):
+            self._free.acquire()
+        self._free.release(self._most)
+        if self._failed is not None:
+            self._raise()
+
+    def _raise(self) -> None:
+        assert self._failed is not None
+        made = failure(self._failed, self._where.safe)
+        raise WideError(
+            f"{made.message}; rows up to the last checkpoint are acknowledged",
+            where=made.where,
+            next_step="`dbdyno move resume` goes on from there, once the node is well",
+        )

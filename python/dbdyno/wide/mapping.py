@@ -1,0 +1,246 @@
+"""The map: which tables of SQL a keyspace's wide tables are, with keys of the user's naming. A file that people edit.
+
+    [table.customers]                  a name in SQL
+    of = "orders_by_customer"          the wide table
+    rows = "parent"                    parent: one for each partition; child: one for each row; element: of a collection
+    primary_key = { name = "customers_pk", columns = ["customer_id"] }
+    [table.customers.columns]
+    customer_id = "customer_id"        name in SQL = column of Cassandra
+
+A parent has the partition key and the static columns, a child the whole key and the regular columns. Elements (and the
+fields of a type of the user's own) have the key of what they belong to, and of the element `@position`, `@key`,
+`@value`, or a field of it, `@value.street`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dbdyno.errors import WideError
+from dbdyno.wide.catalog import PARTITION, REGULAR, STATIC, WideColumn, WideTable
+from dbdyno.wide.types import Kind
+
+PARENT, CHILD, ELEMENT = "parent", "child", "element"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """A column of SQL: its name, what it is of, and its type in SQL."""
+
+    name: str
+    of: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Key:
+    """A primary key, or a foreign one that `references` a table."""
+
+    name: str
+    columns: tuple[str, ...]
+    references: str = ""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table of SQL. `element`: the column whose elements its rows are."""
+
+    name: str
+    of: str
+    rows: str
+    columns: tuple[Mapped, ...]
+    primary_key: Key
+    foreign_key: Key | None = None
+    element: str = ""
+
+    def column(self, name: str) -> Mapped | None:
+        """A column by its name in SQL."""
+        return next((one for one in self.columns if one.name == name), None)
+
+    def named(self, of: str) -> Mapped | None:
+        """The column of SQL that is this column of Cassandra."""
+        return next((one for one in self.columns if one.of == of), None)
+
+
+@dataclass(frozen=True)
+class WideMap:
+    """A keyspace as tables of SQL."""
+
+    keyspace: str
+    relations: tuple[Relation, ...]
+    tables: Mapping[str, WideTable] = field(default_factory=dict)
+
+    def relation(self, name: str) -> Relation | None:
+        """A table of SQL by name, in any letters, as SQL has it."""
+        return next((one for one in self.relations if one.name.lower() == name.lower()), None)
+
+
+def map_of(keyspace: str, tables: Mapping[str, WideTable], names: Mapping[str, Sequence[str]]) -> WideMap:
+    """The map as the catalogue suggests it. `names`: of a wide table, the name of its child and that of its parent.
+    Raises `WideError` where a name stands twice."""
+    unknown = next((name for name in names if name not in tables), None)
+    if unknown is not None:
+        raise WideError(
+            f"there is no table {unknown}", where=f"--name {unknown}=...", next_step=f"it has: {', '.join(tables)}"
+        )
+    relations = tuple(one for table in tables.values() for one in _relations(table, names.get(table.name, ())))
+    seen: set[str] = set()
+    for one in relations:
+        if one.name.lower() in seen:
+            raise WideError(f"two tables are named {one.name}", where="--name", next_step="--name WIDE=CHILD,PARENT")
+        seen.add(one.name.lower())
+    return WideMap(keyspace, relations, tables)
+
+
+def _relations(table: WideTable, names: Sequence[str]) -> Iterator[Relation]:
+    child = names[0] if names else table.name
+    parent = names[1] if len(names) > 1 else f"{table.name}_parent"
+    partition, key = table.of(PARTITION), table.key
+    above = Key(f"{parent}_pk", tuple(one.name for one in partition))
+    whole = Key(f"{child}_pk", tuple(one.name for one in key))
+    regular = table.of(REGULAR)
+    if len(key) == len(partition):
+        yield Relation(child, table.name, PARENT, _mapped((*key, *regular)), whole)
+        yield from _elements(table, child, regular, whole)
+        return
+    static = table.of(STATIC)
+    yield Relation(parent, table.name, PARENT, _mapped((*partition, *static)), above)
+    yield from _elements(table, parent, static, above)
+    up = Key(f"{child}_{parent}_fk", above.columns, parent)
+    yield Relation(child, table.name, CHILD, _mapped((*key, *regular)), whole, up)
+    yield from _elements(table, child, regular, whole)
+
+
+def _mapped(columns: Sequence[WideColumn]) -> tuple[Mapped, ...]:
+    return tuple(Mapped(one.name, one.name, one.kind.sql) for one in columns if not is_apart(one))
+
+
+def is_apart(column: WideColumn) -> bool:
+    """Whether a column becomes a table of its own. What a key is made of stays in its row."""
+    return column.role in (STATIC, REGULAR) and (column.kind.is_collection or column.kind.name == "udt")
+
+
+def _elements(table: WideTable, owner: str, columns: Sequence[WideColumn], key: Key) -> Iterator[Relation]:
+    keys = tuple(Mapped(one.name, one.name, one.kind.sql) for one in table.key if one.name in key.columns)
+    for column in columns:
+        if not is_apart(column):
+            continue
+        name = f"{owner}_{column.name}"
+        parts = element_columns(column.kind)
+        taken = set(key.columns)
+        free = tuple(replace(one, name=f"{column.name}_{one.name}") if one.name in taken else one for one in parts)
+        which = {"list": ("@position",), "map": ("@key",), "set": tuple(one.of for one in free)}.get(
+            column.kind.name, ()
+        )
+        primary = Key(f"{name}_pk", (*key.columns, *(one.name for one in free if one.of in which)))
+        up = Key(f"{name}_{owner}_fk", key.columns, owner)
+        yield Relation(name, table.name, ELEMENT, (*keys, *free), primary, up, column.name)
+
+
+def element_columns(kind: Kind) -> tuple[Mapped, ...]:
+    """What an element of a column has to say of itself."""
+    if kind.name == "udt":
+        return tuple(
+            Mapped(name, f"@value.{name}", part.sql) for name, part in zip(kind.fields, kind.parts, strict=True)
+        )
+    value = kind.parts[-1]
+    first = {
+        "list": (Mapped("position", "@position", "integer"),),
+        "map": (Mapped("key", "@key", kind.parts[0].sql),),
+    }.get(kind.name, ())
+    if value.name != "udt":
+        return (*first, Mapped("value", "@value", value.sql))
+    return (*first, *element_columns(value))
+
+
+def check(found: WideMap, tables: Mapping[str, WideTable], where: str) -> WideMap:
+    """The map with the tables that it is of, where it is right about them. Raises `WideError` with the place."""
+    for relation in found.relations:
+        place = f"{where}: table.{relation.name}"
+        table = tables.get(relation.of)
+        if table is None:
+            raise WideError(
+                f"there is no table {relation.of} in {found.keyspace}",
+                where=f"{place}.of",
+                next_step=f"it has: {', '.join(tables)}; `dbdyno wide map` writes a map anew",
+            )
+        _check_columns(relation, table, place)
+        _check_keys(relation, found, place)
+    return replace(found, relations=tuple(_typed(one, tables) for one in found.relations), tables=dict(tables))
+
+
+def _typed(relation: Relation, tables: Mapping[str, WideTable]) -> Relation:
+    columns = (replace(one, sql=one.sql or default_type(relation, one.of, tables)) for one in relation.columns)
+    return replace(relation, columns=tuple(columns))
+
+
+def default_type(relation: Relation, of: str, tables: Mapping[str, WideTable]) -> str:
+    """What a column is in SQL where the map does not say."""
+    table = tables.get(relation.of)
+    if table is None:
+        return ""
+    if of.startswith("@"):
+        column = table.column(relation.element)
+        parts = element_columns(column.kind) if column is not None else ()
+        return next((one.sql for one in parts if one.of == of), "")
+    column = table.column(of)
+    return column.kind.sql if column is not None else ""
+
+
+def _check_columns(relation: Relation, table: WideTable, place: str) -> None:
+    allowed = allowed_columns(relation, table, place)
+    for column in relation.columns:
+        if column.of not in allowed:
+            raise WideError(
+                f"{column.of!r} is no column of a {relation.rows} of {table.name}",
+                where=f"{place}.columns.{column.name}",
+                next_step=f"it may be: {', '.join(allowed)}",
+            )
+
+
+def allowed_columns(relation: Relation, table: WideTable, place: str) -> tuple[str, ...]:
+    """What columns of a relation may be of. Raises `WideError` where its element is none."""
+    partition = tuple(one.name for one in table.of(PARTITION))
+    key = tuple(one.name for one in table.key)
+    if relation.rows == PARENT:
+        role = STATIC if len(key) > len(partition) else REGULAR
+        return (*partition, *(one.name for one in table.of(role)))
+    if relation.rows == CHILD:
+        return (*key, *(one.name for one in table.of(REGULAR, STATIC)))
+    column = table.column(relation.element)
+    if column is None or not is_apart(column):
+        raise WideError(
+            f"{relation.element!r} is no collection of {table.name}, nor a type of the user's own",
+            where=f"{place}.element",
+            next_step=f"it has: {', '.join(one.name for one in table.columns if is_apart(one)) or 'none'}",
+        )
+    return (*(partition if column.role == STATIC else key), *(one.of for one in element_columns(column.kind)))
+
+
+def _check_keys(relation: Relation, found: WideMap, place: str) -> None:
+    for word, key in (("primary_key", relation.primary_key), ("foreign_key", relation.foreign_key)):
+        missing = next((name for name in key.columns if relation.column(name) is None), None) if key else None
+        if missing is not None:
+            names = ", ".join(one.name for one in relation.columns)
+            raise WideError(f"has no column {missing!r}", where=f"{place}.{word}", next_step=f"it has: {names}")
+    key = relation.foreign_key
+    if key is None:
+        return
+    above = found.relation(key.references)
+    if above is None or len(above.primary_key.columns) != len(key.columns):
+        said = f"no table {key.references!r} is in the map"
+        if above is not None:
+            said = (
+                f"the primary key of {above.name} has {len(above.primary_key.columns)} columns, not {len(key.columns)}"
+            )
+        raise WideError(said, where=f"{place}.foreign_key", next_step="name columns as many as the key they refer to")
+
+
+def as_dict(value: Any, where: str) -> dict[str, Any]:
+    """A table of TOML. Raises `WideError` where it is none."""
+    if not isinstance(value, dict):
+        raise WideError(f"is to be a table, found {value!r}", where=where, next_step="see `dbdyno wide map`")
+    return value

@@ -1,0 +1,307 @@
+"""What of a question Cassandra can answer by its own rules, and the CQL that asks for it.
+
+1. All columns of the partition key by `=` or `IN`: those partitions are read, each by a statement of its own.
+   Else every partition is read, by ranges of tokens side by side.
+2. Within a partition, clustering columns from the first on by `=` or `IN`; the next one may have a range.
+3. A column with an index by `=`, one of them.
+4. LIMIT, where nothing is left to filter here and one statement answers.
+5. Only columns that are used.
+
+What is left stays in the question, and so does all that is pushed: DuckDB filters once more, and what is read may only
+be more than is needed, never less. ALLOW FILTERING is never added unasked: it makes the nodes read what they then
+throw away. Nothing here talks to a server.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dbdyno.wide.catalog import CLUSTERING, PARTITION, STATIC, WideColumn, WideTable
+from dbdyno.wide.literals import as_cql, is_ordered
+from dbdyno.wide.mapping import ELEMENT, PARENT, Mapped, Relation
+
+PARTITIONS_MOST = 1000
+"""Partitions that are read one by one; more of them are read as ranges."""
+RANGE = {">", ">=", "<", "<="}
+NO_ROWS = "no partition"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`column` (of SQL) compared with constants: `=` and `IN` with any number, ranges with one."""
+
+    column: str
+    op: str
+    values: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        shown = ", ".join(repr(one) for one in self.values[:5]) + (", ..." if len(self.values) > 5 else "")
+        return f"{self.column} in ({shown})" if self.op == "in" else f"{self.column} {self.op} {shown}"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a question wants of one relation. `whole`: these conditions are all that there are."""
+
+    columns: tuple[str, ...]
+    conditions: tuple[Condition, ...] = ()
+    limit: int | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Statement:
+    """CQL with places for values. `partitions`: for each statement its values of the partition key, or None: ranges of
+    tokens fill the first two places."""
+
+    cql: str
+    partitions: tuple[tuple[Any, ...], ...] | None
+    values: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scan:
+    """How one relation is read. `selected`: the columns of Cassandra in the order of the statement."""
+
+    relation: Relation
+    table: WideTable
+    selected: tuple[WideColumn, ...]
+    columns: tuple[Mapped, ...]
+    statement: Statement
+    pushed: tuple[Condition, ...] = ()
+    kept: tuple[Condition, ...] = ()
+    limit: int | None = None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+@dataclass
+class _Bound:
+    """The conditions on one column, with their values as Cassandra has them."""
+
+    equal: list[tuple[Condition, tuple[Any, ...]]] = field(default_factory=list)
+    ranges: list[tuple[Condition, Any]] = field(default_factory=list)
+
+
+def plan(relation: Relation, table: WideTable, wanted: Wanted, *, filtering: bool = False) -> Scan:
+    """How a relation is read for a question. `filtering`: ALLOW FILTERING was asked for."""
+    # To count rows some column must come, too.
+    columns = tuple(one for one in relation.columns if one.name in wanted.columns) or relation.columns[:1]
+    bounds = _bounds(relation, table, wanted.conditions)
+    pushed: list[Condition] = []
+    partitions = _partitions(table, bounds, pushed)
+    parts: list[str] = []
+    values: list[Any] = []
+    apart = _is_distinct(relation, table)
+    if partitions is not None and not apart:
+        _clustering(table, bounds, pushed, parts, values)
+    _indexed(table, bounds, pushed, parts, values, apart)
+    if filtering and not apart:
+        _filtered(table, bounds, pushed, parts, values)
+    selected = _selected(relation, table, columns)
+    limit = None
+    exact = wanted.whole and all(one in pushed for one in wanted.conditions)
+    # A partition that has static columns alone counts as a row of its own.
+    if exact and wanted.limit is not None and _is_row_for_row(relation, table):
+        limit = wanted.limit
+    statement = _statement(table, selected, partitions, parts, values, distinct=apart, limit=limit)
+    if filtering and not apart:
+        statement = replace(statement, cql=f"{statement.cql} allow filtering")
+    kept = tuple(one for one in wanted.conditions if one not in pushed)
+    return Scan(relation, table, selected, columns, statement, tuple(pushed), kept, limit)
+
+
+def _is_row_for_row(relation: Relation, table: WideTable) -> bool:
+    """Whether each row that comes is a row of the relation."""
+    return relation.rows == PARENT or (relation.rows != ELEMENT and not table.of(STATIC))
+
+
+def _is_distinct(relation: Relation, table: WideTable) -> bool:
+    """Whether its rows are partitions of a table that has rows within them."""
+    if not table.of(CLUSTERING):
+        return False
+    column = table.column(relation.element) if relation.element else None
+    return relation.rows == PARENT or (column is not None and column.role == STATIC)
+
+
+def _bounds(relation: Relation, table: WideTable, conditions: Sequence[Condition]) -> Mapping[str, _Bound]:
+    found: dict[str, _Bound] = {}
+    for condition in conditions:
+        mapped = relation.column(condition.column)
+        column = table.column(mapped.of) if mapped is not None else None
+        if column is None or mapped is None or not _is_plain(mapped, column):
+            continue
+        values = [as_cql(column.kind, value) for value in condition.values]
+        if any(one is None for one in values):
+            continue
+        bound = found.setdefault(column.name, _Bound())
+        if condition.op in RANGE:
+            if is_ordered(column.kind):
+                bound.ranges.append((condition, values[0]))
+        else:
+            bound.equal.append((condition, tuple(dict.fromkeys(values))))
+    return found
+
+
+def _is_plain(mapped: Mapped, column: WideColumn) -> bool:
+    """Whether SQL compares the column as Cassandra does: the map gives it no other type."""
+    return mapped.sql == column.kind.sql or (column.kind.name == "decimal" and mapped.sql.startswith("decimal"))
+
+
+def _partitions(
+    table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition]
+) -> tuple[tuple[Any, ...], ...] | None:
+    """The keys of the partitions that can hold an answer; None: all."""
+    choices: list[tuple[Any, ...]] = []
+    used: list[Condition] = []
+    for column in table.of(PARTITION):
+        bound = bounds.get(column.name)
+        # 1.0 and 1.00 are two partitions, and one number.
+        if bound is None or not bound.equal or column.kind.name == "decimal":
+            return None
+        choices.append(_common(bound, used))
+    if _product(choices) > PARTITIONS_MOST:
+        return None
+    pushed += used
+    return tuple(itertools.product(*choices))
+
+
+def _common(bound: _Bound, used: list[Condition]) -> tuple[Any, ...]:
+    """The values that all equalities on a column allow."""
+    first, *others = bound.equal
+    used += [condition for condition, _ in bound.equal]
+    return tuple(value for value in first[1] if all(value in more for _, more in others))
+
+
+def _product(choices: Sequence[Sequence[Any]]) -> int:
+    count = 1
+    for one in choices:
+        count *= len(one)
+    return count
+
+
+def _clustering(
+    table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition], parts: list[str], values: list[Any]
+) -> None:
+    """Equalities from the first clustering column on, then a range."""
+    for column in table.of(CLUSTERING):
+        bound = bounds.get(column.name)
+        if bound is None:
+            return
+        if not bound.equal:
+            _ranges(column, bound, pushed, parts, values)
+            return
+        choice = _common(bound, pushed)
+        if len(choice) == 1:
+            parts.append(f"{quoted(column.name)} = ?")
+            values.append(choice[0])
+        else:
+            parts.append(f"{quoted(column.name)} in ?")
+            values.append(list(choice))
+
+
+def _ranges(column: WideColumn, bound: _Bound, pushed: list[Condition], parts: list[str], values: list[Any]) -> None:
+    """The tightest lower and upper end; two lower ends are refused by Cassandra."""
+    for ops, tightest in (((">", ">="), max), (("<", "<="), min)):
+        ends = [(condition, value) for condition, value in bound.ranges if condition.op in ops]
+        if not ends:
+            continue
+        edge = tightest(value for _, value in ends)
+        op = ops[0] if any(one.op == ops[0] and value == edge for one, value in ends) else ops[1]
+        parts.append(f"{quoted(column.name)} {op} ?")
+        values.append(edge)
+        pushed += [condition for condition, _ in ends]
+
+
+def _indexed(
+    table: WideTable,
+    bounds: Mapping[str, _Bound],
+    pushed: list[Condition],
+    parts: list[str],
+    values: list[Any],
+    apart: bool,
+) -> None:
+    if apart:
+        return
+    for name in sorted(table.indexed & set(bounds)):
+        column, bound = table.column(name), bounds[name]
+        equal = [(one, choice) for one, choice in bound.equal if len(choice) == 1 and one not in pushed]
+        if column is not None and column.role not in (PARTITION, CLUSTERING) and equal:
+            parts.append(f"{quoted(name)} = ?")
+            values.append(equal[0][1][0])
+            pushed.append(equal[0][0])
+            return
+
+
+def _filtered(
+    table: WideTable, bounds: Mapping[str, _Bound], pushed: list[Condition], parts: list[str], values: list[Any]
+) -> None:
+    """What only ALLOW FILTERING takes: the other single conditions, one to a column."""
+    for name, bound in sorted(bounds.items()):
+        column = table.column(name)
+        if column is None or column.role == PARTITION or not column.kind.is_scalar:
+            continue
+        singles = [(one, choice[0]) for one, choice in bound.equal if len(choice) == 1 and one not in pushed]
+        if singles and not any(quoted(name) in part for part in parts):
+            parts.append(f"{quoted(name)} = ?")
+            values.append(singles[0][1])
+            pushed.append(singles[0][0])
+        elif bound.ranges and not any(one in pushed for one, _ in bound.ranges) and not bound.equal:
+            _ranges(column, bound, pushed, parts, values)
+
+
+def _selected(relation: Relation, table: WideTable, columns: Sequence[Mapped]) -> tuple[WideColumn, ...]:
+    """The columns of Cassandra that are read: those used, and what tells a row from none."""
+    names = {one.of for one in columns if not one.of.startswith("@")}
+    if relation.rows == ELEMENT:
+        names.add(relation.element)
+    if relation.rows != PARENT or not table.of(CLUSTERING):
+        first = table.of(CLUSTERING)[:1] or table.of(PARTITION)[:1]
+        names |= {one.name for one in first if not _is_distinct(relation, table)}
+    if _is_distinct(relation, table):
+        # SELECT DISTINCT wants the whole key of the partition.
+        names |= {one.name for one in table.of(PARTITION)}
+    chosen = tuple(one for one in table.columns if one.name in names)
+    return chosen or table.of(PARTITION)
+
+
+def _statement(
+    table: WideTable,
+    selected: Sequence[WideColumn],
+    partitions: tuple[tuple[Any, ...], ...] | None,
+    parts: Sequence[str],
+    values: Sequence[Any],
+    *,
+    distinct: bool,
+    limit: int | None,
+) -> Statement:
+    key = [quoted(one.name) for one in table.of(PARTITION)]
+    if partitions is None:
+        token = f"token({', '.join(key)})"
+        where = [f"{token} > ? and {token} <= ?", *parts]
+    else:
+        where = [*(f"{name} = ?" for name in key), *parts]
+    names = ", ".join(quoted(one.name) for one in selected)
+    end = f" limit {limit}" if limit is not None else ""
+    word = "distinct " if distinct else ""
+    cql = f"select {word}{names} from {quoted(table.name)} where {' and '.join(where)}{end}"  # noqa: S608
+    return Statement(cql, partitions, tuple(values))
+
+
+def quoted(name: str) -> str:
+    """A name as CQL writes it, whatever it holds."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def told(scan: Scan) -> Iterator[str]:
+    """What is asked of Cassandra, in words."""
+    count = len(scan.statement.partitions) if scan.statement.partitions is not None else None
+    how = "all partitions, by ranges of tokens" if count is None else f"{count} partition{'s' * (count != 1)} by key"
+    yield f"{scan.relation.name}: {scan.relation.rows} of {scan.table.name}, {how}"
+    yield f"  asked:         {scan.statement.cql}"
+    yield f"  pushed:        {'; '.join(map(str, scan.pushed)) or 'nothing'}"
+    yield f"  filtered here: {'; '.join(map(str, scan.kept)) or 'no condition of this table alone'}"
+    if scan.limit is not None:
+        yield f"  limit:         {scan.limit:,} rows of each partition or range, then here"

@@ -1,0 +1,200 @@
+"""The table that a loader writes: what its columns are, and whether rows of files fit into it without a loss.
+
+Checked before the first row is written, over all rows: keys have values and are there once, a static column has one
+value in its partition, an instant has no more digits than Cassandra keeps. Cassandra itself would take such rows and
+keep the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import WideError
+from dbdyno.evidence.memory import for_files
+from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideColumn, WideTable
+from dbdyno.wide.pushdown import quoted
+from dbdyno.wide.types import parse
+
+CQL_TYPES = {
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "double": "double",
+    "bool": "boolean",
+    "string": "text",
+    "large_string": "text",
+    "binary": "blob",
+    "large_binary": "blob",
+    "date32[day]": "date",
+}
+"""What a column of Arrow is in a table that is made."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How rows become wide: the columns of the partition key, those of the clustering key, the static ones."""
+
+    table: str
+    key: tuple[str, ...]
+    cluster: tuple[str, ...]
+    static: tuple[str, ...]
+
+
+def cql_type(kind: str) -> str:
+    """The type of CQL for one of Arrow; empty where there is none."""
+    if kind.startswith("decimal"):
+        return "decimal"
+    if kind.startswith("timestamp"):
+        return "timestamp"
+    return CQL_TYPES.get(kind, "")
+
+
+def made_of(shape: Shape, schema: Any) -> WideTable:
+    """The table that rows of this schema need. Raises `WideError`."""
+    names = list(schema.names)
+    for word, given in (("--key", shape.key), ("--cluster", shape.cluster), ("--static", shape.static)):
+        lost = next((one for one in given if one not in names), None)
+        if lost is not None:
+            raise WideError(f"the rows have no column {lost!r}", where=word, next_step=f"they have: {', '.join(names)}")
+    if not shape.key:
+        raise WideError("names no partition key", where="--key", next_step="name the columns that say which partition")
+    twice = next((one for one in names if (*shape.key, *shape.cluster, *shape.static).count(one) > 1), None)
+    if twice is not None:
+        raise WideError(f"column {twice} is of two of --key, --cluster and --static", next_step="name it once")
+    columns = []
+    for field in schema:
+        text = cql_type(str(field.type))
+        if not text:
+            raise WideError(
+                f"is {field.type}, for which Cassandra has no type",
+                where=f"column {field.name}",
+                next_step="cast it in the query, to text say, or leave it out",
+            )
+        columns.append(WideColumn(field.name, _role(field.name, shape), parse(text, {})))
+    order = {name: at for at, name in enumerate((*shape.key, *shape.cluster))}
+    return WideTable(shape.table, tuple(sorted(columns, key=lambda one: order.get(one.name, len(order)))))
+
+
+def _role(name: str, shape: Shape) -> str:
+    if name in shape.key:
+        return PARTITION
+    if name in shape.cluster:
+        return CLUSTERING
+    return STATIC if name in shape.static else REGULAR
+
+
+def create_cql(table: WideTable) -> str:
+    """The statement that makes a table."""
+    columns = [f"{quoted(one.name)} {one.kind.name}{' static' if one.role == STATIC else ''}" for one in table.columns]
+    key = ", ".join(quoted(one.name) for one in table.of(PARTITION))
+    rest = "".join(f", {quoted(one.name)}" for one in table.of(CLUSTERING))
+    return f"create table {quoted(table.name)} ({', '.join(columns)}, primary key (({key}){rest}))"
+
+
+def fits(table: WideTable, shape: Shape, schema: Any) -> None:
+    """Raises `WideError` where a table that is there is not one for these rows."""
+    for word, given, role in (("--key", shape.key, PARTITION), ("--cluster", shape.cluster, CLUSTERING)):
+        has = tuple(one.name for one in table.of(role))
+        if given and given != has:
+            raise WideError(
+                f"the table has {', '.join(has) or 'none'}, not {', '.join(given)}", where=f"{table.name}, {word}"
+            )
+    names = set(schema.names)
+    lost = next((one for one in schema.names if table.column(one) is None), None)
+    lost = lost or next((one.name for one in table.key if one.name not in names), None)
+    if lost is not None:
+        raise WideError(
+            f"column {lost!r} is not on both sides",
+            where=table.name,
+            next_step=f"name the query's columns as the table's: {', '.join(one.name for one in table.columns)}",
+        )
+    for field in schema:
+        column = table.column(field.name)
+        wanted = cql_type(str(field.type))
+        if column is not None and not _takes(column.kind.name, wanted):
+            raise WideError(
+                f"is {column.kind.name} there, and {field.type} in the rows",
+                where=f"{table.name}, column {field.name}",
+                next_step="cast it in the query",
+            )
+
+
+_TAKES = {
+    "smallint": {"tinyint"},
+    "int": {"tinyint", "smallint"},
+    "bigint": {"tinyint", "smallint", "int"},
+    "varint": {"tinyint", "smallint", "int", "bigint"},
+    "decimal": {"tinyint", "smallint", "int", "bigint"},
+    "double": {"float"},
+    "uuid": {"text"},
+    "timeuuid": {"text"},
+    "inet": {"text"},
+}
+
+
+def _takes(there: str, wanted: str) -> bool:
+    return there in (wanted, "varchar" if wanted == "text" else wanted) or wanted in _TAKES.get(there, set())
+
+
+def check_rows(files: Sequence[Path], table: WideTable, schema: Any) -> int:
+    """How many rows the files have. Raises `WideError` where Cassandra would keep fewer, or other values."""
+    with for_files() as duck:
+        source = "read_parquet(?)"
+        given = [[str(one) for one in files]]
+
+        def count(what: str, rest: str = "") -> int:
+            row = duck.execute(f"select {what} from {source} {rest}", given).fetchone()  # noqa: S608
+            return int(row[0] or 0) if row else 0
+
+        keys = [quoted(one.name) for one in table.of(PARTITION)]
+        cluster = [quoted(one.name) for one in table.of(CLUSTERING)]
+        empty = count("count(*)", "where " + " or ".join(f"{one} is null" for one in keys))
+        _refuse(empty, "have no value in the partition key", "leave them out in the query")
+        if cluster:
+            others = [quoted(one.name) for one in table.of(REGULAR) if one.name in schema.names]
+            lone = " and ".join(f"{one} is null" for one in (*cluster, *others))
+            half = " or ".join(f"{one} is null" for one in cluster)
+            _refuse(
+                count("count(*)", f"where ({half}) and not ({lone})"),
+                "have no value in a clustering column",
+                "leave them out; a parent without children may have NULL in all of a child's columns",
+            )
+        doubled = f"select 1 from {source} group by {', '.join([*keys, *cluster])} having count(*) > 1"  # noqa: S608
+        row = duck.execute(f"select count(*) from ({doubled})", given).fetchone()  # noqa: S608
+        _refuse(
+            row[0] if row else 0,
+            "keys are there more than once: Cassandra would keep one row of each",
+            "name more columns by --cluster",
+            what="",
+        )
+        for column in table.of(STATIC):
+            if column.name in schema.names:
+                name = quoted(column.name)
+                several = f"select 1 from {source} group by {', '.join(keys)} having count(distinct {name}) > 1"  # noqa: S608
+                row = duck.execute(f"select count(*) from ({several})", given).fetchone()  # noqa: S608
+                _refuse(
+                    row[0] if row else 0,
+                    f"partitions have several values of {column.name}, and a static column keeps one",
+                    "leave it out of --static: it belongs to the rows",
+                    what="",
+                )
+        for field in schema:
+            if str(field.type).startswith("timestamp"):
+                name = quoted(field.name)
+                fine = count("count(*)", f"where epoch_us({name}) % 1000 <> 0")
+                _refuse(
+                    fine,
+                    f"have microseconds in {field.name}, and Cassandra keeps milliseconds",
+                    f"date_trunc('milliseconds', {field.name}) in the query, or cast it to text",
+                )
+        return count("count(*)")
+
+
+def _refuse(count: int, said: str, next_step: str, what: str = "rows ") -> None:
+    if count:
+        raise WideError(f"{count:,} {what}{said}; nothing was written", where="the rows", next_step=next_step)

@@ -1,0 +1,132 @@
+"""A wide table to Parquet: a file and a record for each range of tokens, and a resume that reads no range twice.
+
+    FOLDER/part-00000.parquet ...     the rows as the table has them: static columns on every row, collections as JSON
+    FOLDER/_dbdyno/unload.json        keyspace, table, ranges; which of them are finished, with their rows
+
+Every range of tokens is read once, so every partition is in one file. Cassandra has no snapshot: what is written
+meanwhile is in or not, row by row. That is said, and is in the record as the time of each range.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import WideError
+from dbdyno.evidence.files import read_json
+from dbdyno.files import make_folder, make_inner_folder, write_whole
+from dbdyno.wide.address import Address, reached
+from dbdyno.wide.catalog import WideTable, read_keyspace
+from dbdyno.wide.decode import Decoder
+from dbdyno.wide.mapping import Key, Mapped, Relation
+from dbdyno.wide.pushdown import Scan, Wanted, plan
+from dbdyno.wide.scan import Read, ranges, read
+
+INNER, STATE = "_dbdyno", "unload.json"
+VERSION = 1
+WHOLE = "whole"
+
+
+@dataclass(frozen=True)
+class Unloaded:
+    """What came of it."""
+
+    rows: int
+    files: int
+    resumed: int
+    began: str
+    ended: str
+
+    def sentences(self) -> Iterator[str]:
+        """In words."""
+        yield f"{self.rows:,} rows in {self.files:,} files, each a range of tokens."
+        if self.resumed:
+            yield f"{self.resumed:,} ranges were finished before."
+        yield f"Proved: the ranges cover all tokens, each was read to its end, from {self.began} to {self.ended}."
+        yield "NOT one instant: Cassandra has no snapshot. A row that was written meanwhile is there or not."
+
+
+def whole_scan(table: WideTable) -> Scan:
+    """All columns of all rows, a partition with static columns alone as a row without its clustering columns."""
+    columns = tuple(Mapped(one.name, one.name, one.kind.sql) for one in table.columns)
+    relation = Relation(table.name, table.name, WHOLE, columns, Key("pk", tuple(one.name for one in table.key)))
+    return plan(relation, table, Wanted(tuple(one.name for one in columns)))
+
+
+def unload(where: Address, name: str, folder: Path) -> Unloaded:
+    """A new job, or one that was ended and goes on. Raises `WideError`."""
+    with reached(where) as session:
+        tables = read_keyspace(session, where.keyspace)
+        if name not in tables:
+            raise WideError(f"there is no table {name}", where=where.safe, next_step=f"it has: {', '.join(tables)}")
+        scan = whole_scan(tables[name])
+        state = _state(folder, where, name, scan, session)
+        before = sum(one is not None for one in state["done"])
+        for at, limits in enumerate(state["ranges"]):
+            if state["done"][at] is None:
+                state["done"][at] = _range(session, where, scan, tuple(limits), folder / f"part-{at:05}.parquet")
+                _save(folder, state)
+    done = state["done"]
+    return Unloaded(sum(one["rows"] for one in done), len(done), before, done[0]["at"], done[-1]["at"])
+
+
+def _state(folder: Path, where: Address, name: str, scan: Scan, session: Any) -> dict[str, Any]:
+    place = folder / INNER / STATE
+    columns = [[one.name, one.kind.name] for one in scan.table.columns]
+    if place.is_file():
+        found = read_json(place)
+        told = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
+        odd = next((key for key, value in told.items() if not isinstance(found, dict) or found.get(key) != value), None)
+        if odd is not None or not _is_whole(found):
+            raise WideError(
+                f"the job there is another: its {odd or 'ranges'} differ",
+                where=str(place),
+                next_step="name a new folder",
+            )
+        return dict(found)
+    if folder.exists() and any(folder.iterdir()):
+        raise WideError("is not an empty folder", where=str(folder), next_step="name a new folder")
+    if not folder.exists():
+        make_folder(folder)
+    make_inner_folder(folder / INNER)
+    limits = [list(one) for one in ranges(session, where.keyspace, name)]
+    state = {"version": VERSION, "keyspace": where.keyspace, "table": name, "columns": columns}
+    state |= {"ranges": limits, "done": [None] * len(limits)}
+    _save(folder, state)
+    return state
+
+
+def _is_whole(found: dict[str, Any]) -> bool:
+    limits, done = found.get("ranges"), found.get("done")
+    if not isinstance(limits, list) or not isinstance(done, list) or len(limits) != len(done) or not limits:
+        return False
+    return all(isinstance(one, list) and len(one) == 2 and all(type(at) is int for at in one) for one in limits)
+
+
+def _save(folder: Path, state: dict[str, Any]) -> None:
+    write_whole(folder / INNER / STATE, json.dumps(state).encode() + b"\n", durable=True)
+
+
+def _range(session: Any, where: Address, scan: Scan, limits: tuple[int, ...], path: Path) -> dict[str, Any]:
+    """One range into its file, whole or not at all."""
+    from pyarrow import parquet
+
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    count, rows = Read(), 0
+    aside = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
+    try:
+        with parquet.ParquetWriter(aside, Decoder(scan).schema, compression="zstd") as file:
+            for batch in read(session, where.safe, [limits], scan, count):
+                file.write_batch(batch)
+                rows += batch.num_rows
+        with aside.open("rb") as written:
+            os.fsync(written.fileno())
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return {"rows": rows, "at": began}

@@ -1,0 +1,242 @@
+"""INSERT, UPDATE and DELETE on a mapped table as CQL, with what Cassandra does not promise said.
+
+What is to be written is first asked as a SELECT over the map, so any condition and any expression may stand there, and
+an UPDATE changes only rows that are there. Then each row is written by its whole key. That is no transaction: between
+the reading and the writing others may write, and the last one to write stays.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from dbdyno.errors import WideError
+from dbdyno.wide.address import Address, failure, reached
+from dbdyno.wide.ask import Answer
+from dbdyno.wide.catalog import CLUSTERING, PARTITION, WideTable
+from dbdyno.wide.mapping import ELEMENT, PARENT, Relation, WideMap
+from dbdyno.wide.pushdown import quoted
+from dbdyno.wide.question import DIALECT, parsed
+from dbdyno.wide.types import Kind
+
+AT_ONCE = 64
+LAST = "the last one to write a cell stays"
+PROMISES = {
+    "insert": "a row that was there already is changed, not refused (Cassandra checks no key unless each row is written"
+    " by a lightweight transaction), and no foreign key is checked",
+    "update": f"rows were read, then written one by one: no transaction, and {LAST}",
+    "delete": "deleted rows stay as tombstones until compaction; a replica that was down and is not repaired within"
+    " gc_grace_seconds brings them back",
+    "element": "collections are read whole before they are shown: long ones belong into clustering columns",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is written: the SELECT that gives its values, and the CQL that takes them. `of`: what each value is of."""
+
+    verb: str
+    relation: Relation
+    select: str
+    cql: str
+    kinds: tuple[Kind, ...]
+    promises: tuple[str, ...]
+
+
+def is_change(text: str) -> bool:
+    """Whether a text changes rows."""
+    from sqlglot import exp
+
+    return isinstance(parsed(text), exp.Insert | exp.Update | exp.Delete)
+
+
+def change(text: str, found: WideMap, *, cascade: bool = False) -> Change:
+    """What a statement asks for. Raises `WideError` for what Cassandra cannot do."""
+    from sqlglot import exp
+
+    tree = parsed(text)
+    relation = _relation(tree, found)
+    table = found.tables[relation.of]
+    if tree.args.get("returning") or tree.args.get("conflict") or tree.args.get("with_") or tree.args.get("with"):
+        raise WideError("RETURNING, ON CONFLICT and WITH are not taken", next_step="write a plain statement")
+    if isinstance(tree, exp.Insert):
+        return _insert(tree, relation, table)
+    if relation.rows == ELEMENT:
+        raise WideError(
+            f"rows of {relation.name} are elements of {table.name}.{relation.element}",
+            next_step=f"INSERT adds one; to change or remove one, write the whole of it in cqlsh: {relation.element}",
+        )
+    if isinstance(tree, exp.Update):
+        return _update(tree, relation, table)
+    return _delete(tree, relation, table, cascade=cascade)
+
+
+def _relation(tree: Any, found: WideMap) -> Relation:
+    from sqlglot import exp
+
+    place = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    relation = found.relation(place.name) if isinstance(place, exp.Table) else None
+    if relation is None or tree.args.get("from_") or tree.args.get("using") or place.args.get("joins"):
+        names = ", ".join(one.name for one in found.relations)
+        raise WideError("expected one table of the map, and no other", next_step=f"it has: {names}")
+    return relation
+
+
+def _key(relation: Relation, table: WideTable) -> list[str]:
+    """The columns of Cassandra that tell a row of the relation from others."""
+    roles = (PARTITION,) if relation.rows == PARENT and table.of(CLUSTERING) else (PARTITION, CLUSTERING)
+    if relation.rows == ELEMENT:
+        roles = (PARTITION,) if table.column(relation.element).role == "static" else roles  # type: ignore[union-attr]
+    return [one.name for one in table.of(*roles)]
+
+
+def _insert(tree: Any, relation: Relation, table: WideTable) -> Change:
+    from sqlglot import exp
+
+    names = [one.name for one in tree.this.expressions] if isinstance(tree.this, exp.Schema) else None
+    chosen = [relation.column(name) for name in names] if names else list(relation.columns)
+    if any(one is None for one in chosen):
+        lost = next(name for name, one in zip(names or [], chosen, strict=True) if one is None)
+        raise WideError(f"has no column {lost!r}", where=relation.name)
+    of = [one.of for one in chosen if one is not None]
+    missing = [name for name in _key(relation, table) if name not in of]
+    if missing:
+        raise WideError(
+            f"a row needs its whole key: {', '.join(missing)} is not given",
+            where=relation.name,
+            next_step="name the key's columns; Cassandra makes none up",
+        )
+    select = tree.expression.sql(DIALECT)
+    if relation.rows == ELEMENT:
+        return _insert_element(relation, table, of, select)
+    marks = ", ".join("?" for _ in of)
+    cql = f"insert into {quoted(table.name)} ({', '.join(map(quoted, of))}) values ({marks})"  # noqa: S608
+    return Change("insert", relation, select, cql, _kinds(table, of), (PROMISES["insert"],))
+
+
+def _insert_element(relation: Relation, table: WideTable, of: Sequence[str], select: str) -> Change:
+    column = table.column(relation.element)
+    assert column is not None
+    kind, key, name = column.kind, _key(relation, table), quoted(relation.element)
+    parts = [one for one in of if one.startswith("@")]
+    takes = {"set": ["@value"], "map": ["@key", "@value"], "list": ["@value"]}.get(kind.name)
+    if kind.frozen or takes is None or parts != takes or of != [*key, *takes]:
+        raise WideError(
+            f"{relation.element} is {'frozen' if kind.frozen else kind.name}: elements are added to sets and maps, and"
+            " to the end of lists, with the key's columns first, in order",
+            where=relation.name,
+            next_step="give columns " + ", ".join([*key, *(takes or [])]) + ", or write the whole value in cqlsh",
+        )
+    where = " and ".join(f"{quoted(one)} = ?" for one in key)
+    change_of = {"set": f"{name} = {name} + ?", "map": f"{name}[?] = ?", "list": f"{name} = {name} + ?"}[kind.name]
+    cql = f"update {quoted(table.name)} set {change_of} where {where}"  # noqa: S608
+    kinds = (*kind.parts,) if kind.name == "map" else (kind,)
+    moved = "select {} from ({}) as t({})"
+    inner = [f"c{at}" for at in range(len(of))]
+    order = [*inner[len(key) :], *inner[: len(key)]]
+    turned = moved.format(", ".join(order), select, ", ".join(inner))
+    return Change(
+        "insert", relation, turned, cql, (*kinds, *_kinds(table, key)), (PROMISES["insert"], PROMISES["element"])
+    )
+
+
+def _update(tree: Any, relation: Relation, table: WideTable) -> Change:
+    key = _key(relation, table)
+    sets, values = [], []
+    for one in tree.expressions:
+        column = relation.column(one.this.name)
+        if column is None:
+            raise WideError(f"has no column {one.this.name!r}", where=relation.name)
+        if column.of in key:
+            raise WideError(
+                f"{column.name} is of the key, which Cassandra cannot change",
+                where=relation.name,
+                next_step="INSERT the row under its new key, then DELETE the old one",
+            )
+        sets.append(column.of)
+        values.append(one.expression.sql(DIALECT))
+    where = tree.args.get("where")
+    names = [_in_sql(relation, one) for one in key]
+    select = f"select {', '.join([*values, *names])} from {_name(relation.name)}"  # noqa: S608
+    select += f" {where.sql(DIALECT)}" if where is not None else ""
+    cql = f"update {quoted(table.name)} set {', '.join(f'{quoted(one)} = ?' for one in sets)}"  # noqa: S608
+    cql += " where " + " and ".join(f"{quoted(one)} = ?" for one in key)
+    return Change("update", relation, select, cql, _kinds(table, [*sets, *key]), (PROMISES["update"],))
+
+
+def _delete(tree: Any, relation: Relation, table: WideTable, *, cascade: bool) -> Change:
+    key = _key(relation, table)
+    whole = relation.rows == PARENT and bool(table.of(CLUSTERING))
+    if whole and not cascade:
+        raise WideError(
+            f"a row of {relation.name} goes with its partition: all rows of {table.name} under it go, too",
+            where=relation.name,
+            next_step="--cascade deletes them all; to empty the parent alone, UPDATE its columns to NULL",
+        )
+    where = tree.args.get("where")
+    names = ", ".join(_in_sql(relation, one) for one in key)
+    select = f"select {names} from {_name(relation.name)}{' ' + where.sql(DIALECT) if where is not None else ''}"  # noqa: S608
+    cql = f"delete from {quoted(table.name)} where {' and '.join(f'{quoted(one)} = ?' for one in key)}"  # noqa: S608
+    return Change("delete", relation, select, cql, _kinds(table, key), (PROMISES["update"], PROMISES["delete"]))
+
+
+def _in_sql(relation: Relation, of: str) -> str:
+    column = relation.named(of)
+    if column is None:
+        raise WideError(f"the map of {relation.name} leaves {of} out, which is of its key", next_step="add it there")
+    return _name(column.name)
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _kinds(table: WideTable, of: Sequence[str]) -> tuple[Kind, ...]:
+    return tuple(column.kind for name in of if (column := table.column(name)) is not None)
+
+
+def carry_out(where: Address, found: WideMap, asked: Change, file: str) -> int:
+    """Writes; the number of rows. Raises `WideError`, which says how many were written before."""
+    with Answer(where, found, asked.select, file) as answer:
+        rows = list(answer.rows())
+        wide = len(answer.names)
+    if wide != len(asked.kinds):
+        raise WideError(f"{len(asked.kinds)} values are needed, {wide} given", where=asked.relation.name)
+    values = [tuple(as_bound(kind, value) for kind, value in zip(asked.kinds, row, strict=True)) for row in rows]
+    from cassandra.concurrent import execute_concurrent_with_args
+
+    with reached(where) as session:
+        prepared = session.prepare(asked.cql)
+        # Adding to a list twice adds twice: only what can be done again is done again.
+        prepared.is_idempotent = asked.kinds[0].name != "list"
+        results = execute_concurrent_with_args(
+            session, prepared, values, concurrency=AT_ONCE, raise_on_first_error=False
+        )
+        failed = [result for done, result in results if not done]
+    if failed:
+        made = failure(failed[0], where.safe)
+        raise WideError(
+            f"{len(failed):,} of {len(rows):,} rows were not written: {made.message}",
+            where=made.where,
+            next_step=made.next_step,
+        )
+    return len(rows)
+
+
+def as_bound(kind: Kind, value: Any) -> Any:
+    """DuckDB's value as the driver takes it for this kind."""
+    if value is None:
+        return None
+    if kind.name in ("uuid", "timeuuid") and isinstance(value, str):
+        return uuid.UUID(value)
+    if kind.name in ("tinyint", "smallint", "int", "bigint", "varint", "counter") and isinstance(value, Decimal):
+        return int(value)
+    if kind.name == "decimal" and not isinstance(value, Decimal):
+        return Decimal(str(value))
+    if kind.name in ("set", "list"):
+        inner = as_bound(kind.parts[0], value)
+        return {inner} if kind.name == "set" else [inner]
+    return value

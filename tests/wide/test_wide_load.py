@@ -1,0 +1,126 @@
+"""A join of PostgreSQL into a real Cassandra and back: exact, also when loader or node are killed in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from wide_lab import WideLab
+
+from command_line import dbdyno
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+pytestmark = pytest.mark.soak
+CHILDREN = 60_000
+TABLES = f"""
+create table customers (id int primary key, name text, score double precision);
+create table orders (customer_id int, day date, no int, amount numeric(12,2), at timestamptz, note text);
+insert into customers select n, 'name ' || n, n / 4.0 from generate_series(1, 2000) n;
+insert into orders select 1 + n % 1999, date '2026-01-01' + n % 11, n, n / 4.0, now()::timestamp(3), repeat('x', n % 40)
+  from generate_series(1, {CHILDREN}) n;
+"""
+QUERY = (
+    "select c.id, c.name, c.score, o.day, o.no, o.amount, date_trunc('milliseconds', o.at) as at, o.note"
+    " from customers c left join orders o on o.customer_id = c.id"
+)
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[str]:
+    """A PostgreSQL with customers, one of them without orders."""
+    with EmbeddedPostgres() as running:
+        dsn = make_conninfo("", **running.conninfo())
+        with psycopg.connect(dsn, autocommit=True) as conn:
+            conn.execute(TABLES)
+        yield dsn
+
+
+def words(shop: str, lab: WideLab, job: Path, *more: str) -> list[str]:
+    given = ["move", shop, "--query", QUERY, "--to", lab.dsn, "--table", "wide", "--key", "id", "--cluster", "day,no"]
+    return [*given, "--static", "name,score", "--create", "--job", str(job), *more]
+
+
+def test_a_join_is_folded_and_read_back_the_same(shop: str, wide_lab: WideLab, tmp_path: Path) -> None:
+    done = dbdyno(*words(shop, wide_lab, tmp_path / "job", "--verify", "target"))
+    assert done.returncode == 0, done.stderr
+    assert "the table holds exactly what was loaded" in done.stdout
+    assert wide_lab.rows("select count(*) from wide where id = 2000") == [(1,)]
+    assert wide_lab.rows("select name, no from wide where id = 2000") == [("name 2000", None)]
+    again = dbdyno("move", wide_lab.dsn, "--table", "wide", "--to", str(tmp_path / "out"))
+    assert again.returncode == 0, again.stderr
+    assert f"{CHILDREN + 1:,} rows" in again.stdout
+    back = dbdyno("move", str(tmp_path / "out"), "--to", shop, "--table", "back", "--create")
+    assert back.returncode == 0, back.stderr
+    with psycopg.connect(shop) as conn:
+        text = "select id, name, score, day, no, amount, note from {} q"
+        wanted = text.format(f"({QUERY})")
+        differ = "select count(*) from (({} except all {}) union all ({} except all {})) d"
+        row = conn.execute(differ.format(wanted, text.format("back"), text.format("back"), wanted)).fetchone()
+        assert row == (0,)
+
+
+def test_rows_that_would_be_lost_are_refused_before_the_first(shop: str, wide_lab: WideLab, tmp_path: Path) -> None:
+    given = words(shop, wide_lab, tmp_path / "job")
+    given[given.index("day,no")] = "day"
+    done = dbdyno(*given)
+    assert done.returncode == 2
+    assert "keys are there more than once" in done.stderr
+    table = tuple(wide_lab.rows("select count(*) from wide"))
+    assert table == ((0,),)
+
+
+def until(path: Path, loader: subprocess.Popen[bytes]) -> None:
+    """Waits for the first checkpoint of a load."""
+    end = time.monotonic() + 300
+    while not path.is_file() or json.loads(path.read_bytes())["done"] == 0:
+        assert loader.poll() is None, "the loader ended before its first checkpoint"
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def started(given: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dbdyno", *given], env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+def test_a_loader_that_is_killed_goes_on_and_the_table_is_the_same(
+    shop: str, wide_lab: WideLab, tmp_path: Path
+) -> None:
+    job = tmp_path / "job"
+    loader = started(words(shop, wide_lab, job))
+    until(job / "load.json", loader)
+    loader.kill()
+    loader.communicate()
+    before = json.loads((job / "load.json").read_bytes())["done"]
+    assert 0 < before < CHILDREN
+    done = dbdyno("move", "resume", str(job), "--source", shop, "--to", wide_lab.dsn, "--verify", "target")
+    assert done.returncode == 0, done.stderr
+    assert f"{before:,} rows were acknowledged before" in done.stdout
+    assert "the table holds exactly what was loaded" in done.stdout
+
+
+def test_a_node_that_is_killed_ends_the_load_with_a_sentence_and_it_goes_on(
+    shop: str, wide_lab: WideLab, tmp_path: Path
+) -> None:
+    job = tmp_path / "job"
+    loader = started(words(shop, wide_lab, job))
+    until(job / "load.json", loader)
+    wide_lab.node.kill()
+    _, said = loader.communicate(timeout=300)
+    wide_lab.node.start()
+    assert loader.returncode == 2
+    assert b"rows up to the last checkpoint are acknowledged" in said or b"NoHostAvailable" in said
+    assert b"Traceback" not in said
+    wide_lab.again()
+    done = dbdyno("move", "resume", str(job), "--source", shop, "--to", wide_lab.dsn, "--verify", "target")
+    assert done.returncode == 0, done.stderr
+    assert "the table holds exactly what was loaded" in done.stdout
