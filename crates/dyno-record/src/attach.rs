@@ -235,7 +235,9 @@ impl Drop for Attached {
             let some = left.split_off(left.len().saturating_sub(each));
             threads.push(std::thread::spawn(move || drop(some)));
         }
-        threads.into_iter().for_each(|thread| drop(thread.join()));
+        for thread in threads {
+            drop(thread.join());
+        }
         drop(self.defined.take());
     }
 }

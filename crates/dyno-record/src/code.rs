@@ -119,7 +119,7 @@ pub fn named(found: &Instruction) -> Option<u64> {
 /// Whether the kernel carries the instruction out itself when a probe stands on it, instead of stepping over a copy.
 pub fn is_emulated(found: &Instruction, bytes: &[u8]) -> bool {
     match bytes {
-        [0x90, ..] | [0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => true,
+        [0x90 | 0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => true,
         [0xe8 | 0xe9 | 0xeb | 0x70..=0x7f, ..] | [0x0f, 0x80..=0x8f, ..] => {
             matches!(
                 found.flow_control(),

@@ -88,7 +88,7 @@ impl Image {
             }
         }
         let first = segments.iter().map(|segment| segment.addr).min().unwrap_or(0) & !0xfff;
-        Ok(Self { segments, symbols, pointers, text, first, data })
+        Ok(Self { data, segments, symbols, pointers, text, first })
     }
 
     /// The exported symbol of this name.

@@ -140,7 +140,7 @@ impl Running {
             }
             if last {
                 self.recording.end(drained_ns);
-                return self.close(drained_ns - begin_ns, stopped);
+                return self.close(drained_ns - begin_ns, stopped.as_deref());
             }
             std::thread::sleep(DRAIN_EVERY);
         }
@@ -196,7 +196,7 @@ impl Running {
         })
     }
 
-    fn close(self, elapsed_ns: u64, stopped: Option<String>) -> Result<Json, RecordError> {
+    fn close(self, elapsed_ns: u64, stopped: Option<&str>) -> Result<Json, RecordError> {
         let mut told = self.told(elapsed_ns);
         let Self { attached, recording, .. } = self;
         let server = Server {

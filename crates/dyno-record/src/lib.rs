@@ -8,6 +8,8 @@
 //! Limits: x86-64; PostgreSQL 14 to 18. Nothing is written to the server's memory, and nothing outlives the recorder:
 //! the kernel takes its probes away when the descriptors close.
 
+#![allow(clippy::doc_markdown)] // names of products
+
 pub mod attach;
 pub mod code;
 pub mod elf;

@@ -53,6 +53,7 @@ impl<'a> Names<'a> {
 }
 
 /// A processor that can do what such a function does.
+#[allow(clippy::struct_excessive_bools)] // its flags
 struct Machine<'a> {
     code: &'a Code<'a>,
     registers: [u64; 16],
@@ -182,7 +183,7 @@ impl<'a> Machine<'a> {
                 self.set(at.op0_register(), value);
             }
             _ if at.condition_code() != ConditionCode::None && at.op_count() == 2 => {
-                let value = self.read(at, if self.holds(at.condition_code())? { 1 } else { 0 })?;
+                let value = self.read(at, u32::from(self.holds(at.condition_code())?))?;
                 self.set(at.op0_register(), value);
             }
             _ => return None,

@@ -235,12 +235,14 @@ impl Ring {
         Ok(Self { base: base.cast(), size: pages * PAGE, spill: Vec::new() })
     }
 
+    #[allow(clippy::cast_ptr_alignment)] // the kernel's own layout
     fn counter(&self, at: usize) -> &AtomicU64 {
         // SAFETY: both counters are eight aligned bytes in the first page, which is mapped as long as we are.
         unsafe { &*self.base.add(at).cast::<AtomicU64>() }
     }
 
-    /// Takes what is there. `with_raw` says of an event's id what its samples hold: (a register, fields).
+    /// Takes what is there. `holds` says of an event's id what its samples hold: (a register, fields).
+    #[allow(clippy::cast_ptr_alignment)] // records begin at multiples of eight
     pub fn drain(&mut self, holds: &dyn Fn(u64) -> (bool, bool), into: &mut Vec<Record>) -> usize {
         let head = self.counter(HEAD).load(Ordering::Acquire);
         let begin = self.counter(TAIL).load(Ordering::Relaxed);

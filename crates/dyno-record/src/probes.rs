@@ -214,7 +214,9 @@ pub fn plan(code: &Code<'_>, version: &Version, query_ids: bool) -> Result<Plan,
         if callers.is_empty() {
             add(function, What::QueryId);
         }
-        callers.into_iter().for_each(|caller| add(caller, What::QueryId));
+        for caller in callers {
+            add(caller, What::QueryId);
+        }
     }
     for (name, what) in [
         ("errcode", What::State),

@@ -46,13 +46,13 @@ pub fn define(program: &Path, definitions: &[Definition]) -> io::Result<Defined>
         .map(|one| format!("p:{group}/e{} {}:{:#x} {}\n", one.event, program.display(), one.offset, one.fields))
         .collect();
     let events = definitions.iter().map(|one| one.event + 1).max().unwrap_or(0);
-    let away: String = (0..events).map(|at| format!("-:{group}/e{at}\n")).collect();
+    let away: Vec<String> = (0..events).map(|at| format!("-:{group}/e{at}\n")).collect();
     let work = move || -> io::Result<Defined> {
         if !Path::new(MOUNTED).join("uprobe_events").exists() {
             mount_for_this_thread()?;
         }
         let file = OpenOptions::new().append(true).open(Path::new(MOUNTED).join("uprobe_events"))?;
-        let mut defined = guarded(file, away.into_bytes())?;
+        let mut defined = guarded(file, away.concat().into_bytes())?;
         for line in &lines {
             defined.file.write_all(line.as_bytes())?;
         }
