@@ -17,7 +17,7 @@ pub fn write_row(table: &TableSpec, row: &mut WireRow<'_>, out: &mut Vec<u8>) ->
     let start = out.len();
     out.extend_from_slice(&[0; 2]);
     let mut place = 0;
-    while let Some(value) = row.next()? {
+    while let Some(value) = row.next_value()? {
         if value == WireValue::Null {
             out.extend_from_slice(&(-1_i32).to_be_bytes());
         } else {
