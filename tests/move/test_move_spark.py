@@ -90,18 +90,8 @@ def test_a_worker_that_is_lost_in_the_middle_loses_and_doubles_nothing(lab: Lab,
     lab.run("create table t as select g as id, md5(g::text) as x from generate_series(1, 400000) g")
     words: list[Any] = [
         *(sys.executable, "-m", "dbdyno", "move", lab.dsn, "--to", lab.out, "--table", "t", "--piece", "1MiB"),
-        *(
-            "--engine",
-            "spark",
-            "--master",
-            cluster.url,
-            "--workers",
-            "4",
-            "--rate-limit",
-            "1MB/s",
-            "--verify",
-            "source",
-        ),
+        *("--engine", "spark", "--master", cluster.url, "--workers", "4"),
+        *("--rate-limit", "1MB/s", "--verify", "source"),
     ]
     log = (lab.folder / "said").open("wb")
     with log:
