@@ -40,9 +40,10 @@ def session(master: str, name: str) -> Any:
             "Spark needs pyspark", where="--engine spark", next_step="pip install 'dbdyno[spark]'"
         ) from None
     try:
-        builder = SparkSession.builder.master(master).appName(name).config("spark.ui.enabled", "false")
-        python = os.environ.get("PYSPARK_PYTHON", sys.executable)
-        made = builder.config("spark.pyspark.python", python).getOrCreate()
+        # pyspark takes the executors' Python from here alone; on other machines it must be there with dbdyno in it.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master(master).appName(name)
+        made = builder.config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:
         said = str(error).strip().splitlines()[0]
         raise MoveError(
