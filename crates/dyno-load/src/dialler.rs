@@ -94,7 +94,7 @@ impl Dialler {
             Engine::Postgres => Link::Postgres(Box::new(wire::startup::log_in(spec, feed, socket, without_limit)?)),
             Engine::Mariadb => {
                 let means = Means { spec, tls: self.tls.as_ref(), key: self.key.as_ref(), feed };
-                Link::Mariadb(Box::new(mysql::login::log_in(means, socket, without_limit)?))
+                Link::Mariadb(Box::new(mysql::login::log_in(&means, socket, without_limit)?))
             }
         })
     }

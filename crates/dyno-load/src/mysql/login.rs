@@ -50,9 +50,9 @@ pub struct LoggedIn {
 }
 
 /// Logs in on a connected socket, which then waits as `patience` says.
-pub fn log_in(means: Means<'_>, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
+pub fn log_in(means: &Means<'_>, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
     let feed = means.feed.clone();
-    let LoggedIn { socket, packets, session, caches_metadata } = settled(&means, socket, patience)?;
+    let LoggedIn { socket, packets, session, caches_metadata } = settled(means, socket, patience)?;
     Ok(Link::new(socket, packets, session, caches_metadata, feed))
 }
 

@@ -78,13 +78,13 @@ impl Packets {
     }
 
     /// The next part, all of it, with its number; its body goes on in the next where it has [`PART_BYTES`].
-    pub fn part(&mut self) -> Result<Option<(Range<usize>, u8)>, WireError> {
+    pub fn part(&mut self) -> Option<(Range<usize>, u8)> {
         if !self.buffer.skipped() {
-            return Ok(None);
+            return None;
         }
-        let Some([a, b, c, number]) = self.buffer.peek::<HEAD_BYTES>() else { return Ok(None) };
+        let [a, b, c, number] = self.buffer.peek::<HEAD_BYTES>()?;
         let length = length(a, b, c);
-        Ok(self.buffer.take(HEAD_BYTES, length, length).map(|body| (body, number)))
+        self.buffer.take(HEAD_BYTES, length, length).map(|body| (body, number))
     }
 
     /// The bytes of a body; only until the buffer is filled again.

@@ -252,7 +252,7 @@ impl RowSession {
     #[inline]
     fn part(&mut self) -> Result<std::ops::Range<usize>, WireError> {
         loop {
-            if let Some((part, number)) = self.packets.part()? {
+            if let Some((part, number)) = self.packets.part() {
                 self.number = number;
                 return Ok(part);
             }
