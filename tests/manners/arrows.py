@@ -13,6 +13,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"evidence"},
     "move": {"evidence", "bench"},
     "wide": {"evidence", "bench", "move"},
+    "flow": {"evidence"},
     "snapshot": {"evidence", "bench"},
     "cells": {"evidence"},
     "judge": {"evidence", "stats", "snapshot", "cells"},

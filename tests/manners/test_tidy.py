@@ -25,6 +25,7 @@ CRATES = {
     "dyno-stats": set(),
     "dyno-load": {"dyno-evidence", "dyno-script"},
     "dyno-move": {"dyno-load"},
+    "dyno-record": {"dyno-evidence"},
     "dyno-trace": {"dyno-evidence", "dyno-stats"},
     "dyno-entry": {"dyno-trace"},
     "dyno-model": {"dyno-evidence", "dyno-stats"},
@@ -35,6 +36,7 @@ CRATES = {
         "dyno-load",
         "dyno-model",
         "dyno-move",
+        "dyno-record",
         "dyno-trace",
     },
 }

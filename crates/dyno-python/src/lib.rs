@@ -16,6 +16,7 @@ mod model;
 mod mover;
 mod probe;
 mod rack;
+mod record;
 mod stats;
 mod summary;
 mod trace;
@@ -44,6 +45,8 @@ mod _core {
     use crate::probe::{Probe, recover_probe};
     #[pymodule_export]
     use crate::rack::ModelRack;
+    #[pymodule_export]
+    use crate::record::{Recorder, trap_cost_ns};
     #[pymodule_export]
     use crate::stats::{prob_r, prob_r_log10, spearman_orders, stats_arrays, stats_fit, stats_pairs, stats_parquet};
     #[pymodule_export]

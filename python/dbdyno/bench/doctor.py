@@ -12,7 +12,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench import check_host, check_left
+from dbdyno.bench import check_host, check_left, check_record
 from dbdyno.bench.check import Check
 from dbdyno.bench.kinds import ENGINE, kind_of
 from dbdyno.bench.postgres import check_engine
@@ -41,6 +41,7 @@ CHECKS: dict[str, Callable[[Any, Any], Check]] = {
     "waits of others": check_engine.other_sessions,
     "I/O timing": check_engine.io_timing,
     "pg_stat_statements": check_engine.pg_stat_statements,
+    "exact waits": check_record.exact_waits,
     "server's machine": check_host.machine,
     "data folder": check_host.data_folder,
     "host counters": check_host.proc,

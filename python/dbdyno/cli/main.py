@@ -24,6 +24,7 @@ COMMANDS = {
     "client": ("dbdyno.cli.client", "External clients: which there are, and whether one keeps to the protocol."),
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
     "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
+    "flow": ("dbdyno.cli.flow", "Data flows: the plan as written and as executed, side by side."),
     "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),
     "move": ("dbdyno.cli.move", "Move tables to Parquet: exact under writers, restartable, proved."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),

@@ -16,6 +16,7 @@ ROWS = {
     "tree": ("dbdyno.cli.trace_tree", "The recursion tree of one execution."),
     "timeline": ("dbdyno.cli.trace_timeline", "What each session did, second by second."),
     "check": ("dbdyno.cli.trace_check", "What was read, what was not, does the time close."),
+    "record": ("dbdyno.cli.trace_record", "Every wait of a live PostgreSQL, exactly timed."),
     "import": ("dbdyno.cli.trace_import", "Turn traces into evidence (Parquet)."),
     "write": ("dbdyno.cli.trace_write", "Turn evidence back into trace files."),
 }
@@ -27,7 +28,7 @@ class _TraceGroup(LazyGroup):
 
 @click.group("trace", cls=_TraceGroup)
 def command() -> None:
-    """Read Oracle extended SQL traces (event 10046) of any version, size and state.
+    """Read Oracle extended SQL traces (event 10046) of any version, size and state; record PostgreSQL's waits.
 
     FILES are trace files (also gz, xz, bz2, zstd), folders, quoted patterns, `-` for standard
     input, or one imported run. Two sets of traces: `dbdyno compare A/ B/`.

@@ -19,6 +19,7 @@ BUILDERS = {
     "model": "model",
     "trace": "trace",
     "trend": "trend",
+    "flow": "flow",
     "flash": "flash",
     "advice": "advice",
 }

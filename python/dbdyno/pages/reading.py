@@ -30,6 +30,7 @@ KINDS = (
     "trace",
     "traces",
     "trend",
+    "flow",
     "flash",
     "model",
     "snapshot",

@@ -36,7 +36,7 @@ SQL_TYPES = {
 }
 """What a scalar is in SQL, unless the map says otherwise."""
 DECIMAL = re.compile(r"decimal\((\d{1,2}),\s*(\d{1,2})\)")
-_TOKEN = re.compile(r'\s*([<>,]|"(?:[^"]|"")*"|\w+)')
+_TOKEN = re.compile(r'([<>,]|"(?:[^"]|"")*"|\w+)')
 COLLECTIONS = {"list": 1, "set": 1, "map": 2}
 
 

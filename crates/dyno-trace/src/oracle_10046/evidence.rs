@@ -13,7 +13,6 @@ mod parts;
 mod plan_text;
 mod small_rows;
 mod spill;
-mod tables;
 mod wait_rows;
 
 use std::sync::Arc;
@@ -28,6 +27,7 @@ use super::rows::{Belongs, CallRow, Context, Named, NewStatement, Owner, Sink, W
 use super::statements::Registry;
 pub use buffer::{NumberHasher, narrow};
 use call_rows::Calls;
+pub use dyno_evidence::trace_tables as tables;
 pub use endings::finish;
 pub use folder::{Folder, Small, shared_part};
 use parts::{Linked, Links, Parts};

@@ -29,6 +29,7 @@ from dbdyno.report.figures import (
     curve,
     distribution,
     flash,
+    flow,
     heatmap,
     machine,
     over_time,
@@ -97,6 +98,7 @@ OWN: dict[str, tuple[Figure, ...]] = {
     "model": (),
     "cells": (),
     "trend": (trend.FIGURE,),
+    "flow": (flow.FIGURE,),
     "flash": (flash.FIGURE,),
 }
 """Kinds of page that have figures of their own."""
@@ -138,7 +140,7 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
 
 
 def _every(model: Mapping[str, Any]) -> tuple[Figure, ...]:
-    return (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *OWN["flash"], *order("cells", model))
+    return (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *OWN["flow"], *OWN["flash"], *order("cells", model))
 
 
 def named(kind: str, data: Mapping[str, Any]) -> Figure | None:

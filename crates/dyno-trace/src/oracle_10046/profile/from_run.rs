@@ -6,7 +6,7 @@ use std::path::Path;
 use dyno_evidence::EvidenceError;
 use serde_json::{Value as Json, json};
 
-use super::super::events::{KINDS, class_of};
+use super::super::events::{KINDS, class_number, class_of};
 use super::super::rows::{CallRow, Context, Figures, NO_STATEMENT, Place};
 use super::super::writer::parts_of;
 use super::run_tables::{accounts, each, files, late_owners, unread};
@@ -168,6 +168,7 @@ impl Run<'_> {
     fn waits(&self, file: u32, names: &mut Names, owners: &Owners, summing: &mut Summing) -> Result<(), EvidenceError> {
         let columns = [
             "event",
+            "class",
             "statement",
             "session",
             "context",
@@ -185,9 +186,10 @@ impl Run<'_> {
         for path in parts_of(self.dir, "waits", file)? {
             each(&path, &columns, |rows| {
                 let ((events, words), (statements, keys)) = (rows.words("event")?, rows.words("statement")?);
+                let (classes, class_words) = rows.words("class")?;
                 let (sessions, contexts) = (rows.u32s("session")?, rows.u32s("context")?);
                 let (think, mut numbers) = (rows.bools("think")?, Vec::new());
-                for name in &columns[5..13] {
+                for name in &columns[6..14] {
                     numbers.push(rows.i64s(name)?);
                 }
                 for word in &words {
@@ -197,6 +199,7 @@ impl Run<'_> {
                         next
                     });
                 }
+                learn_classes(names, summing, (&events, &words), (&classes, &class_words), &think);
                 let files = rows.u32s("file")?;
                 for at in (0..rows.len()).filter(|at| files[*at] == file) {
                     let [wait, call, started_ns, elapsed_ns, object, parameters @ ..]: [i64; 8] =
@@ -230,6 +233,28 @@ impl Run<'_> {
             })?;
         }
         Ok(())
+    }
+}
+
+/// The class of an event is the one that the run has: whose engine it is of does not matter here.
+fn learn_classes(
+    names: &Names,
+    summing: &mut Summing,
+    (events, words): (&[u32], &[String]),
+    (classes, class_words): (&[u32], &[String]),
+    think: &[bool],
+) {
+    let mut known = vec![false; words.len()];
+    for at in 0..events.len() {
+        let event = events[at] as usize;
+        if think[at] || known.get(event).copied().unwrap_or(true) {
+            continue;
+        }
+        known[event] = true;
+        let class = class_words.get(classes[at] as usize).and_then(|class| class_number(class));
+        if let (Some(class), Some(number)) = (class, names.events.get(&words[event])) {
+            summing.dictionary().events[*number as usize].1 = class;
+        }
     }
 }
 

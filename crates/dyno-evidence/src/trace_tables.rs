@@ -1,6 +1,7 @@
-//! The tables of an import and their columns. Names end with the unit.
+//! The tables of a trace and their columns, whoever writes it: an import of trace files, a recording of a live
+//! server. Names end with the unit.
 
-use dyno_evidence::table::{Column, Kind};
+use crate::table::{Column, Kind};
 
 use Kind::{Bool, I64, Repeated, Text, U8, U32, U64, Words};
 

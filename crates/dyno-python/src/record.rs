@@ -1,0 +1,48 @@
+//! `dyno-record` for Python: a recording that can be watched and stopped.
+
+use dyno_record::RecordError;
+use dyno_record::job::Job;
+use pyo3::prelude::*;
+
+use crate::errors::raise;
+
+fn failed(py: Python<'_>, error: &RecordError) -> PyErr {
+    let kind = if matches!(error, RecordError::Evidence(_)) { "EvidenceError" } else { "TraceError" };
+    raise(py, kind, &error.to_string())
+}
+
+/// A recording of a server's waits. `request` is JSON: pid, only, out, database, user, for_ns, cost_limit.
+#[pyclass(frozen, module = "dbdyno._core")]
+pub(crate) struct Recorder {
+    job: Job,
+}
+
+#[pymethods]
+impl Recorder {
+    #[new]
+    fn new(py: Python<'_>, request: &str) -> PyResult<Self> {
+        let job = py.detach(|| Job::start(request)).map_err(|error| failed(py, &error))?;
+        Ok(Self { job })
+    }
+
+    /// How it goes, as JSON; `null` before anything is known.
+    fn progress(&self) -> String {
+        self.job.progress()
+    }
+
+    /// Whether it has ended by itself.
+    fn is_over(&self) -> bool {
+        self.job.is_over()
+    }
+
+    /// Ends it, writes what is left, and tells about it as JSON.
+    fn finish(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.job.finish()).map_err(|error| failed(py, &error))
+    }
+}
+
+/// What a probe costs here, ns of CPU; fails where the kernel allows none.
+#[pyfunction]
+pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
+    py.detach(dyno_record::trap_cost_ns).map_err(|error| failed(py, &error))
+}

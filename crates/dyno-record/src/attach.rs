@@ -1,0 +1,257 @@
+//! Opening all probes of a server on every processor.
+
+use std::collections::HashMap;
+use std::ffi::CString;
+use std::io;
+
+use iced_x86::Register;
+
+use crate::RecordError;
+use crate::code::Code;
+use crate::elf::Image;
+use crate::names::Names;
+use crate::perf::{Event, REGISTERS, Ring, Scope, Source};
+use crate::probes::{self, Probe, Version, What};
+use crate::process;
+use crate::sites::Value;
+use crate::tracefs::{self, Defined, Definition};
+
+/// Pages of a processor's ring: 2 MiB.
+const RING_PAGES: usize = 512;
+const KINDS: &str = "/sys/bus/event_source/devices/uprobe/type";
+
+const BY_RIGHT: &str = "run dbdyno as root, or give its process CAP_PERFMON and CAP_SYS_PTRACE; `dbdyno doctor` says what is \
+                        allowed here";
+
+/// How an event tells what it tells.
+#[derive(Clone, Copy, Debug)]
+pub enum Told {
+    /// A probe of its own, with a register at most.
+    Register(What),
+    /// Many probes, with fields.
+    Fields(probes::Event),
+}
+
+/// A server under probes. Dropped, nothing of it is left.
+pub struct Attached {
+    /// The postmaster.
+    pub postmaster: i32,
+    /// Version.
+    pub version: Version,
+    /// The program.
+    pub program: String,
+    /// What each event tells, by its id.
+    pub events: HashMap<u64, Told>,
+    /// Names of events: class and name, by number.
+    pub names: HashMap<u32, (String, String)>,
+    /// Number of `ClientRead`.
+    pub client_read: u32,
+    /// One for each processor.
+    pub rings: Vec<Ring>,
+    /// Stores that are probed; of these, stepped over.
+    pub sites: (usize, usize),
+    /// Why texts and rows are missing, where they are.
+    pub without_fields: Option<String>,
+    /// What a probe costs, ns.
+    pub trap_ns: u64,
+    /// Address of `my_wait_event_info` in the processes.
+    pub pointer: u64,
+    /// Address of `debug_query_string`.
+    pub query: u64,
+    // Events before definitions: a definition cannot be taken away while an event is open on it.
+    opened: Vec<Event>,
+    defined: Option<Defined>,
+}
+
+/// The processors that are there.
+fn processors() -> io::Result<Vec<i32>> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
+    let mut found = Vec::new();
+    for part in text.trim().split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let number = |word: &str| word.parse::<i32>().map_err(io::Error::other);
+        found.extend(number(from)?..=number(to)?);
+    }
+    Ok(found)
+}
+
+fn kind() -> Result<u32, RecordError> {
+    let text = std::fs::read_to_string(KINDS)
+        .map_err(|error| RecordError::Refused("uprobes", error, "a kernel with CONFIG_UPROBE_EVENTS is needed"))?;
+    text.trim().parse().map_err(|error| RecordError::System(KINDS.to_owned(), io::Error::other(error)))
+}
+
+/// What a probe costs on this machine, ns of CPU; an error where the kernel allows none.
+pub fn trap_cost_ns() -> Result<u64, RecordError> {
+    crate::trap::cost_ns(kind()?).map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))
+}
+
+/// All names that a server can show: classes 1 to 11, so many events each.
+fn all_names(names: &mut Names<'_>) -> HashMap<u32, (String, String)> {
+    (1..=11u32).flat_map(|class| (0..160).map(move |at| class << 24 | at)).map(|at| (at, names.of(at))).collect()
+}
+
+/// Whether the server computes query ids.
+fn query_ids(image: &Image, postmaster: i32, shift: u64) -> bool {
+    let read = |name, size: usize| {
+        let mut bytes = [0; 4];
+        process::read(postmaster, image.symbol(name)?.addr.wrapping_add(shift), &mut bytes[..size])?;
+        Some(u32::from_le_bytes(bytes))
+    };
+    match read("compute_query_id", 4) {
+        Some(0) => false,
+        Some(1) => true,
+        _ => read("query_id_enabled", 1) != Some(0),
+    }
+}
+
+impl Attached {
+    /// Probes the server that process `pid` belongs to; notes begin with [`Attached::enable`].
+    pub fn to(pid: i32) -> Result<Self, RecordError> {
+        let postmaster = process::postmaster(pid)?;
+        let program = process::program_name(postmaster)?;
+        let image = Image::open(&process::program(postmaster))?;
+        let version = Version::of(&image)?;
+        let (functions, addresses) = probes::wanted(&image)?;
+        let code = Code::read(&image, &functions, &addresses);
+        let shift = process::base(postmaster)?.wrapping_sub(image.first);
+        let plan = probes::plan(&code, &version, query_ids(&image, postmaster, shift))?;
+        let name = |name| image.need(name).map(|symbol| symbol.addr);
+        let mut names = Names::new(&code, name("pgstat_get_wait_event")?, name("pgstat_get_wait_event_type")?);
+        let names = all_names(&mut names);
+        let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
+        let kind = kind()?;
+        let trap_ns = trap_cost_ns()?;
+        let mut made = Self {
+            postmaster,
+            version,
+            program: program.display().to_string(),
+            events: HashMap::new(),
+            client_read: client_read.ok_or(RecordError::Symbol("the event ClientRead"))?,
+            names,
+            rings: Vec::new(),
+            sites: (plan.sites.len(), plan.sites.iter().filter(|site| site.is_stepped).count()),
+            without_fields: None,
+            trap_ns,
+            pointer: name("my_wait_event_info")?.wrapping_add(shift),
+            query: image.symbol("debug_query_string").map_or(0, |symbol| symbol.addr.wrapping_add(shift)),
+            opened: Vec::new(),
+            defined: None,
+        };
+        made.open(&plan.probes, kind)?;
+        Ok(made)
+    }
+
+    /// Probes with fields, each of which belongs to one of a few events; none where the kernel does not allow it.
+    fn define(&mut self, probes: &[Probe]) -> Vec<u64> {
+        let definitions: Vec<Definition> = probes
+            .iter()
+            .map(|probe| {
+                let (event, fields) = probe.what.fields();
+                Definition { event: event as usize, offset: probe.offset, fields }
+            })
+            .collect();
+        match tracefs::define(&process::program(self.postmaster), &definitions) {
+            Ok(defined) => {
+                let numbers = defined.numbers.clone();
+                self.defined = Some(defined);
+                numbers
+            }
+            Err(error) => {
+                self.without_fields = Some(error.to_string());
+                Vec::new()
+            }
+        }
+    }
+
+    fn open(&mut self, probes: &[Probe], kind: u32) -> Result<(), RecordError> {
+        let refused = |error| RecordError::Refused("perf_event_open", error, BY_RIGHT);
+        let processors = processors().map_err(|error| RecordError::System("processors".to_owned(), error))?;
+        let numbers = self.define(probes);
+        let program = CString::new(process::program(self.postmaster).display().to_string())
+            .map_err(|error| RecordError::System("the program's path".to_owned(), io::Error::other(error)))?;
+        let wanted: Vec<(Source<'_>, Option<u32>, Told)> = if numbers.is_empty() {
+            allow_files((probes.len() + 1) * processors.len() + 64);
+            let one = |probe: &Probe| {
+                let source = Source::Probe(kind, &program, probe.offset);
+                (source, probe.what.register().map(number), Told::Register(probe.what))
+            };
+            probes.iter().map(one).collect()
+        } else {
+            let events = numbers.iter().zip(probes::Event::ALL);
+            events.map(|(number, event)| (Source::Tracepoint(*number), None, Told::Fields(event))).collect()
+        };
+        for cpu in processors {
+            let scope = Scope { pid: -1, cpu };
+            let first = Event::open(&Source::Tasks, scope, None).map_err(refused)?;
+            self.rings.push(Ring::of(&first, RING_PAGES).map_err(refused)?);
+            let at = self.opened.len();
+            self.opened.push(first);
+            for (source, register, told) in &wanted {
+                let event = Event::open(source, scope, *register).map_err(refused)?;
+                event.into_ring_of(&self.opened[at]).map_err(refused)?;
+                self.events.insert(event.id, *told);
+                self.opened.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the kernel take its notes.
+    pub fn enable(&self) -> Result<(), RecordError> {
+        let failed = |error| RecordError::System("a probe cannot be switched on".to_owned(), error);
+        self.opened.iter().try_for_each(|event| event.enable().map_err(failed))
+    }
+
+    /// Whether an event's samples hold a register, fields.
+    pub fn holds(&self, id: u64) -> (bool, bool) {
+        match self.events.get(&id) {
+            Some(Told::Register(what)) => (what.register().is_some(), false),
+            Some(Told::Fields(_)) => (false, true),
+            None => (false, false),
+        }
+    }
+
+    /// What a sample tells, and its number where it has one.
+    pub fn meaning(&self, id: u64, register: u64, raw: &[u8]) -> Option<(What, u64)> {
+        match self.events.get(&id)? {
+            Told::Fields(event) => event.meaning(raw),
+            Told::Register(what @ What::Wait(Value::Known(event))) => Some((*what, u64::from(*event))),
+            Told::Register(what) => Some((*what, register)),
+        }
+    }
+}
+
+/// Threads that close events. The kernel waits for a grace period at each, which many closings at once share.
+const CLOSERS: usize = 64;
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.rings.clear();
+        let mut left = std::mem::take(&mut self.opened);
+        let each = left.len().div_ceil(CLOSERS).max(1);
+        let mut threads = Vec::new();
+        while !left.is_empty() {
+            let some = left.split_off(left.len().saturating_sub(each));
+            threads.push(std::thread::spawn(move || drop(some)));
+        }
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+        drop(self.defined.take());
+    }
+}
+
+fn number(register: Register) -> u32 {
+    REGISTERS[register.full_register().number()]
+}
+
+/// As many open files as the probes of all processors need, as far as the hard limit goes.
+fn allow_files(needed: usize) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit lives through both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < (needed + 256) as u64 {
+            limit.rlim_cur = limit.rlim_max.min((needed + 256) as u64);
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The server's code, decoded once: where its instructions begin, which of them are jumped to, who calls whom.
+
+use std::collections::HashMap;
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+
+use crate::elf::Image;
+
+/// The whole code. Jumps by a table are not known: see [`crate::sites`].
+pub struct Code<'a> {
+    /// The program.
+    pub image: &'a Image,
+    begin: u64,
+    bytes: &'a [u8],
+    /// Offset of each instruction.
+    starts: Vec<u32>,
+    /// A bit for each byte that something jumps to.
+    targets: Vec<u64>,
+    /// Calls (and jumps out of a function) by the function that they go to.
+    callers: HashMap<u64, Vec<u64>>,
+    /// Instructions that name an address asked for.
+    users: HashMap<u64, Vec<u64>>,
+}
+
+impl<'a> Code<'a> {
+    /// Decodes the code; keeps who calls `functions` and who names `addresses`.
+    pub fn read(image: &'a Image, functions: &[u64], addresses: &[u64]) -> Self {
+        let (begin, bytes) = image.text();
+        let mut code = Self {
+            image,
+            begin,
+            bytes,
+            starts: Vec::with_capacity(bytes.len() / 4),
+            targets: vec![0; bytes.len() / 64 + 1],
+            callers: HashMap::new(),
+            users: HashMap::new(),
+        };
+        let mut decoder = Decoder::with_ip(64, bytes, begin, DecoderOptions::NONE);
+        let mut found = Instruction::default();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut found);
+            code.starts.push((found.ip() - begin) as u32);
+            if matches!(found.op0_kind(), OpKind::NearBranch64) {
+                let target = found.near_branch_target();
+                code.mark(target);
+                if functions.contains(&target) {
+                    code.callers.entry(target).or_default().push(found.ip());
+                }
+            } else if let Some(address) = named(&found)
+                && addresses.contains(&address)
+            {
+                code.users.entry(address).or_default().push(found.ip());
+            }
+        }
+        code
+    }
+
+    fn mark(&mut self, target: u64) {
+        if let Some(at) = target.checked_sub(self.begin).map(|at| at as usize)
+            && at < self.bytes.len()
+        {
+            self.targets[at / 64] |= 1 << (at % 64);
+        }
+    }
+
+    /// Whether something jumps to this address, or calls it.
+    pub fn is_target(&self, addr: u64) -> bool {
+        addr.checked_sub(self.begin)
+            .map(|at| at as usize)
+            .and_then(|at| self.targets.get(at / 64).map(|bits| bits >> (at % 64) & 1 == 1))
+            .unwrap_or(false)
+    }
+
+    /// Who calls the function at `addr`.
+    pub fn callers(&self, addr: u64) -> &[u64] {
+        self.callers.get(&addr).map_or(&[], Vec::as_slice)
+    }
+
+    /// Which instructions name the address.
+    pub fn users(&self, addr: u64) -> &[u64] {
+        self.users.get(&addr).map_or(&[], Vec::as_slice)
+    }
+
+    /// The instruction at `addr`; none outside of the code.
+    pub fn at(&self, addr: u64) -> Option<Instruction> {
+        let from = addr.checked_sub(self.begin)? as usize;
+        let bytes = self.bytes.get(from..)?;
+        let mut decoder = Decoder::with_ip(64, bytes, addr, DecoderOptions::NONE);
+        let found = decoder.can_decode().then(|| decoder.decode())?;
+        (!found.is_invalid()).then_some(found)
+    }
+
+    /// The instruction in front of the one at `addr`.
+    pub fn before(&self, addr: u64) -> Option<Instruction> {
+        let at = u32::try_from(addr.checked_sub(self.begin)?).ok()?;
+        let place = self.starts.binary_search(&at).ok()?;
+        let before = *self.starts.get(place.checked_sub(1)?)?;
+        self.at(self.begin + u64::from(before))
+    }
+}
+
+/// The address that an instruction names: relative to itself, as a whole operand, or as a number.
+pub fn named(found: &Instruction) -> Option<u64> {
+    for at in 0..found.op_count() {
+        match found.op_kind(at) {
+            OpKind::Memory if found.is_ip_rel_memory_operand() => return Some(found.ip_rel_memory_address()),
+            OpKind::Memory if found.memory_base() == Register::None && found.memory_index() == Register::None => {
+                return Some(found.memory_displacement64());
+            }
+            OpKind::Immediate32 | OpKind::Immediate32to64 | OpKind::Immediate64 if found.immediate(at) > 0x1000 => {
+                return Some(found.immediate(at));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether the kernel carries the instruction out itself when a probe stands on it, instead of stepping over a copy.
+pub fn is_emulated(found: &Instruction, bytes: &[u8]) -> bool {
+    match bytes {
+        [0x90, ..] | [0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => true,
+        [0xe8 | 0xe9 | 0xeb | 0x70..=0x7f, ..] | [0x0f, 0x80..=0x8f, ..] => {
+            matches!(
+                found.flow_control(),
+                FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
+            )
+        }
+        _ => false,
+    }
+}
+
+impl Code<'_> {
+    /// Whether a probe on the instruction is a cheap one.
+    pub fn is_cheap(&self, found: &Instruction) -> bool {
+        let bytes = self.image.bytes(found.ip());
+        is_emulated(found, &bytes[..found.len().min(bytes.len())])
+    }
+}

@@ -1,0 +1,163 @@
+//! The server's program file: its segments, its exported names, the pointers that the loader fills in.
+//!
+//! Everything is an address as the file has it (`vaddr`); where the program really lies is [`crate::process`]'s.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use object::read::elf::ElfFile64;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, RelocationTarget};
+
+use crate::RecordError;
+
+/// A symbol that the program exports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Where it begins.
+    pub addr: u64,
+    /// How long it is.
+    pub size: u64,
+}
+
+struct Segment {
+    addr: u64,
+    offset: u64,
+    size: u64,
+}
+
+/// A program file, read whole.
+pub struct Image {
+    data: Vec<u8>,
+    segments: Vec<Segment>,
+    symbols: HashMap<String, Symbol>,
+    /// What the loader writes where.
+    pointers: HashMap<u64, u64>,
+    text: (u64, u64),
+    /// Address of the first loadable byte: what lies at the base of the mapping.
+    pub first: u64,
+}
+
+impl Image {
+    /// Reads the program at `path`.
+    pub fn open(path: &Path) -> Result<Self, RecordError> {
+        let unreadable = |error: &dyn std::fmt::Display| RecordError::Program(format!("{}: {error}", path.display()));
+        let data = std::fs::read(path).map_err(|error| unreadable(&error))?;
+        Self::parse(data).map_err(|error| match error {
+            RecordError::Program(why) => unreadable(&why),
+            other => other,
+        })
+    }
+
+    fn parse(data: Vec<u8>) -> Result<Self, RecordError> {
+        let broken = |error: object::Error| RecordError::Program(error.to_string());
+        let file = ElfFile64::<object::Endianness>::parse(&*data).map_err(broken)?;
+        if file.architecture() != object::Architecture::X86_64 {
+            return Err(RecordError::Architecture(format!("{:?}", file.architecture())));
+        }
+        let segments: Vec<Segment> = file
+            .segments()
+            .map(|segment| {
+                let (offset, size) = segment.file_range();
+                Segment { addr: segment.address(), offset, size }
+            })
+            .collect();
+        let text = file
+            .section_by_name(".text")
+            .map(|section| (section.address(), section.size()))
+            .ok_or_else(|| RecordError::Program("it has no code (.text)".to_owned()))?;
+        let mut symbols = HashMap::new();
+        for symbol in file.dynamic_symbols().filter(|symbol| symbol.address() != 0) {
+            if let Ok(name) = symbol.name() {
+                symbols.insert(name.to_owned(), Symbol { addr: symbol.address(), size: symbol.size() });
+            }
+        }
+        let mut pointers = HashMap::new();
+        for (at, relocation) in file.dynamic_relocations().into_iter().flatten() {
+            let is_relative = matches!(relocation.flags(), RelocationFlags::Elf { r_type } if r_type == object::elf::R_X86_64_RELATIVE);
+            let base = match relocation.target() {
+                RelocationTarget::Symbol(index) => file
+                    .dynamic_symbol_table()
+                    .and_then(|table| object::ObjectSymbolTable::symbol_by_index(&table, index).ok())
+                    .map_or(0, |symbol| symbol.address()),
+                _ if is_relative => 0,
+                _ => continue,
+            };
+            let value = base.wrapping_add_signed(relocation.addend());
+            if value != 0 {
+                pointers.insert(at, value);
+            }
+        }
+        let first = segments.iter().map(|segment| segment.addr).min().unwrap_or(0) & !0xfff;
+        Ok(Self { segments, symbols, pointers, text, first, data })
+    }
+
+    /// The exported symbol of this name.
+    pub fn symbol(&self, name: &str) -> Option<Symbol> {
+        self.symbols.get(name).copied()
+    }
+
+    /// The same, or a sentence that says that it is missing.
+    pub fn need(&self, name: &'static str) -> Result<Symbol, RecordError> {
+        self.symbol(name).ok_or(RecordError::Symbol(name))
+    }
+
+    /// Where the file has what the program has at `addr`.
+    pub fn file_offset(&self, addr: u64) -> Option<u64> {
+        let holds = |segment: &&Segment| addr >= segment.addr && addr - segment.addr < segment.size;
+        self.segments.iter().find(holds).map(|segment| addr - segment.addr + segment.offset)
+    }
+
+    /// The bytes from `addr` to the end of its segment.
+    pub fn bytes(&self, addr: u64) -> &[u8] {
+        let holds = |segment: &&Segment| addr >= segment.addr && addr - segment.addr < segment.size;
+        let Some(segment) = self.segments.iter().find(holds) else {
+            return &[];
+        };
+        let from = (addr - segment.addr + segment.offset) as usize;
+        let to = (segment.offset + segment.size) as usize;
+        self.data.get(from..to.min(self.data.len())).unwrap_or(&[])
+    }
+
+    /// The code: where it begins, and its bytes.
+    pub fn text(&self) -> (u64, &[u8]) {
+        let bytes = self.bytes(self.text.0);
+        (self.text.0, &bytes[..bytes.len().min(self.text.1 as usize)])
+    }
+
+    /// A number of `size` bytes (1, 2, 4 or 8) as the program finds it when it starts.
+    pub fn number(&self, addr: u64, size: usize) -> Option<u64> {
+        if size == 8
+            && let Some(value) = self.pointers.get(&addr)
+        {
+            return Some(*value);
+        }
+        let bytes = self.bytes(addr).get(..size)?;
+        let mut whole = [0; 8];
+        whole[..size].copy_from_slice(bytes);
+        Some(u64::from_le_bytes(whole))
+    }
+
+    /// The text that ends with a zero at `addr`; none where there is no such text.
+    pub fn text_at(&self, addr: u64) -> Option<&str> {
+        let bytes = self.bytes(addr);
+        let end = bytes.iter().take(256).position(|byte| *byte == 0)?;
+        std::str::from_utf8(&bytes[..end]).ok()
+    }
+
+    /// The version that the program carries: what stands between `PostgreSQL ` and ` on ` in the text of `version()`.
+    pub fn server_version(&self) -> Option<String> {
+        const BEGIN: &[u8] = b"PostgreSQL ";
+        let mut rest = &self.data[..];
+        while let Some(at) = rest.windows(BEGIN.len()).position(|window| window == BEGIN) {
+            rest = &rest[at + BEGIN.len()..];
+            let text = String::from_utf8_lossy(&rest[..rest.len().min(200)]);
+            if let Some((version, _)) = text.split_once(" on ")
+                && version.starts_with(|first: char| first.is_ascii_digit())
+                && !version.contains('\0')
+            {
+                return Some(version.to_owned());
+            }
+        }
+        None
+    }
+}

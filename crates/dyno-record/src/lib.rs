@@ -1,0 +1,29 @@
+//! Every wait of an unmodified PostgreSQL, exact.
+//!
+//! A backend tells what it waits for by a store to one word of shared memory. [`sites`] finds these stores in the
+//! server's own program, [`probes`] says where the kernel is to take a note of them, [`perf`] reads the notes, and
+//! [`session`] makes calls and waits of them, which [`store`] writes as a trace: the same tables that an import of
+//! trace files has.
+//!
+//! Limits: x86-64; PostgreSQL 14 to 18. Nothing is written to the server's memory, and nothing outlives the recorder:
+//! the kernel takes its probes away when the descriptors close.
+
+pub mod attach;
+pub mod code;
+pub mod elf;
+mod error;
+pub mod job;
+pub mod names;
+pub mod perf;
+pub mod probes;
+pub mod process;
+pub mod recording;
+pub mod session;
+pub mod sites;
+mod small;
+pub mod store;
+pub mod tracefs;
+mod trap;
+
+pub use attach::trap_cost_ns;
+pub use error::RecordError;

@@ -1,0 +1,237 @@
+//! What an event is called: asked of the server's own code.
+//!
+//! The numbers of events change from version to version, and forks have their own. Every server has a function that
+//! turns a number into the name that pg_stat_activity shows (`pgstat_get_wait_event`); it compares, looks a name up in a
+//! table and returns it. A few instructions carried out here give the names of the very program that runs, where a table
+//! of ours would have to be believed.
+//!
+//! Limits: names that are made while the server runs (events and lock tranches of extensions) are in its memory, not in
+//! its program: they are called after their class and number.
+
+use std::collections::HashMap;
+
+use iced_x86::{Code as Op, ConditionCode, FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+use crate::code::Code;
+
+/// Instructions of one look-up.
+const STEPS: usize = 400;
+
+/// Asks the server's code for names.
+pub struct Names<'a> {
+    code: &'a Code<'a>,
+    event: u64,
+    kind: u64,
+    known: HashMap<u32, (String, String)>,
+}
+
+impl<'a> Names<'a> {
+    /// `event` and `kind` are where `pgstat_get_wait_event` and `pgstat_get_wait_event_type` are.
+    pub fn new(code: &'a Code<'a>, event: u64, kind: u64) -> Self {
+        Self { code, event, kind, known: HashMap::new() }
+    }
+
+    /// The engine's class of an event and its name.
+    pub fn of(&mut self, number: u32) -> (String, String) {
+        if let Some(found) = self.known.get(&number) {
+            return found.clone();
+        }
+        let class = self.ask(self.kind, number).unwrap_or_else(|| format!("class {:#04x}", number >> 24));
+        let name = self.ask(self.event, number).unwrap_or_else(|| match class.as_str() {
+            "Extension" => "Extension".to_owned(),
+            _ => format!("{class} {}", number & 0xff_ffff),
+        });
+        self.known.insert(number, (class.clone(), name.clone()));
+        (class, name)
+    }
+
+    fn ask(&self, function: u64, number: u32) -> Option<String> {
+        let answer = Machine::new(self.code).call(function, u64::from(number))?;
+        let text = self.code.image.text_at(answer).filter(|text| !text.is_empty())?;
+        (text != "unknown wait event").then(|| text.to_owned())
+    }
+}
+
+/// A processor that can do what such a function does.
+struct Machine<'a> {
+    code: &'a Code<'a>,
+    registers: [u64; 16],
+    stack: Vec<u64>,
+    zero: bool,
+    carry: bool,
+    sign: bool,
+    overflow: bool,
+}
+
+fn mask(size: usize) -> u64 {
+    if size >= 8 { u64::MAX } else { (1 << (size * 8)) - 1 }
+}
+
+impl<'a> Machine<'a> {
+    fn new(code: &'a Code<'a>) -> Self {
+        Self { code, registers: [0; 16], stack: Vec::new(), zero: false, carry: false, sign: false, overflow: false }
+    }
+
+    /// What the function returns; none where it does what is not known here.
+    fn call(mut self, function: u64, argument: u64) -> Option<u64> {
+        self.registers[Register::RDI.number()] = argument;
+        let mut next = function;
+        for _ in 0..STEPS {
+            let at = self.code.at(next)?;
+            next = match at.flow_control() {
+                FlowControl::Return => return Some(self.registers[0]),
+                FlowControl::UnconditionalBranch => at.near_branch_target(),
+                FlowControl::IndirectBranch => self.read(&at, 0)?,
+                FlowControl::ConditionalBranch if self.holds(at.condition_code())? => at.near_branch_target(),
+                FlowControl::ConditionalBranch => at.next_ip(),
+                FlowControl::Next => {
+                    self.step(&at)?;
+                    at.next_ip()
+                }
+                _ => return None,
+            };
+        }
+        None
+    }
+
+    fn address(&self, at: &Instruction) -> u64 {
+        if at.is_ip_rel_memory_operand() {
+            return at.ip_rel_memory_address();
+        }
+        let of = |register: Register| if register == Register::None { 0 } else { self.register(register) };
+        let index = of(at.memory_index()).wrapping_mul(u64::from(at.memory_index_scale()));
+        of(at.memory_base()).wrapping_add(index).wrapping_add(at.memory_displacement64())
+    }
+
+    fn register(&self, register: Register) -> u64 {
+        self.registers[register.full_register().number()] & mask(register.size())
+    }
+
+    fn set(&mut self, register: Register, value: u64) {
+        let place = &mut self.registers[register.full_register().number()];
+        *place = match register.size() {
+            8 => value,
+            4 => value & mask(4),
+            size => (*place & !mask(size)) | (value & mask(size)),
+        };
+    }
+
+    fn read(&self, at: &Instruction, operand: u32) -> Option<u64> {
+        match at.op_kind(operand) {
+            OpKind::Register => Some(self.register(at.op_register(operand))),
+            OpKind::Memory => self.code.image.number(self.address(at), at.memory_size().size()),
+            OpKind::NearBranch64 => Some(at.near_branch_target()),
+            _ => Some(at.immediate(operand)),
+        }
+    }
+
+    fn flags(&mut self, value: u64, size: usize) {
+        let value = value & mask(size);
+        self.zero = value == 0;
+        self.sign = value >> (size * 8 - 1) & 1 == 1;
+    }
+
+    fn size(at: &Instruction) -> usize {
+        match at.op0_kind() {
+            OpKind::Register => at.op0_register().size(),
+            _ => at.memory_size().size(),
+        }
+    }
+
+    fn step(&mut self, at: &Instruction) -> Option<()> {
+        let size = Self::size(at);
+        match at.mnemonic() {
+            Mnemonic::Nop | Mnemonic::Endbr64 => {}
+            Mnemonic::Push => self.stack.push(self.read(at, 0)?),
+            Mnemonic::Pop => {
+                let value = self.stack.pop().unwrap_or(0);
+                self.set(at.op0_register(), value);
+            }
+            // What a function keeps on its stack is read by what cannot be followed anyway.
+            Mnemonic::Mov if at.op0_kind() == OpKind::Memory => {}
+            Mnemonic::Add | Mnemonic::Sub if at.op0_register() == Register::RSP => {}
+            Mnemonic::Mov | Mnemonic::Movzx => {
+                let value = self.read(at, 1)?;
+                self.set(at.op0_register(), value);
+            }
+            Mnemonic::Movsxd | Mnemonic::Movsx | Mnemonic::Cdqe => {
+                let (value, from) = match at.code() {
+                    Op::Cdqe => (self.registers[0], 4),
+                    _ if at.op1_kind() == OpKind::Memory => (self.read(at, 1)?, at.memory_size().size()),
+                    _ => (self.read(at, 1)?, at.op1_register().size()),
+                };
+                let shift = 64 - from as u32 * 8;
+                let extended = ((value << shift) as i64 >> shift) as u64;
+                self.set(if at.code() == Op::Cdqe { Register::RAX } else { at.op0_register() }, extended);
+            }
+            Mnemonic::Lea => {
+                let address = self.address(at);
+                self.set(at.op0_register(), address);
+            }
+            Mnemonic::And | Mnemonic::Test | Mnemonic::Xor | Mnemonic::Or => self.logic(at, size)?,
+            Mnemonic::Cmp | Mnemonic::Sub => self.subtract(at, size)?,
+            Mnemonic::Add => {
+                let value = self.read(at, 0)?.wrapping_add(self.read(at, 1)?);
+                self.flags(value, size);
+                self.carry = false;
+                self.set(at.op0_register(), value);
+            }
+            Mnemonic::Shr => {
+                let value = (self.read(at, 0)? & mask(size)) >> (self.read(at, 1)? & 63);
+                self.flags(value, size);
+                self.set(at.op0_register(), value);
+            }
+            _ if at.condition_code() != ConditionCode::None && at.op_count() == 2 => {
+                let value = self.read(at, if self.holds(at.condition_code())? { 1 } else { 0 })?;
+                self.set(at.op0_register(), value);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn logic(&mut self, at: &Instruction, size: usize) -> Option<()> {
+        let (left, right) = (self.read(at, 0)?, self.read(at, 1)?);
+        let value = match at.mnemonic() {
+            Mnemonic::Xor => left ^ right,
+            Mnemonic::Or => left | right,
+            _ => left & right,
+        };
+        self.flags(value, size);
+        (self.carry, self.overflow) = (false, false);
+        if at.mnemonic() != Mnemonic::Test {
+            self.set(at.op0_register(), value);
+        }
+        Some(())
+    }
+
+    fn subtract(&mut self, at: &Instruction, size: usize) -> Option<()> {
+        let (left, right) = (self.read(at, 0)? & mask(size), self.read(at, 1)? & mask(size));
+        let value = left.wrapping_sub(right) & mask(size);
+        self.flags(value, size);
+        self.carry = left < right;
+        self.overflow = ((left ^ right) & (left ^ value)) >> (size * 8 - 1) & 1 == 1;
+        if at.mnemonic() == Mnemonic::Sub {
+            self.set(at.op0_register(), value);
+        }
+        Some(())
+    }
+
+    fn holds(&self, condition: ConditionCode) -> Option<bool> {
+        Some(match condition {
+            ConditionCode::e => self.zero,
+            ConditionCode::ne => !self.zero,
+            ConditionCode::b => self.carry,
+            ConditionCode::ae => !self.carry,
+            ConditionCode::a => !self.carry && !self.zero,
+            ConditionCode::be => self.carry || self.zero,
+            ConditionCode::s => self.sign,
+            ConditionCode::ns => !self.sign,
+            ConditionCode::l => self.sign != self.overflow,
+            ConditionCode::ge => self.sign == self.overflow,
+            ConditionCode::g => !self.zero && self.sign == self.overflow,
+            ConditionCode::le => self.zero || self.sign != self.overflow,
+            _ => return None,
+        })
+    }
+}

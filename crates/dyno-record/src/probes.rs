@@ -1,0 +1,266 @@
+//! What is probed beside the waits: the places where a backend takes up a statement, learns its query id, ends it, fails,
+//! and where a process says who it is.
+
+use std::collections::{HashSet, VecDeque};
+
+use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
+
+use crate::RecordError;
+use crate::code::{Code, named};
+use crate::elf::Image;
+use crate::sites::{Site, Value, sites};
+use crate::tracefs::{FIELDS, number};
+
+/// What kind of call a backend takes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A statement by the simple protocol, or Execute.
+    Exec = 0,
+    /// Parse.
+    Parse = 1,
+    /// Bind.
+    Bind = 2,
+}
+
+/// What a probe tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A wait begins, or ends (0).
+    Wait(Value),
+    /// A backend takes up a statement; its text.
+    Running(Kind),
+    /// A statement is done; its rows.
+    Done,
+    /// The query id of the statement.
+    QueryId,
+    /// The SQLSTATE of what is being reported.
+    State,
+    /// The transaction is aborted after an error.
+    Abort,
+    /// The process is a parallel worker of this leader.
+    Leader,
+    /// The database and the user of the process.
+    Login,
+}
+
+/// Events with fields: all probes of one have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Event {
+    /// A number and what it is.
+    Number,
+    /// A statement's text and its kind.
+    Text,
+    /// Rows.
+    Rows,
+    /// Database and user.
+    Login,
+}
+
+impl Event {
+    /// All, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Number, Self::Text, Self::Rows, Self::Login];
+
+    /// What a sample of it tells, and its number where it has one.
+    pub fn meaning(self, raw: &[u8]) -> Option<(What, u64)> {
+        match self {
+            Self::Number => {
+                let value = number(raw, FIELDS)?;
+                let what = match raw.get(FIELDS + 8)? {
+                    0 => What::Wait(Value::Register(Register::None)),
+                    1 => What::QueryId,
+                    2 => What::State,
+                    3 => What::Leader,
+                    _ => What::Abort,
+                };
+                Some((what, value))
+            }
+            Self::Text => {
+                let kind = match raw.get(FIELDS + 4)? {
+                    0 => Kind::Exec,
+                    1 => Kind::Parse,
+                    _ => Kind::Bind,
+                };
+                Some((What::Running(kind), 0))
+            }
+            Self::Rows => Some((What::Done, number(raw, FIELDS)?)),
+            Self::Login => Some((What::Login, 0)),
+        }
+    }
+}
+
+impl What {
+    /// The event and its fields, as tracefs spells them.
+    pub fn fields(self) -> (Event, String) {
+        let number = |code: u8| {
+            let value = match (self, self.register()) {
+                (_, Some(register)) => format!("%{}", spelled(register)),
+                (Self::Wait(Value::Known(value)), None) => format!("\\{value}"),
+                _ => "\\0".to_owned(),
+            };
+            (Event::Number, format!("value={value}:u64 what=\\{code}:u8"))
+        };
+        match self {
+            Self::Wait(_) => number(0),
+            Self::QueryId => number(1),
+            Self::State => number(2),
+            Self::Leader => number(3),
+            Self::Abort => number(4),
+            Self::Running(kind) => (Event::Text, format!("text=+0(%si):string kind=\\{}:u8", kind as u8)),
+            Self::Done => (Event::Rows, "rows=+8(%di):u64".to_owned()),
+            Self::Login => (Event::Login, "database=+0(%di):string user=+0(%dx):string".to_owned()),
+        }
+    }
+
+    /// The register to note.
+    pub fn register(self) -> Option<Register> {
+        match self {
+            Self::Wait(Value::Register(register)) => Some(register),
+            Self::QueryId | Self::State => Some(Register::RDI),
+            Self::Leader => Some(Register::RSI),
+            _ => None,
+        }
+    }
+}
+
+/// A register as tracefs spells it: `ax`, `r12`.
+fn spelled(register: Register) -> String {
+    let name = format!("{register:?}").to_lowercase();
+    let is_old = !name.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
+    if is_old { name.trim_start_matches('r').to_owned() } else { name }
+}
+
+/// A probe: its place in the program file, and what it tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Probe {
+    /// Offset in the file.
+    pub offset: u64,
+    /// What it tells.
+    pub what: What,
+}
+
+/// What a version's numbers are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// As the program says it: `15.16 (Debian 15.16-0+deb12u1)`.
+    pub text: String,
+    /// The number in front.
+    pub major: u32,
+}
+
+impl Version {
+    /// What the program says of itself.
+    pub fn of(image: &Image) -> Result<Self, RecordError> {
+        let text = image.server_version().ok_or(RecordError::Symbol("its version"))?;
+        let major = text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
+        if !(14..=18).contains(&major) {
+            return Err(RecordError::Version(text));
+        }
+        Ok(Self { text, major })
+    }
+
+    /// `STATE_RUNNING` and `STATE_FASTPATH`: 18 put a state in front.
+    fn running(&self) -> [u64; 2] {
+        if self.major >= 18 { [3, 5] } else { [2, 4] }
+    }
+}
+
+/// All probes of a server and what was found on the way.
+pub struct Plan {
+    /// Them.
+    pub probes: Vec<Probe>,
+    /// The stores.
+    pub sites: Vec<Site>,
+}
+
+/// How far behind the taking up of a statement its kind is told, in instructions on all ways.
+const KIND_WITHIN: usize = 300;
+
+/// Addresses that the code must be read for: functions and data.
+pub fn wanted(image: &Image) -> Result<(Vec<u64>, Vec<u64>), RecordError> {
+    let functions = ["pgstat_report_activity", "EndCommand", "pgstat_report_query_id"];
+    let functions = functions.into_iter().map(|name| image.need(name).map(|symbol| symbol.addr));
+    Ok((functions.collect::<Result<_, _>>()?, vec![image.need("my_wait_event_info")?.addr]))
+}
+
+/// Plans the probes; query ids only where the server computes them.
+pub fn plan(code: &Code<'_>, version: &Version, query_ids: bool) -> Result<Plan, RecordError> {
+    let image = code.image;
+    let sites = sites(code, image.need("my_wait_event_info")?.addr)?;
+    let mut probes = Vec::new();
+    let mut add = |addr: u64, what: What| {
+        if let Some(offset) = image.file_offset(addr) {
+            probes.push(Probe { offset, what });
+        }
+    };
+    for site in &sites {
+        add(site.probe, What::Wait(site.value));
+    }
+    for caller in code.callers(image.need("pgstat_report_activity")?.addr) {
+        if let Some(state) = state(code, *caller)
+            && version.running().contains(&state)
+        {
+            add(*caller, What::Running(kind(code, *caller)));
+        }
+    }
+    for caller in code.callers(image.need("EndCommand")?.addr) {
+        add(*caller, What::Done);
+    }
+    if query_ids {
+        let function = image.need("pgstat_report_query_id")?.addr;
+        let starts = ["ExecutorStart", "standard_ExecutorStart"].map(|name| image.symbol(name));
+        let inside = |addr: &&u64| starts.iter().flatten().any(|s| **addr >= s.addr && **addr < s.addr + s.size);
+        let callers: Vec<u64> = code.callers(function).iter().filter(inside).copied().collect();
+        if callers.is_empty() {
+            add(function, What::QueryId);
+        }
+        callers.into_iter().for_each(|caller| add(caller, What::QueryId));
+    }
+    for (name, what) in [
+        ("errcode", What::State),
+        ("AbortCurrentTransaction", What::Abort),
+        ("BecomeLockGroupMember", What::Leader),
+        ("InitPostgres", What::Login),
+    ] {
+        add(image.need(name)?.addr, what);
+    }
+    Ok(Plan { probes, sites })
+}
+
+/// The state that a call reports: the number that was put into edi before it.
+fn state(code: &Code<'_>, caller: u64) -> Option<u64> {
+    let mut at = caller;
+    for _ in 0..12 {
+        let before = code.before(at)?;
+        let sets = before.op0_kind() == OpKind::Register && before.op0_register().full_register() == Register::RDI;
+        if sets && before.mnemonic() == Mnemonic::Mov {
+            return matches!(before.op1_kind(), OpKind::Immediate32 | OpKind::Immediate32to64)
+                .then(|| before.immediate(1));
+        }
+        at = before.ip();
+    }
+    None
+}
+
+/// Parse and Bind put their names into the process's title soon after; what is nearest counts.
+fn kind(code: &Code<'_>, caller: u64) -> Kind {
+    let word = |at: &Instruction| match code.image.text_at(named(at)?)? {
+        "PARSE" => Some(Kind::Parse),
+        "BIND" => Some(Kind::Bind),
+        _ => None,
+    };
+    let (mut open, mut seen) = (VecDeque::from([caller]), HashSet::new());
+    while let Some(addr) = open.pop_front().filter(|_| seen.len() < KIND_WITHIN) {
+        let Some(at) = code.at(addr).filter(|_| seen.insert(addr)) else { continue };
+        if let Some(found) = word(&at) {
+            return found;
+        }
+        match at.flow_control() {
+            FlowControl::UnconditionalBranch => open.push_back(at.near_branch_target()),
+            FlowControl::ConditionalBranch => open.extend([at.next_ip(), at.near_branch_target()]),
+            FlowControl::Next | FlowControl::Call => open.push_back(at.next_ip()),
+            _ => {}
+        }
+    }
+    Kind::Exec
+}

@@ -1,0 +1,98 @@
+//! Processes of the server, as /proc shows them. Only read.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use crate::RecordError;
+
+fn proc(pid: i32, name: &str) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}/{name}"))
+}
+
+fn refused(pid: i32, error: &std::io::Error) -> RecordError {
+    let why = match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such process".to_owned(),
+        std::io::ErrorKind::PermissionDenied => {
+            "belongs to another user: run dbdyno as root or as the server's own user".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    RecordError::Process(pid, why)
+}
+
+/// The program of a process: a path that stays right when the file was replaced since, or lies in a container.
+pub fn program(pid: i32) -> PathBuf {
+    proc(pid, "exe")
+}
+
+/// What the program's path is called.
+pub fn program_name(pid: i32) -> Result<PathBuf, RecordError> {
+    fs::read_link(program(pid)).map_err(|error| refused(pid, &error))
+}
+
+fn stat(pid: i32) -> Option<(char, i32)> {
+    let text = fs::read_to_string(proc(pid, "stat")).ok()?;
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut words = rest.split_whitespace();
+    let state = words.next()?.chars().next()?;
+    Some((state, words.next()?.parse().ok()?))
+}
+
+/// The parent of a process.
+pub fn parent(pid: i32) -> Option<i32> {
+    stat(pid).map(|(_, parent)| parent)
+}
+
+/// The children of a process.
+pub fn children(pid: i32) -> Vec<i32> {
+    let text = fs::read_to_string(proc(pid, &format!("task/{pid}/children"))).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// What the process calls itself: `postgres: user database host idle`, `postgres: checkpointer`.
+pub fn title(pid: i32) -> Option<String> {
+    let bytes = fs::read(proc(pid, "cmdline")).ok()?;
+    let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
+    let text = String::from_utf8_lossy(&bytes[..end]).replace('\0', " ");
+    let text = text.strip_prefix("postgres: ")?;
+    // A cluster with a name puts it in front.
+    Some(text.trim().to_owned())
+}
+
+/// Where the first byte of the program lies in the process.
+pub fn base(pid: i32) -> Result<u64, RecordError> {
+    let name = program_name(pid)?;
+    let text = fs::read_to_string(proc(pid, "maps")).map_err(|error| refused(pid, &error))?;
+    let line = text.lines().find(|line| line.split_whitespace().nth(5).is_some_and(|path| name.as_os_str() == path));
+    line.and_then(|line| u64::from_str_radix(line.split('-').next()?, 16).ok())
+        .ok_or_else(|| RecordError::Process(pid, "its program is not where its memory says it is".to_owned()))
+}
+
+/// Bytes of a process's memory.
+pub fn read(pid: i32, addr: u64, into: &mut [u8]) -> Option<()> {
+    fs::File::open(proc(pid, "mem")).ok()?.read_exact_at(into, addr).ok()
+}
+
+/// A pointer in a process's memory.
+pub fn pointer(pid: i32, addr: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    read(pid, addr, &mut bytes)?;
+    Some(u64::from_le_bytes(bytes)).filter(|value| *value != 0)
+}
+
+/// The text at an address, up to `most` bytes.
+pub fn text(pid: i32, addr: u64, most: usize) -> Option<String> {
+    let file = fs::File::open(proc(pid, "mem")).ok()?;
+    let mut bytes = vec![0; most];
+    let got = file.read_at(&mut bytes, addr).ok()?;
+    let end = bytes[..got].iter().position(|byte| *byte == 0).unwrap_or(got);
+    Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+}
+
+/// The process that all of a server's others are children of; `pid` is it, or one of its children.
+pub fn postmaster(pid: i32) -> Result<i32, RecordError> {
+    let own = program_name(pid)?;
+    let above = parent(pid).filter(|above| *above > 1);
+    Ok(above.filter(|above| program_name(*above).is_ok_and(|name| name == own)).unwrap_or(pid))
+}

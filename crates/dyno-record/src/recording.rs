@@ -1,0 +1,302 @@
+//! The notes of a server, in the order of time, given to the sessions that they are of.
+
+use std::collections::HashMap;
+
+use crate::attach::Attached;
+use crate::perf::{Note, Record};
+use crate::probes::What;
+use crate::process;
+use crate::session::{Known, Session, Who};
+use crate::store::Store;
+use crate::tracefs::{FIELDS, number, text};
+
+/// Whom to record.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// One backend and its parallel workers.
+    pub pid: Option<i32>,
+    /// Backends of this database.
+    pub database: Option<String>,
+    /// Backends of this user.
+    pub user: Option<String>,
+}
+
+impl Wanted {
+    fn all(&self) -> bool {
+        self.pid.is_none() && self.database.is_none() && self.user.is_none()
+    }
+
+    fn fits(&self, pid: i32, who: &Who) -> bool {
+        let same = |wanted: &Option<String>, has: &str| wanted.as_deref().is_none_or(|wanted| wanted == has);
+        self.pid.is_none_or(|wanted| wanted == pid || who.leader == Some(wanted))
+            && same(&self.database, &who.database)
+            && same(&self.user, &who.user)
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Notes of this server's processes from probes.
+    pub notes: u64,
+    /// The same, of other servers that run the same program.
+    pub foreign: u64,
+    /// Lost by the kernel.
+    pub lost: u64,
+}
+
+/// A recording while it runs.
+pub struct Recording {
+    /// Whom.
+    pub wanted: Wanted,
+    /// All sessions so far.
+    pub sessions: Vec<Session>,
+    /// Evidence.
+    pub store: Store,
+    /// Counters.
+    pub counts: Counts,
+    /// Lost: how many, from, to.
+    pub gaps: Vec<(u64, u64, u64)>,
+    /// Notes by session since it was last asked.
+    pub busy: HashMap<usize, u64>,
+    known: Known,
+    live: HashMap<i32, usize>,
+    /// Processes of the server that are not recorded, and those of which that is not known yet.
+    others: HashMap<i32, Option<Vec<Record>>>,
+}
+
+impl Recording {
+    /// Of a server; nobody yet.
+    pub fn new(attached: &Attached, wanted: Wanted, mut store: Store) -> Self {
+        for (event, name) in &attached.names {
+            store.name_event(*event, || name.clone());
+        }
+        let known = Known { client_read: attached.client_read, next_call: 0, next_wait: 0, trap_ns: attached.trap_ns };
+        Self {
+            wanted,
+            sessions: Vec::new(),
+            store,
+            counts: Counts::default(),
+            gaps: Vec::new(),
+            busy: HashMap::new(),
+            known,
+            live: HashMap::new(),
+            others: HashMap::new(),
+        }
+    }
+
+    /// How many are alive.
+    pub fn alive(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Takes up the processes that are there; their notes begin before.
+    pub fn take_up(&mut self, attached: &Attached) {
+        for pid in process::children(attached.postmaster) {
+            let mut event = [0; 4];
+            let Some(place) = process::pointer(pid, attached.pointer) else { continue };
+            if process::read(pid, place, &mut event).is_none() {
+                continue;
+            }
+            let at_ns = crate::perf::now_ns();
+            let event = u32::from_le_bytes(event);
+            let who = process::title(pid).map_or_else(Who::default, |title| who(&title));
+            if !self.wanted.fits(pid, &who) {
+                self.others.insert(pid, None);
+                continue;
+            }
+            let at = self.add(pid, who, at_ns, Some(event));
+            let client = self.sessions[at].who.kind == "client backend";
+            if client
+                && event != attached.client_read
+                && let Some(query) = process::pointer(pid, attached.query)
+                && let Some(text) = process::text(pid, query, 4096).filter(|text| !text.is_empty())
+            {
+                self.sessions[at].recall(text.as_bytes(), &mut self.store);
+            }
+        }
+    }
+
+    fn add(&mut self, pid: i32, who: Who, at_ns: u64, event: Option<u32>) -> usize {
+        let at = self.sessions.len();
+        self.sessions.push(Session::new(at as u32, pid, who, at_ns, event, &mut self.known));
+        self.live.insert(pid, at);
+        at
+    }
+
+    /// Takes one note.
+    pub fn note(&mut self, attached: &Attached, record: Record) {
+        match &record.note {
+            Note::Lost(count) => return self.lost(*count, record.at_ns),
+            Note::Fork { parent } if *parent == attached.postmaster => {
+                if self.wanted.all() {
+                    self.add(record.pid, Who::default(), record.at_ns, None);
+                } else {
+                    self.others.insert(record.pid, Some(vec![record]));
+                }
+                return;
+            }
+            _ => {}
+        }
+        if let Some(at) = self.live.get(&record.pid) {
+            return self.give(attached, *at, record);
+        }
+        let is_sample = matches!(record.note, Note::Sample { .. });
+        match self.others.get_mut(&record.pid) {
+            Some(_) if record.note == Note::Exit => drop(self.others.remove(&record.pid)),
+            Some(Some(kept)) => {
+                kept.push(record.clone());
+                self.settle(attached, &record);
+            }
+            Some(None) => self.counts.notes += u64::from(is_sample),
+            None => self.counts.foreign += u64::from(is_sample),
+        }
+    }
+
+    /// Whether a new process is wanted is known when it says who it is.
+    fn settle(&mut self, attached: &Attached, record: &Record) {
+        let mut found = Who::default();
+        let Note::Sample { id, register, raw } = &record.note else { return };
+        match attached.meaning(*id, *register, raw) {
+            Some((What::Login, _)) => login(&mut found, raw),
+            Some((What::Leader, leader)) => self.follow(&mut found, leader as i32),
+            _ => return,
+        }
+        if found.user.is_empty() && found.leader.is_none() {
+            return;
+        }
+        let fits = self.wanted.fits(record.pid, &found);
+        let kept = self.others.insert(record.pid, None).flatten().unwrap_or_default();
+        if fits && let Some(first) = kept.first() {
+            self.others.remove(&record.pid);
+            let at = self.add(record.pid, found, first.at_ns, None);
+            kept.into_iter().skip(1).for_each(|record| self.give(attached, at, record));
+        }
+    }
+
+    /// A parallel worker has the database and the user of its leader.
+    fn follow(&self, found: &mut Who, leader: i32) {
+        "parallel worker".clone_into(&mut found.kind);
+        found.leader = Some(leader);
+        if let Some(at) = self.live.get(&leader) {
+            found.database.clone_from(&self.sessions[*at].who.database);
+            found.user.clone_from(&self.sessions[*at].who.user);
+        }
+    }
+
+    fn give(&mut self, attached: &Attached, at: usize, record: Record) {
+        let at_ns = record.at_ns;
+        let mut leader = None;
+        if at_ns < self.sessions[at].since_ns {
+            return;
+        }
+        let (session, store, known) = (&mut self.sessions[at], &mut self.store, &mut self.known);
+        match record.note {
+            Note::Switch(off) => session.switched(at_ns, off),
+            Note::Exit => {
+                session.end(at_ns, true, store, known);
+                self.live.remove(&record.pid);
+            }
+            Note::Sample { id, register, raw } => {
+                self.counts.notes += 1;
+                *self.busy.entry(at).or_default() += 1;
+                let Some((what, value)) = attached.meaning(id, register, &raw) else { return };
+                match what {
+                    What::Wait(_) => session.wait(at_ns, value as u32, store, known),
+                    What::Running(kind) => session.take_up(at_ns, kind, text(&raw, FIELDS), store, known),
+                    What::Done => {
+                        let rows = number(&raw, FIELDS);
+                        session.finish_statement(at_ns, rows, store, known);
+                    }
+                    What::QueryId => session.query_id(at_ns, value, store, known),
+                    What::State => session.state(at_ns, value as u32, store, known),
+                    What::Abort => session.abort(at_ns, store, known),
+                    What::Login => login(&mut session.who, &raw),
+                    What::Leader => leader = Some(value as i32),
+                }
+            }
+            Note::Fork { .. } | Note::Lost(_) => {}
+        }
+        if let Some(leader) = leader {
+            let mut found = self.sessions[at].who.clone();
+            self.follow(&mut found, leader);
+            self.sessions[at].who = found;
+        }
+    }
+
+    fn lost(&mut self, count: u64, at_ns: u64) {
+        // What was lost lies between the last drain and here.
+        let since_ns = at_ns.saturating_sub(crate::job::DRAIN_EVERY.as_nanos() as u64 * 2);
+        self.counts.lost += count;
+        self.gaps.push((count, since_ns, at_ns));
+        for session in &mut self.sessions {
+            session.lose(since_ns, &mut self.store, &mut self.known);
+        }
+    }
+
+    /// Asks new processes what they call themselves.
+    pub fn ask_titles(&mut self) {
+        for at in self.live.values() {
+            let session = &mut self.sessions[*at];
+            if session.who.kind.is_empty()
+                && let Some(title) = process::title(session.pid)
+            {
+                let found = who(&title);
+                if found.kind != "client backend" {
+                    session.who.kind = found.kind;
+                }
+            }
+        }
+    }
+
+    /// The recording is over.
+    pub fn end(&mut self, at_ns: u64) {
+        for session in self.sessions.iter_mut().filter(|session| !session.is_over()) {
+            session.end(at_ns, false, &mut self.store, &mut self.known);
+        }
+    }
+}
+
+fn login(who: &mut Who, raw: &[u8]) {
+    let word = |at| text(raw, at).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+    let (database, user) = (word(FIELDS), word(FIELDS + 4));
+    if !user.is_empty() {
+        "client backend".clone_into(&mut who.kind);
+        (who.database, who.user) = (database, user);
+    }
+}
+
+/// Processes that are no client's.
+const OWN: [&str; 16] = [
+    "archiver",
+    "autovacuum launcher",
+    "autovacuum worker",
+    "background writer",
+    "checkpointer",
+    "io worker",
+    "logger",
+    "logical replication",
+    "parallel worker",
+    "slotsync worker",
+    "startup",
+    "stats collector",
+    "walreceiver",
+    "walsender",
+    "walsummarizer",
+    "walwriter",
+];
+
+/// What a process is, from what it calls itself.
+pub fn who(title: &str) -> Who {
+    // A cluster that has a name puts it in front.
+    let plain = title.split_once(": ").map_or(title, |(_, rest)| rest);
+    for text in [title, plain] {
+        if let Some(kind) = OWN.iter().find(|kind| text.starts_with(**kind)) {
+            let leader = text.strip_prefix("parallel worker for PID ").and_then(|rest| rest.trim().parse().ok());
+            return Who { kind: (*kind).to_owned(), leader, ..Who::default() };
+        }
+    }
+    let mut words = plain.split_whitespace();
+    let (user, database) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    Who { kind: "client backend".to_owned(), leader: None, database: database.to_owned(), user: user.to_owned() }
+}

@@ -1,0 +1,403 @@
+//! One process of the server: its notes, in the order of time, become calls and waits that leave no time out.
+//!
+//! A client's backend either waits for its client (think time) or works; what it works from the end of one such wait to
+//! the begin of the next is cut into calls where it takes up a statement. So calls and think time add up to the time that
+//! was seen, and inside a call CPU, waits and the rest do: CPU is when the kernel had the process on a processor outside
+//! of its waits; what is left is time in which it could have run and did not.
+//!
+//! Limits: a wait for the client in the middle of a COPY belongs to the call; one in the middle of any other call ends it.
+
+use crate::probes::Kind;
+use crate::store::{CallRow, Store, WaitRow};
+
+/// What a process is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Who {
+    /// `client backend`, `parallel worker`, `checkpointer` ...
+    pub kind: String,
+    /// The leader of a parallel worker.
+    pub leader: Option<i32>,
+    /// Its database.
+    pub database: String,
+    /// Its user.
+    pub user: String,
+}
+
+/// How a wait was seen.
+const BEGUN_BEFORE: i64 = 1;
+const NOT_ENDED: i64 = 2;
+
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    event: u32,
+    since_ns: u64,
+    cpu_ns: u64,
+    think: bool,
+    cut: i64,
+}
+
+#[derive(Clone, Debug)]
+struct Calling {
+    number: u64,
+    kind: &'static str,
+    since_ns: u64,
+    statement: u32,
+    query_id: u64,
+    /// Whether it has taken up a statement.
+    is_taken_up: bool,
+    is_copy: bool,
+    is_done: bool,
+    rows: Option<u64>,
+    cpu_ns: u64,
+    wait_ns: u64,
+    state: Option<u32>,
+    waits: Vec<WaitRow>,
+}
+
+/// So many waits wait for the end of their call, where its query id is known; a longer call's are written before.
+const WAITS_KEPT: usize = 1 << 12;
+
+/// Sums of a session, ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums {
+    /// Calls and waits.
+    pub calls: u64,
+    /// Waits.
+    pub waits: u64,
+    /// Time in calls.
+    pub call_ns: u64,
+    /// CPU in calls, outside of their waits.
+    pub cpu_ns: u64,
+    /// Waits in calls.
+    pub wait_inside_ns: u64,
+    /// Waits outside: think time, and what was not observed.
+    pub between_ns: u64,
+}
+
+/// A process that is recorded.
+pub struct Session {
+    /// Number in the recording.
+    pub number: u32,
+    /// The process.
+    pub pid: i32,
+    /// What it is.
+    pub who: Who,
+    /// Monotonic clock.
+    pub since_ns: u64,
+    /// The same, of its last note.
+    pub until_ns: u64,
+    /// Sums.
+    pub sums: Sums,
+    is_born_here: bool,
+    had_statement: bool,
+    last_state: u32,
+    running: Option<bool>,
+    ticked_ns: u64,
+    waiting: Option<Waiting>,
+    calling: Option<Calling>,
+    lost_since: Option<u64>,
+    done: bool,
+}
+
+/// What events and statements the sessions name by numbers.
+pub struct Known {
+    /// `Client:ClientRead`.
+    pub client_read: u32,
+    /// Number of a call.
+    pub next_call: u64,
+    /// Number of a wait.
+    pub next_wait: u64,
+    /// What a trap costs, ns.
+    pub trap_ns: u64,
+}
+
+/// The event of time that nobody saw.
+pub const UNOBSERVED: u32 = u32::MAX;
+
+impl Session {
+    /// A process that is seen from `since_ns` on; `event` is what it waited for then, where it was there before.
+    pub fn new(number: u32, pid: i32, who: Who, since_ns: u64, event: Option<u32>, known: &mut Known) -> Self {
+        let mut made = Self {
+            number,
+            pid,
+            who,
+            since_ns,
+            until_ns: since_ns,
+            sums: Sums::default(),
+            is_born_here: event.is_none(),
+            had_statement: event.is_some(),
+            last_state: 0,
+            running: if event.is_none() { Some(true) } else { None },
+            ticked_ns: since_ns,
+            waiting: None,
+            calling: None,
+            lost_since: None,
+            done: false,
+        };
+        let event = event.unwrap_or(0);
+        let think = event == known.client_read;
+        if !think {
+            made.open(since_ns, known);
+        }
+        if event != 0 {
+            made.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE });
+        }
+        made
+    }
+
+    fn open(&mut self, at_ns: u64, known: &mut Known) {
+        let kind = match self.who.kind.as_str() {
+            _ if self.is_born_here && !self.had_statement => "connect",
+            "client backend" | "" => "message",
+            "parallel worker" => "worker",
+            _ => "background",
+        };
+        known.next_call += 1;
+        self.calling = Some(Calling {
+            number: known.next_call - 1,
+            kind,
+            since_ns: at_ns,
+            statement: u32::MAX,
+            query_id: 0,
+            is_taken_up: false,
+            is_copy: false,
+            is_done: false,
+            rows: None,
+            cpu_ns: 0,
+            wait_ns: 0,
+            state: None,
+            waits: Vec::new(),
+        });
+    }
+
+    /// Time passes; CPU goes to the wait or the call that is open.
+    fn tick(&mut self, at_ns: u64) {
+        let at_ns = at_ns.max(self.until_ns);
+        if self.running == Some(true) {
+            let used = at_ns.saturating_sub(self.ticked_ns);
+            if let Some(waiting) = &mut self.waiting {
+                waiting.cpu_ns += used;
+            } else if let Some(calling) = &mut self.calling {
+                calling.cpu_ns += used;
+            }
+        }
+        self.ticked_ns = at_ns;
+        self.until_ns = at_ns;
+    }
+
+    /// The first note tells whether the process was on a processor when it was first seen.
+    fn noted(&mut self, at_ns: u64, was_running: bool, store: &mut Store, known: &mut Known) {
+        if self.running.is_none() {
+            self.running = Some(was_running);
+        }
+        self.tick(at_ns);
+        if let Some(since_ns) = self.lost_since.take() {
+            self.not_observed(since_ns, store, known);
+        }
+    }
+
+    /// It went off the processor, or came on it.
+    pub fn switched(&mut self, at_ns: u64, off: bool) {
+        if self.running.is_none() {
+            self.running = Some(off);
+        }
+        self.tick(at_ns);
+        self.running = Some(!off);
+    }
+
+    /// A store to its word.
+    pub fn wait(&mut self, at_ns: u64, event: u32, store: &mut Store, known: &mut Known) {
+        self.noted(at_ns, true, store, known);
+        let at_ns = self.until_ns;
+        self.running = Some(true);
+        let was_thinking = self.waiting.is_some_and(|waiting| waiting.think);
+        self.end_wait(at_ns, 0, store, known);
+        let inside = self.calling.as_ref().is_some_and(|calling| calling.is_copy && !calling.is_done);
+        let think = event == known.client_read && !inside;
+        if think {
+            self.end_call(at_ns, store);
+        } else if was_thinking || self.calling.is_none() {
+            self.open(at_ns, known);
+        }
+        if event != 0 {
+            self.waiting = Some(Waiting { event, since_ns: at_ns, cpu_ns: 0, think, cut: 0 });
+        }
+    }
+
+    fn end_wait(&mut self, at_ns: u64, cut: i64, store: &mut Store, known: &mut Known) {
+        let Some(waiting) = self.waiting.take() else { return };
+        let elapsed_ns = at_ns.saturating_sub(waiting.since_ns);
+        let cut = waiting.cut | cut;
+        let corrected_ns = if cut == 0 { elapsed_ns.saturating_sub(known.trap_ns) } else { elapsed_ns };
+        let mut row = WaitRow {
+            session: self.number,
+            number: known.next_wait,
+            event: waiting.event,
+            since_ns: waiting.since_ns,
+            elapsed_ns,
+            cpu_ns: waiting.cpu_ns.min(elapsed_ns),
+            corrected_ns,
+            cut,
+            think: waiting.think,
+            statement: u32::MAX,
+            call: None,
+        };
+        known.next_wait += 1;
+        self.sums.waits += 1;
+        let calling = if waiting.think || waiting.event == UNOBSERVED { None } else { self.calling.as_mut() };
+        if let Some(calling) = calling {
+            calling.wait_ns += elapsed_ns;
+            row.call = Some(calling.number);
+            calling.waits.push(row);
+            if calling.waits.len() >= WAITS_KEPT {
+                flush(calling, store);
+            }
+        } else {
+            self.sums.between_ns += elapsed_ns;
+            store.wait(row);
+        }
+    }
+
+    /// A statement is taken up.
+    pub fn take_up(&mut self, at_ns: u64, kind: Kind, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
+        self.noted(at_ns, true, store, known);
+        let at_ns = self.until_ns;
+        if self.calling.as_ref().is_none_or(|calling| calling.is_taken_up) {
+            self.end_call(at_ns, store);
+            self.open(at_ns, known);
+        }
+        self.had_statement = true;
+        let is_worker = self.who.leader.is_some();
+        let Some(calling) = &mut self.calling else { return };
+        calling.is_taken_up = true;
+        calling.kind = match kind {
+            _ if is_worker => "worker",
+            Kind::Exec => "exec",
+            Kind::Parse => "parse",
+            Kind::Bind => "bind",
+        };
+        let text = text.unwrap_or_default();
+        let begin = text.trim_ascii_start();
+        calling.is_copy = kind == Kind::Exec && begin.len() >= 4 && begin[..4].eq_ignore_ascii_case(b"copy");
+        calling.statement = if text.is_empty() { u32::MAX } else { store.statement_of_text(text) };
+    }
+
+    /// The statement of a call that had begun before the recording.
+    pub fn recall(&mut self, text: &[u8], store: &mut Store) {
+        if let Some(calling) = &mut self.calling {
+            calling.kind = "exec";
+            calling.is_taken_up = true;
+            calling.is_copy = text.trim_ascii_start().get(..4).is_some_and(|four| four.eq_ignore_ascii_case(b"copy"));
+            calling.statement = store.statement_of_text(text);
+        }
+    }
+
+    /// The first query id of a call is that of its statement; those behind it are of statements inside.
+    pub fn query_id(&mut self, at_ns: u64, id: u64, store: &mut Store, known: &mut Known) {
+        self.noted(at_ns, true, store, known);
+        if let Some(calling) = self.calling.as_mut().filter(|calling| calling.query_id == 0 && id != 0) {
+            calling.query_id = id;
+            calling.statement = store.statement_of_id(id, calling.statement);
+        }
+    }
+
+    /// A statement is done.
+    pub fn finish_statement(&mut self, at_ns: u64, rows: Option<u64>, store: &mut Store, known: &mut Known) {
+        self.noted(at_ns, true, store, known);
+        if let Some(calling) = &mut self.calling {
+            calling.is_done = true;
+            calling.rows = match (calling.rows, rows) {
+                (Some(known), Some(more)) => Some(known + more),
+                (known, more) => known.or(more),
+            };
+        }
+    }
+
+    /// A SQLSTATE is being reported, of an error or of less.
+    pub fn state(&mut self, at_ns: u64, state: u32, store: &mut Store, known: &mut Known) {
+        self.noted(at_ns, true, store, known);
+        self.last_state = state;
+    }
+
+    /// The error was one.
+    pub fn abort(&mut self, at_ns: u64, store: &mut Store, known: &mut Known) {
+        const INTERNAL_ERROR: u32 = 2_600; // XX000 packed as the server does
+        self.noted(at_ns, true, store, known);
+        let state = if self.last_state == 0 { INTERNAL_ERROR } else { self.last_state };
+        self.last_state = 0;
+        if let Some(calling) = &mut self.calling {
+            calling.is_done = true;
+            calling.state = Some(state);
+        }
+    }
+
+    fn end_call(&mut self, at_ns: u64, store: &mut Store) {
+        let Some(mut calling) = self.calling.take() else { return };
+        let elapsed_ns = at_ns.saturating_sub(calling.since_ns);
+        calling.statement = store.settled(calling.statement);
+        flush(&mut calling, store);
+        self.sums.calls += 1;
+        self.sums.call_ns += elapsed_ns;
+        self.sums.cpu_ns += calling.cpu_ns;
+        self.sums.wait_inside_ns += calling.wait_ns;
+        store.call(CallRow {
+            session: self.number,
+            number: calling.number,
+            kind: calling.kind,
+            statement: calling.statement,
+            since_ns: calling.since_ns,
+            elapsed_ns,
+            cpu_ns: calling.cpu_ns,
+            wait_ns: calling.wait_ns,
+            rows: calling.rows,
+            state: calling.state,
+        });
+    }
+
+    /// Notes were lost: what is open ends where it was last seen, and nothing is known from there on.
+    pub fn lose(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
+        if self.done || self.lost_since.is_some() {
+            return;
+        }
+        let at_ns = since_ns.max(self.until_ns);
+        self.tick(at_ns);
+        self.end_wait(at_ns, NOT_ENDED, store, known);
+        self.end_call(at_ns, store);
+        self.running = None;
+        self.lost_since = Some(at_ns);
+    }
+
+    fn not_observed(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
+        self.waiting = Some(Waiting { event: UNOBSERVED, since_ns, cpu_ns: 0, think: false, cut: 0 });
+        self.end_wait(self.until_ns, 0, store, known);
+        self.open(self.until_ns, known);
+    }
+
+    /// The process, or the recording, is over.
+    pub fn end(&mut self, at_ns: u64, is_exit: bool, store: &mut Store, known: &mut Known) {
+        if self.done {
+            return;
+        }
+        self.noted(at_ns, false, store, known);
+        let at_ns = self.until_ns;
+        self.end_wait(at_ns, if is_exit { 0 } else { NOT_ENDED }, store, known);
+        if let Some(calling) = self.calling.as_mut().filter(|calling| is_exit && calling.kind == "message") {
+            calling.kind = "disconnect";
+        }
+        self.end_call(at_ns, store);
+        self.done = true;
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.done
+    }
+}
+
+/// Hands the waits of a call on, with the statement that is known by now.
+fn flush(calling: &mut Calling, store: &mut Store) {
+    for mut row in calling.waits.drain(..) {
+        row.statement = calling.statement;
+        store.wait(row);
+    }
+}

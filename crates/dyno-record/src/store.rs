@@ -1,0 +1,409 @@
+//! Calls, waits, statements and sessions on their way into a run folder: the tables of a trace.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use dyno_evidence::catalogue::{Class, Engine, class_of};
+use dyno_evidence::table::{Column, Table, Values};
+use dyno_evidence::{EvidenceError, NONE, trace_tables};
+
+use crate::session::{Session, UNOBSERVED};
+
+/// A wait that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct WaitRow {
+    /// Number of the session.
+    pub session: u32,
+    /// Number of the wait.
+    pub number: u64,
+    /// The event's number.
+    pub event: u32,
+    /// Monotonic clock.
+    pub since_ns: u64,
+    /// As it was seen.
+    pub elapsed_ns: u64,
+    /// Of that, on a processor.
+    pub cpu_ns: u64,
+    /// Without the price of the probe.
+    pub corrected_ns: u64,
+    /// 1: had begun before the recording; 2: was not over at its end.
+    pub cut: i64,
+    /// Whether the client is waited for between two calls.
+    pub think: bool,
+    /// Number of the statement.
+    pub statement: u32,
+    /// Its call.
+    pub call: Option<u64>,
+}
+
+/// A call that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct CallRow {
+    /// Number of the session.
+    pub session: u32,
+    /// Number of the call.
+    pub number: u64,
+    /// What it was.
+    pub kind: &'static str,
+    /// Number of the statement.
+    pub statement: u32,
+    /// Monotonic clock.
+    pub since_ns: u64,
+    /// How long it took.
+    pub elapsed_ns: u64,
+    /// On a processor, outside of waits.
+    pub cpu_ns: u64,
+    /// In waits.
+    pub wait_ns: u64,
+    /// Rows, where they are known.
+    pub rows: Option<u64>,
+    /// SQLSTATE, as the server packs it.
+    pub state: Option<u32>,
+}
+
+/// Rows of a part.
+const PART_ROWS: usize = 1 << 17;
+/// Rows that are kept before they are turned into columns.
+const KEPT: usize = 1 << 14;
+
+struct Statement {
+    key: String,
+    text: String,
+}
+
+/// Writes the evidence.
+pub struct Store {
+    dir: PathBuf,
+    /// Monotonic clock to that of the wall.
+    offset_ns: i64,
+    waits: Vec<WaitRow>,
+    calls: Vec<CallRow>,
+    parts: HashMap<&'static str, (Table, u32)>,
+    next_part: HashMap<&'static str, u32>,
+    statements: Vec<Statement>,
+    by_text: HashMap<Vec<u8>, u32>,
+    by_id: HashMap<u64, u32>,
+    /// The statement with a query id that a text belongs to.
+    of_text: HashMap<u32, u32>,
+    events: HashMap<u32, (String, &'static str)>,
+    errors: Vec<(CallRow, u32)>,
+    /// What went wrong first.
+    pub failed: Option<EvidenceError>,
+    /// Rows written: calls, waits.
+    pub rows: (u64, u64),
+}
+
+/// The most texts that are told apart; what comes later is `other statements`.
+const TEXTS_MAX: usize = 200_000;
+
+impl Store {
+    /// A writer into a folder; `offset_ns` turns the monotonic clock into that of the wall.
+    pub fn new(dir: &Path, offset_ns: i64) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            offset_ns,
+            waits: Vec::new(),
+            calls: Vec::new(),
+            parts: HashMap::new(),
+            next_part: HashMap::new(),
+            statements: Vec::new(),
+            by_text: HashMap::new(),
+            by_id: HashMap::new(),
+            of_text: HashMap::new(),
+            events: HashMap::from([(UNOBSERVED, ("unobserved".to_owned(), Class::Other.name()))]),
+            errors: Vec::new(),
+            failed: None,
+            rows: (0, 0),
+        }
+    }
+
+    /// What an event is called.
+    pub fn name_event(&mut self, number: u32, name: impl FnOnce() -> (String, String)) {
+        self.events.entry(number).or_insert_with(|| {
+            let (kind, name) = name();
+            let class = class_of(Engine::PostgreSql, &kind, &name).name();
+            (if kind == name { name } else { format!("{kind}:{name}") }, class)
+        });
+    }
+
+    /// The statement of a text, whose literals stand as they were sent.
+    pub fn statement_of_text(&mut self, text: &[u8]) -> u32 {
+        if let Some(number) = self.by_text.get(text) {
+            return *number;
+        }
+        if self.statements.len() >= TEXTS_MAX {
+            return self.statements.len() as u32 - 1;
+        }
+        let key = format!("{:016x}", fnv(text));
+        let number = self.add(key, String::from_utf8_lossy(text).into_owned());
+        self.by_text.insert(text.to_vec(), number);
+        number
+    }
+
+    /// The statement of a query id; its text is that of the first call.
+    pub fn statement_of_id(&mut self, id: u64, text: u32) -> u32 {
+        if let Some(number) = self.by_id.get(&id) {
+            self.of_text.insert(text, *number);
+            return *number;
+        }
+        let from = text;
+        let text = self.statements.get(text as usize).map_or_else(String::new, |known| known.text.clone());
+        let number = self.add((id as i64).to_string(), text);
+        self.by_id.insert(id, number);
+        self.of_text.insert(from, number);
+        number
+    }
+
+    /// The statement with the query id that a text had before, where this call did not say one: a prepared statement
+    /// says it when it is bound, or when it is executed.
+    pub fn settled(&self, statement: u32) -> u32 {
+        self.of_text.get(&statement).copied().unwrap_or(statement)
+    }
+
+    fn add(&mut self, key: String, text: String) -> u32 {
+        self.statements.push(Statement { key, text });
+        self.statements.len() as u32 - 1
+    }
+
+    fn keep(&mut self, result: Result<(), EvidenceError>) {
+        if let Err(error) = result
+            && self.failed.is_none()
+        {
+            self.failed = Some(error);
+        }
+    }
+
+    /// A wait is over.
+    pub fn wait(&mut self, row: WaitRow) {
+        self.waits.push(row);
+        self.rows.1 += 1;
+        if self.waits.len() >= KEPT {
+            let result = self.flush_waits();
+            self.keep(result);
+        }
+    }
+
+    /// A call is over.
+    pub fn call(&mut self, row: CallRow) {
+        if let Some(state) = row.state {
+            self.errors.push((row, state));
+        }
+        self.calls.push(row);
+        self.rows.0 += 1;
+        if self.calls.len() >= KEPT {
+            let result = self.flush_calls();
+            self.keep(result);
+        }
+    }
+
+    fn wall(&self, at_ns: u64) -> i64 {
+        at_ns as i64 + self.offset_ns
+    }
+
+    fn put(
+        &mut self,
+        table: &'static str,
+        columns: &'static [Column],
+        mut values: Vec<Values>,
+    ) -> Result<(), EvidenceError> {
+        if !self.parts.contains_key(table) {
+            let number = self.next_part.entry(table).or_default();
+            let part = Table::create(&self.dir.join(table), &format!("f000000-{number:06}"), columns)?;
+            *number += 1;
+            self.parts.insert(table, (part, 0));
+        }
+        let Some((part, _)) = self.parts.get_mut(table) else { return Ok(()) };
+        part.write(&mut values)?;
+        if part.rows() as usize >= PART_ROWS
+            && let Some((part, _)) = self.parts.remove(table)
+        {
+            part.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Statements of rows as words: only those that are there.
+    fn keys(&self, statements: impl Iterator<Item = u32>) -> Values {
+        let (mut places, mut words) = (HashMap::new(), Vec::new());
+        let numbers = statements
+            .map(|number| match self.statements.get(number as usize) {
+                None => u32::MAX,
+                Some(statement) => *places.entry(number).or_insert_with(|| {
+                    words.push(statement.key.clone());
+                    words.len() as u32 - 1
+                }),
+            })
+            .collect();
+        Values::Words(numbers, words)
+    }
+
+    fn flush_waits(&mut self) -> Result<(), EvidenceError> {
+        let rows = std::mem::take(&mut self.waits);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let n = rows.len();
+        let numbers = |get: &dyn Fn(&WaitRow) -> i64| Values::I64(rows.iter().map(get).collect());
+        let mut words: Vec<String> = Vec::new();
+        let mut classes: Vec<String> = Vec::new();
+        let mut places: HashMap<u32, u32> = HashMap::new();
+        let events: Vec<u32> = rows
+            .iter()
+            .map(|row| {
+                *places.entry(row.event).or_insert_with(|| {
+                    let known = self.events.get(&row.event);
+                    words.push(known.map_or_else(|| format!("event {:#010x}", row.event), |known| known.0.clone()));
+                    classes.push(known.map_or(Class::Other.name(), |known| known.1).to_owned());
+                    words.len() as u32 - 1
+                })
+            })
+            .collect();
+        let idle = classes.len() as u32;
+        classes.push(Class::Idle.name().to_owned());
+        let class = rows.iter().zip(&events).map(|(row, event)| if row.think { idle } else { *event }).collect();
+        let none = || Values::I64(vec![NONE; n]);
+        let zero = || Values::I64(vec![0; n]);
+        let values = vec![
+            Values::Words(vec![0; n], vec![String::new()]),
+            Values::U32(vec![0; n]),
+            Values::U32(rows.iter().map(|row| row.session).collect()),
+            numbers(&|row| row.number as i64),
+            Values::Words(events, words),
+            Values::Words(class, classes),
+            numbers(&|row| self.wall(row.since_ns)),
+            numbers(&|row| row.elapsed_ns as i64),
+            numbers(&|row| row.cpu_ns as i64),
+            numbers(&|row| row.corrected_ns as i64),
+            numbers(&|row| row.cut),
+            Values::Words(vec![0; n], vec!["cpu_ns corrected_ns cut".to_owned()]),
+            none(),
+            self.keys(rows.iter().map(|row| row.statement)),
+            numbers(&|row| row.call.map_or(NONE, |call| call as i64)),
+            Values::U8(rows.iter().map(|row| if row.call.is_some() { 0 } else { u8::MAX }).collect()),
+            Values::Bool(rows.iter().map(|row| row.think).collect()),
+            Values::U64(vec![0; n]),
+            Values::U32(rows.iter().map(|row| row.session).collect()),
+            Values::U32(vec![0; n]),
+            zero(),
+            zero(),
+            numbers(&|row| row.since_ns as i64),
+            Values::Words(vec![0; n], vec!["exact".to_owned()]),
+        ];
+        self.put("waits", &trace_tables::WAITS, values)
+    }
+
+    fn flush_calls(&mut self) -> Result<(), EvidenceError> {
+        let rows = std::mem::take(&mut self.calls);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let n = rows.len();
+        let numbers = |get: &dyn Fn(&CallRow) -> i64| Values::I64(rows.iter().map(get).collect());
+        let mut kinds: Vec<String> = Vec::new();
+        let kind = rows
+            .iter()
+            .map(|row| {
+                let at = kinds.iter().position(|kind| kind == row.kind).unwrap_or_else(|| {
+                    kinds.push(row.kind.to_owned());
+                    kinds.len() - 1
+                });
+                at as u32
+            })
+            .collect();
+        let none = || Values::I64(vec![NONE; n]);
+        let zero = || Values::I64(vec![0; n]);
+        let values = vec![
+            Values::Words(vec![0; n], vec![String::new()]),
+            Values::U32(vec![0; n]),
+            Values::U32(rows.iter().map(|row| row.session).collect()),
+            numbers(&|row| row.number as i64),
+            Values::Words(kind, kinds),
+            self.keys(rows.iter().map(|row| row.statement)),
+            numbers(&|row| self.wall(row.since_ns)),
+            numbers(&|row| row.elapsed_ns as i64),
+            numbers(&|row| row.cpu_ns as i64),
+            numbers(&|row| row.rows.map_or(NONE, |rows| rows as i64)),
+            none(),
+            none(),
+            none(),
+            Values::U8(vec![u8::MAX; n]),
+            Values::U8(vec![0; n]),
+            none(),
+            numbers(&|row| row.elapsed_ns as i64),
+            numbers(&|row| row.cpu_ns as i64),
+            numbers(&|row| row.wait_ns as i64),
+            zero(),
+            zero(),
+            zero(),
+            Values::Bool(vec![false; n]),
+            none(),
+            Values::U8(vec![u8::MAX; n]),
+            Values::U8(vec![u8::MAX; n]),
+            none(),
+            Values::Words(vec![u32::MAX; n], Vec::new()),
+            Values::U64(vec![0; n]),
+            none(),
+            Values::U32(rows.iter().map(|row| row.session).collect()),
+            Values::U32(vec![0; n]),
+            zero(),
+            zero(),
+            numbers(&|row| row.since_ns as i64),
+        ];
+        self.put("calls", &trace_tables::CALLS, values)
+    }
+
+    /// Writes what is left, and the small tables.
+    pub fn finish(mut self, sessions: &[Session], server: &Server) -> Result<(), EvidenceError> {
+        self.flush_waits()?;
+        self.flush_calls()?;
+        for (_, (part, _)) in std::mem::take(&mut self.parts) {
+            part.finish()?;
+        }
+        crate::small::write(&self, sessions, server)?;
+        self.failed.map_or(Ok(()), Err)
+    }
+
+    /// Folder.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Keys and texts of the statements.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.statements.iter().map(|statement| (statement.key.as_str(), statement.text.as_str()))
+    }
+
+    /// Calls that failed, their SQLSTATE, and when they began on the wall's clock.
+    pub(crate) fn failures(&self) -> impl Iterator<Item = (&CallRow, u32, i64, Option<&str>)> {
+        self.errors.iter().map(|(row, state)| {
+            let key = self.statements.get(row.statement as usize).map(|statement| statement.key.as_str());
+            (row, *state, self.wall(row.since_ns), key)
+        })
+    }
+
+    /// The wall's clock.
+    pub(crate) fn at(&self, at_ns: u64) -> i64 {
+        self.wall(at_ns)
+    }
+}
+
+/// What the small tables say of the server.
+#[derive(Clone, Debug, Default)]
+pub struct Server {
+    /// The program.
+    pub path: String,
+    /// Its version.
+    pub version: String,
+    /// Lost: how many, from, to (monotonic).
+    pub gaps: Vec<(u64, u64, u64)>,
+}
+
+/// FNV-1a: the same text has the same key in every recording.
+fn fnv(text: &[u8]) -> u64 {
+    text.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// A SQLSTATE as text.
+pub fn state_text(packed: u32) -> String {
+    (0..5).map(|at| char::from(((packed >> (6 * at)) & 0x3f) as u8 + b'0')).collect()
+}

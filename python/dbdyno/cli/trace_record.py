@@ -1,0 +1,109 @@
+"""`dbdyno trace record`: every wait of a live PostgreSQL, exact."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.limits import Number
+
+if TYPE_CHECKING:
+    from dbdyno.trace.record.recording import Recording
+
+_LOOK_S = 0.1
+_SHOWN_S = 1.0
+
+
+@click.command("record")
+@click.option("--dsn", metavar="DSN", help="A connection to the server, which must run on this machine.")
+@click.option("--pid", type=int, metavar="P", help="The postmaster: all sessions; a backend: it alone.")
+@click.option("--datadir", type=click.Path(path_type=Path), metavar="DIR", help="The server's data folder.")
+@click.option("--database", help="Only sessions of this database.")
+@click.option("--user", help="Only sessions of this user.")
+@click.option("--for", "length", metavar="TIME", help="Stop after this time, e.g. 60s; else Ctrl-C stops.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="The run folder to make. Default: runs/<time>-waits.",
+)
+@click.option(
+    "--cost-limit",
+    type=Number(0, 100),
+    default=5,
+    show_default=True,
+    metavar="PERCENT",
+    help="Stop when probes take more than this share of a backend's time; 0 lifts the limit.",
+)
+def command(
+    dsn: str | None,
+    pid: int | None,
+    datadir: Path | None,
+    database: str | None,
+    user: str | None,
+    length: str | None,
+    out: Path | None,
+    cost_limit: float,
+) -> None:
+    """Record every wait and call of a PostgreSQL 14 to 18 on this machine, exactly timed.
+
+    The server is neither changed nor restarted: the kernel notes where its code begins and ends a wait. Needs root, or
+    CAP_PERFMON and CAP_SYS_PTRACE (`dbdyno doctor` says what is allowed). All commands on traces read the run.
+
+    \b
+    dbdyno trace record --dsn postgresql://localhost/app --for 60s --out runs/now
+    dbdyno trace profile runs/now
+    """
+    from dbdyno.trace.record.place import place_of
+    from dbdyno.trace.record.recording import Wanted, recording
+    from dbdyno.trace.units import length_ns
+
+    for_ns = length_ns(length, "--for") if length else None
+    out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
+    place = place_of(dsn, pid, datadir)
+    wanted = Wanted(database, user, for_ns, cost_limit / 100)
+    with recording(place, out, wanted) as it:
+        _wait(it)
+    for warning in it.warnings:
+        click.echo(f"dbdyno: {warning}", err=True)
+    click.echo(f"{out}: {it.told['calls']} calls, {it.told['waits']} waits of {it.told['sessions_all']} sessions")
+    click.echo(f"next: dbdyno trace profile {out}", err=True)
+    if it.told.get("lost"):
+        raise click.exceptions.Exit(2)
+
+
+def _wait(it: Recording) -> None:
+    """Until it is over or Ctrl-C, with a line of figures on a terminal."""
+    shows = sys.stderr.isatty()
+    shown_at, before = time.monotonic(), dict[str, Any]()
+    with contextlib.suppress(KeyboardInterrupt):
+        while not it.is_over():
+            time.sleep(_LOOK_S)
+            if shows and time.monotonic() - shown_at >= _SHOWN_S:
+                shown_at = time.monotonic()
+                told = it.look()
+                click.echo(f"\r\x1b[K{line(told, before)}", nl=False, err=True)
+                before = told
+    if shows:
+        click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def line(told: dict[str, Any], before: dict[str, Any]) -> str:
+    """Sessions, notes a second, what was lost, and what it costs."""
+    if not told:
+        return "the first notes are awaited"
+    over_s = (told["elapsed_ns"] - before.get("elapsed_ns", 0)) / 1e9
+    notes = told["notes"] - before.get("notes", 0)
+    rate = notes / over_s if over_s > 0 else 0
+    cores = rate * told["trap_ns"] / 1e9
+    own = (told["own_cpu_ns"] - before.get("own_cpu_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
+    return (
+        f"{told['elapsed_ns'] / 1e9:.0f} s: {told['sessions']} sessions, {told['waits']:,} waits, {rate:,.0f} notes/s,"
+        f" {told['lost']:,} lost; probes {cores:.1%}, recorder {own:.1%} of a core"
+    )

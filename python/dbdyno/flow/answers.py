@@ -1,0 +1,108 @@
+"""The same flow on several engines, with and without their optimizers: the same rows from all, or what differs.
+
+Times of engines that answer differently say nothing, so this comes before any of them. Rows are compared without their
+order, numbers by value (12 significant digits), NULL and an empty text alike, since Pig's files do not tell them apart.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import FlowError
+from dbdyno.flow.tables import Given
+
+DIGITS = 12
+Rows = Counter[tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one engine answered, one way."""
+
+    engine: str
+    optimized: bool
+    rows: Rows
+
+    @property
+    def name(self) -> str:
+        """The engine, and whether it ordered the steps."""
+        return self.engine if self.optimized else f"{self.engine}, as written"
+
+
+def answer(engine: str, optimized: bool, rows: Sequence[Sequence[Any]]) -> Answer:
+    """Rows in the common form."""
+    return Answer(engine, optimized, Counter(tuple(canonical(one) for one in row) for row in rows))
+
+
+def canonical(value: Any) -> str:
+    """A value as all engines have it.
+
+    >>> canonical(2.50), canonical("2.5"), canonical(None), canonical("x")
+    ('2.5', '2.5', '', 'x')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.datetime):
+        return value.replace(tzinfo=None).isoformat(" ")
+    text = str(value)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return text
+    if not number.is_finite() or not any(letter.isdigit() for letter in text):
+        return text
+    return format(Decimal(f"{number:.{DIGITS}g}").normalize() + 0, "f")
+
+
+def answers(
+    query: str | None, script: Path | None, engines: Sequence[str], tables: Sequence[Given]
+) -> Iterator[Answer]:
+    """What each engine answers, both ways. `script`: Pig's. Raises `FlowError`."""
+    for engine in engines:
+        if engine == "pig":
+            if script is None:
+                raise FlowError("Pig needs a script of its own", where="--pig", next_step="name a .pig file")
+            from dbdyno.flow import in_pig
+
+            found = in_pig.rows(script)
+        elif query is None:
+            raise FlowError("no query is given", where=f"--engine {engine}", next_step="name a .sql file")
+        else:
+            found = _of_query(engine, query, tables)
+        for optimized, rows in zip((False, True), found, strict=True):
+            yield answer(engine, optimized, rows)
+
+
+def _of_query(engine: str, query: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+    if engine == "duckdb":
+        from dbdyno.flow import in_duckdb
+
+        return in_duckdb.rows(query, tables)
+    if engine == "polars":
+        from dbdyno.flow import in_polars
+
+        return in_polars.rows(query, tables)
+    from dbdyno.flow import in_spark
+
+    return in_spark.rows(query, tables)
+
+
+def difference(first: Answer, other: Answer) -> str | None:
+    """In words, what one has and the other has not; None where they are the same."""
+    if first.rows == other.rows:
+        return None
+    lost, more = first.rows - other.rows, other.rows - first.rows
+    said = [
+        f"{name} alone has {sum(rows.values()):,} rows, such as ({', '.join(min(rows))})"
+        for name, rows in ((first.name, lost), (other.name, more))
+        if rows
+    ]
+    return "; ".join(said)

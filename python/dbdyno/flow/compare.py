@@ -1,0 +1,150 @@
+"""Two plans of one flow side by side: which conditions moved, merged or went, whether joins changed their order.
+
+A condition's place is the number of joins and groups below it: one that stands lower in the executed plan was pushed
+down. One that is applied by a scan was merged into it. A join tree is told by its tables in brackets.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dbdyno.flow.step import FILTER, GROUP, JOIN, SCAN, Flow, Step, shortened
+
+SAME, MOVED, MERGED, DROPPED, ADDED = "same", "moved", "merged", "dropped", "added"
+
+MARKS = (MOVED, MERGED, DROPPED, ADDED)
+"""Of several on one step the first is shown."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of one condition, or of the joins."""
+
+    what: str
+    mark: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What the optimizer did. `passed`: rows that went from step to step, as written and as executed."""
+
+    changes: tuple[Change, ...]
+    passed: tuple[int | None, int | None]
+
+    def headline(self) -> str:
+        """In a sentence."""
+        moved = [one for one in self.changes if one.mark != SAME]
+        if not moved:
+            return "The order written is the order executed."
+        words = f"{len(moved)} step{'s' * (len(moved) != 1)} differ{'s' * (len(moved) == 1)} from what was written"
+        written, executed = self.passed
+        if written and executed is not None:
+            return f"{words}; {executed:,} rows pass between steps instead of {written:,}."
+        return f"{words}."
+
+    def marks(self) -> dict[str, str]:
+        """The mark of each condition."""
+        return {one.what: one.mark for one in self.changes}
+
+
+@dataclass(frozen=True)
+class _Place:
+    joins: int
+    groups: int
+    scan: str
+
+
+def compare(flow: Flow) -> Compared:
+    """What differs between both plans of a flow."""
+    written, executed = shortened(flow.written), shortened(flow.executed)
+    return Compared(tuple(_changes(written, executed)), (passed(written), passed(executed)))
+
+
+def passed(step: Step) -> int | None:
+    """Rows that steps hand on, of those that tell; None where none does."""
+    told = [one.rows for one in step.walk() if one is not step and one.rows is not None]
+    return sum(told) if told else None
+
+
+def _changes(written: Step, executed: Step) -> Iterator[Change]:
+    before, after = _places(written), _places(executed)
+    for atom, place in before.items():
+        yield _became(atom, place, after.get(atom))
+    for atom, place in after.items():
+        if atom not in before:
+            where = f"in the scan of {place.scan}" if place.scan else "as a filter"
+            yield Change(atom, ADDED, f"{atom}: not written; the optimizer added it {where}.")
+    yield from _joins(written, executed)
+    yield from _kinds(written, executed)
+
+
+def _places(step: Step) -> dict[str, _Place]:
+    found: dict[str, _Place] = {}
+    for one in step.walk():
+        if one.kind not in (FILTER, SCAN):
+            continue
+        below = Counter(each.kind for each in one.walk())
+        place = _Place(below[JOIN], below[GROUP], one.text if one.kind == SCAN else "")
+        for atom in one.atoms:
+            found.setdefault(atom, place)
+    return found
+
+
+def _became(atom: str, before: _Place, after: _Place | None) -> Change:
+    if after is None:
+        return Change(atom, DROPPED, f"{atom}: is no step of its own any more: folded into another, or found needless.")
+    down = [
+        f"below {count} {word}{'s' * (count != 1)}"
+        for count, word in ((before.joins - after.joins, "join"), (before.groups - after.groups, "group"))
+        if count > 0
+    ]
+    if after.scan and not before.scan:
+        more = f", {' and '.join(down)}" if down else ""
+        return Change(atom, MERGED, f"{atom}: merged into the scan of {after.scan}{more}.")
+    if down:
+        return Change(atom, MOVED, f"{atom}: moved down, {' and '.join(down)}.")
+    if (before.joins, before.groups) != (after.joins, after.groups):
+        return Change(atom, MOVED, f"{atom}: moved up.")
+    return Change(atom, SAME, f"{atom}: stays where it was written.")
+
+
+def tree(step: Step) -> str:
+    """The joins of a plan as their tables in brackets."""
+    if step.kind == SCAN:
+        return step.text
+    inner = [one for one in (tree(each) for each in step.inputs) if one]
+    return f"({' x '.join(inner)})" if len(inner) > 1 else "".join(inner)
+
+
+def _joins(written: Step, executed: Step) -> Iterator[Change]:
+    before, after = tree(written), tree(executed)
+    if before == after or " x " not in before:
+        return
+    if _unordered(written) == _unordered(executed):
+        yield Change("joins", MOVED, f"joins: {before} became {after}: sides swapped, the pairs are the same.")
+    else:
+        yield Change("joins", MOVED, f"joins: written {before}, executed {after}.")
+
+
+def _unordered(step: Step) -> object:
+    if step.kind == SCAN:
+        return step.text
+    inner = [_unordered(one) for one in step.inputs]
+    return frozenset(inner) if len(inner) > 1 else inner[0] if inner else ""
+
+
+def _kinds(written: Step, executed: Step) -> Iterator[Change]:
+    """Sorts, groups and limits that are not there any more, or are there as something else."""
+    before, after = (Counter(one.kind for one in step.walk()) for step in (written, executed))
+    if before["sort"] > after["sort"] and after["top"] > before["top"]:
+        yield Change("sort", MERGED, "sort and limit: merged into one step that keeps only the first rows.")
+    elif before["sort"] > after["sort"]:
+        yield Change("sort", DROPPED, f"sort: {before['sort'] - after['sort']} of {before['sort']} dropped.")
+    for kind in ("group", "distinct", "limit", "union"):
+        if before[kind] > after[kind] and not (kind == "limit" and after["top"] > before["top"]):
+            yield Change(kind, DROPPED, f"{kind}: {before[kind] - after[kind]} of {before[kind]} dropped.")
+        elif after[kind] > before[kind] and kind in ("limit", "distinct"):
+            yield Change(kind, ADDED, f"{kind}: {after[kind] - before[kind]} added.")

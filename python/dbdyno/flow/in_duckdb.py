@@ -1,0 +1,142 @@
+"""DuckDB's plans: EXPLAIN ANALYZE, which tells rows and time of each step, with its optimizer and without."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.errors import EvidenceError, FlowError
+from dbdyno.evidence.fence import only_select
+from dbdyno.evidence.memory import in_memory
+from dbdyno.flow.conditions import atoms
+from dbdyno.flow.step import (
+    DISTINCT,
+    FILTER,
+    GROUP,
+    JOIN,
+    LIMIT,
+    OTHER,
+    PROJECT,
+    SCAN,
+    SORT,
+    TOP,
+    UNION,
+    WINDOW,
+    Flow,
+    Step,
+)
+from dbdyno.flow.tables import Given
+
+if TYPE_CHECKING:
+    import duckdb
+
+OFF = "pragma disable_optimizer"
+_KINDS = {
+    "TABLE_SCAN": SCAN,
+    "READ_CSV": SCAN,
+    "READ_PARQUET": SCAN,
+    "SEQ_SCAN": SCAN,
+    "FILTER": FILTER,
+    "PROJECTION": PROJECT,
+    "ORDER_BY": SORT,
+    "TOP_N": TOP,
+    "LIMIT": LIMIT,
+    "STREAMING_LIMIT": LIMIT,
+    "UNION": UNION,
+    "WINDOW": WINDOW,
+    "STREAMING_WINDOW": WINDOW,
+    "CROSS_PRODUCT": JOIN,
+}
+_WRAPPERS = ("RESULT_COLLECTOR", "EXPLAIN_ANALYZE", "QUERY")
+
+
+def flow(text: str, tables: Sequence[Given]) -> Flow:
+    """Both plans of a SELECT, each carried out. Raises `FlowError`."""
+    return Flow("duckdb", _plan(text, tables, optimized=False), _plan(text, tables, optimized=True), OFF)
+
+
+def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+    """The answer without the optimizer and with it. Raises `FlowError`."""
+    found = []
+    for optimized in (False, True):
+        with _connected(text, tables, optimized=optimized) as connection:
+            found.append(connection.execute(text).fetchall())
+    return found[0], found[1]
+
+
+def _plan(text: str, tables: Sequence[Given], *, optimized: bool) -> Step:
+    files = {one.path.name: one.name for one in tables}
+    with _connected(text, tables, optimized=optimized) as connection:
+        row = connection.execute(f"explain (analyze, format json) {text}").fetchone()
+        return _step(_root(json.loads(row[1] if row else "{}")), files)
+
+
+@contextlib.contextmanager
+def _connected(text: str, tables: Sequence[Given], *, optimized: bool) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB with the tables as views, for a text that is one SELECT."""
+    import duckdb
+
+    connection = in_memory()
+    try:
+        for one in tables:
+            read = connection.read_csv(str(one.path)) if one.is_csv else connection.read_parquet(str(one.path))
+            read.create_view(one.name)
+        only_select(connection, text)
+        connection.execute("rollback")
+        if not optimized:
+            connection.execute(OFF)
+        yield connection
+    except EvidenceError as error:
+        raise FlowError(error.message, where="the query", next_step="give one SELECT") from None
+    except duckdb.Error as error:
+        raise FlowError(str(error).splitlines()[0], where="the query", next_step="correct it") from None
+    finally:
+        connection.close()
+
+
+def _root(given: dict[str, Any]) -> dict[str, Any]:
+    found = given.get("operator", given.get("children", []))
+    node: dict[str, Any] = found[0]
+    while node.get("type") in _WRAPPERS and node.get("children"):
+        node = node["children"][0]
+    return node
+
+
+def _step(node: dict[str, Any], files: dict[str, str]) -> Step:
+    name, info = str(node.get("type", "")), node.get("extra_info") or {}
+    inputs = tuple(_step(one, files) for one in node.get("children") or [])
+    kind = _KINDS.get(name) or (
+        JOIN if "JOIN" in name else GROUP if "GROUP_BY" in name or "AGGREGATE" in name else OTHER
+    )
+    if kind == GROUP and not info.get("Aggregates") and inputs:
+        kind = DISTINCT
+    if kind == JOIN and any(one.kind == OTHER and "DELIM" in one.text for one in inputs):
+        inputs = tuple(one for one in inputs if "DELIM" not in one.text)
+    text, parts = _words(kind, name, info, files)
+    rows = node.get("intermediate_rows", node.get("operator_cardinality"))
+    spent = node.get("timing", node.get("operator_timing"))
+    return Step(kind, text, parts, inputs, rows, None if spent is None else round(spent * 1e9))
+
+
+def _words(kind: str, name: str, info: dict[str, Any], files: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+    if kind == SCAN:
+        file = str(info.get("Filename(s)", info.get("Table", ""))).rpartition("/")[2]
+        parts = tuple(atom for one in _list(info.get("Filters")) for atom in atoms(one))
+        return files.get(file, file or str(info.get("Function", name)).lower()), parts
+    if kind == FILTER:
+        parts = tuple(atom for one in _list(info.get("Expression")) for atom in atoms(one))
+        return " and ".join(parts), parts
+    if kind == JOIN:
+        parts = tuple(atom for one in _list(info.get("Conditions")) for atom in atoms(one))
+        how = str(info.get("Join Type", "CROSS")).lower()
+        return f"{how} on {' and '.join(parts)}" if parts else "cross", ()
+    for key in ("Order By", "Groups"):
+        if info.get(key):
+            return f"by {', '.join(_list(info[key]))}", ()
+    return name.lower().replace("_", " "), ()
+
+
+def _list(value: Any) -> list[str]:
+    return [] if value in (None, "") else [str(one) for one in value] if isinstance(value, list) else [str(value)]

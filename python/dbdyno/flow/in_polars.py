@@ -1,0 +1,113 @@
+"""Polars' plans, with its optimizations and without: the engine's own graph, which tells no rows."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dbdyno.errors import FlowError
+from dbdyno.flow.conditions import atoms
+from dbdyno.flow.step import DISTINCT, FILTER, GROUP, JOIN, LIMIT, OTHER, PROJECT, SCAN, SORT, TOP, UNION, Flow, Step
+from dbdyno.flow.tables import Given
+
+OFF = "optimizations = QueryOptFlags.none()"
+INSTALL = "make setup-clients, or: pip install polars"
+_NODE = re.compile(r'^(\w+) \[label="((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_EDGE = re.compile(r"^(\w+) -> (\w+);", re.MULTILINE)
+_SCANNED = re.compile(r"^\s*([A-Z]+) SCAN \[([^\]]*)\]", re.MULTILINE | re.IGNORECASE)
+_KINDS = (
+    ("multi-scan", SCAN),
+    ("in-memory-source", SCAN),
+    ("filter", FILTER),
+    ("equi-join", JOIN),
+    ("cross-join", JOIN),
+    ("in-memory-join", JOIN),
+    ("semi-anti-join", JOIN),
+    ("merge-join", JOIN),
+    ("range-join", JOIN),
+    ("group-by", GROUP),
+    ("reduce", GROUP),
+    ("sort", SORT),
+    ("top-k", TOP),
+    ("slice", LIMIT),
+    ("streaming-slice", LIMIT),
+    ("distinct", DISTINCT),
+    ("ordered-union", UNION),
+    ("unordered-union", UNION),
+    ("select", PROJECT),
+    ("simple-projection", PROJECT),
+    ("with-columns", PROJECT),
+)
+
+
+def flow(text: str, tables: Sequence[Given]) -> Flow:
+    """Both plans of a SELECT. Raises `FlowError`."""
+    with _lazy(text, tables) as (pl, lazy):
+        return Flow("polars", _plan(lazy, optimizations=pl.QueryOptFlags.none()), _plan(lazy), OFF)
+
+
+def rows(text: str, tables: Sequence[Given]) -> tuple[list[Any], list[Any]]:
+    """The answer without the optimizations and with them. Raises `FlowError`."""
+    with _lazy(text, tables) as (pl, lazy):
+        return lazy.collect(optimizations=pl.QueryOptFlags.none()).rows(), lazy.collect().rows()
+
+
+@contextlib.contextmanager
+def _lazy(text: str, tables: Sequence[Given]) -> Iterator[tuple[Any, Any]]:
+    """Polars and the query, planned by nobody yet."""
+    try:
+        import polars as pl
+    except ImportError:
+        raise FlowError("Polars is not installed", where="--engine polars", next_step=INSTALL) from None
+    try:
+        frames = {one.name: pl.scan_csv(one.path) if one.is_csv else pl.scan_parquet(one.path) for one in tables}
+        yield pl, pl.SQLContext(frames, eager=False).execute(text)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise FlowError(
+            str(error).splitlines()[0], where="the query", next_step="correct it; it is Polars' SQL"
+        ) from None
+
+
+def _plan(lazy: Any, **how: Any) -> Step:
+    scanned = [found.group(2) for found in _SCANNED.finditer(lazy.explain(**how))]
+    return parsed(
+        lazy.show_graph(raw_output=True, **how), [one.rpartition("/")[2].rpartition(".")[0] for one in scanned]
+    )
+
+
+def parsed(graph: str, scanned: Sequence[str]) -> Step:
+    """A graph as Polars writes it. `scanned`: the files in the order in which they are read."""
+    labels = {name: label.encode().decode("unicode_escape") for name, label in _NODE.findall(graph)}
+    below: dict[str, list[str]] = {}
+    above = set()
+    for start, end in _EDGE.findall(graph):
+        below.setdefault(end, []).append(start)
+        above.add(start)
+    roots = [name for name in labels if name not in above]
+    left = iter(scanned)
+    return _step(roots[0], labels, below, left) if roots else Step(OTHER, "nothing")
+
+
+def _step(name: str, labels: dict[str, str], below: dict[str, list[str]], scanned: Any) -> Step:
+    inputs = tuple(_step(one, labels, below, scanned) for one in below.get(name, []))
+    head, _, rest = labels[name].partition("\n")
+    kind = next((kind for word, kind in _KINDS if head.startswith(word)), OTHER)
+    parts: tuple[str, ...] = ()
+    text = head
+    if kind == FILTER:
+        parts = atoms(rest.strip().partition(" = ")[2] or rest)
+        text = " and ".join(parts)
+    elif kind == SCAN:
+        text = next(scanned, head)
+        found = re.search(r"^filter: (.*)$", rest, re.MULTILINE)
+        parts = atoms(found.group(1)) if found else ()
+    elif kind == JOIN:
+        sides = re.findall(r"^\w+ = (.*)$", rest, re.MULTILINE)
+        how = re.search(r"how: (\w+)", rest)
+        joined = " = ".join(one for side in sides for one in atoms(side))
+        text = f"{how.group(1).lower() if how else ''} on {joined}".strip()
+    elif kind in (GROUP, SORT):
+        text = ""
+    return Step(kind, text, parts, inputs)

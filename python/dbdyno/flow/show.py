@@ -1,0 +1,98 @@
+"""A flow as a model that pages are made of: both plans as lines of a tree, and what became of each step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno.errors import FlowError
+from dbdyno.files import read_given
+from dbdyno.flow.compare import MARKS, SAME, Compared, compare
+from dbdyno.flow.step import FILTER, SCAN, Flow, Step, shortened
+from dbdyno.flow.tables import Given
+
+ENGINES = ("duckdb", "polars", "spark", "pig")
+NO_TABLES = "--table NAME=FILE names a table; Pig's are in its script"
+
+
+def show(script: Path, engine: str, tables: Sequence[Given]) -> dict[str, Any]:
+    """What an engine makes of a flow. Raises `FlowError`."""
+    if engine == "pig":
+        if tables:
+            raise FlowError("Pig's script names its files itself", where="--table", next_step="leave it out")
+        from dbdyno.flow import in_pig
+
+        return model(in_pig.flow(script), script.name)
+    if not tables:
+        raise FlowError("no table is given", where=f"--engine {engine}", next_step=NO_TABLES)
+    return model(_of_query(engine, query(script), tables), script.name)
+
+
+def query(script: Path) -> str:
+    """The text of a query's file. Raises `FlowError`."""
+    try:
+        return read_given(script).strip().rstrip(";")
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "it is no text"
+        raise FlowError(f"cannot be read: {said}", where=str(script)) from None
+
+
+def _of_query(engine: str, text: str, tables: Sequence[Given]) -> Flow:
+    if engine == "duckdb":
+        from dbdyno.flow import in_duckdb
+
+        return in_duckdb.flow(text, tables)
+    if engine == "polars":
+        from dbdyno.flow import in_polars
+
+        return in_polars.flow(text, tables)
+    from dbdyno.flow import in_spark
+
+    return in_spark.flow(text, tables)
+
+
+def model(flow: Flow, title: str) -> dict[str, Any]:
+    """The model of a page."""
+    compared = compare(flow)
+    marks = compared.marks()
+    return {
+        "schema": 1,
+        "kind": "flow",
+        "title": title,
+        "engine": flow.engine,
+        "off": flow.off,
+        "headline": compared.headline(),
+        "written": nodes(shortened(flow.written), marks),
+        "executed": nodes(shortened(flow.executed), marks),
+        "changes": [{"what": one.what, "mark": one.mark, "sentence": one.sentence} for one in compared.changes],
+        "passed": list(_numbers(compared)),
+    }
+
+
+def _numbers(compared: Compared) -> tuple[int | None, int | None]:
+    return compared.passed
+
+
+def nodes(
+    step: Step, marks: Mapping[str, str], lead: str = "", level: int = 0, *, last: bool = True
+) -> list[dict[str, Any]]:
+    """The lines of a plan's tree, from the result down."""
+    own = sorted((marks[one] for one in step.atoms if marks.get(one, SAME) != SAME), key=MARKS.index)
+    filters = f" where {' and '.join(step.atoms)}" if step.kind == SCAN and step.atoms else ""
+    kind = "" if step.kind == FILTER and step.text.startswith("filter") else f"{step.kind} "
+    line = {
+        "lead": lead + ("" if level == 0 else "└─ " if last else "├─ "),
+        "level": level,
+        "kind": step.kind,
+        "text": f"{kind}{step.text}{filters}".strip(),
+        "atoms": list(step.atoms),
+        "rows": step.rows,
+        "elapsed_ns": step.elapsed_ns,
+        "mark": own[0] if own else SAME,
+    }
+    below = lead if level == 0 else lead + ("   " if last else "│  ")
+    found = [line]
+    for at, one in enumerate(step.inputs):
+        found += nodes(one, marks, below, level + 1, last=at == len(step.inputs) - 1)
+    return found

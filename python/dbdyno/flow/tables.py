@@ -1,0 +1,44 @@
+"""The tables that a flow reads: names and files, CSV with a head or Parquet. Each engine reads the same files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import FlowError
+
+_NAME = re.compile(r"[A-Za-z_]\w{0,62}")
+
+
+@dataclass(frozen=True)
+class Given:
+    """A table: its name in the flow, its file."""
+
+    name: str
+    path: Path
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is text."""
+        return self.path.suffix == ".csv"
+
+
+def given(words: Sequence[str]) -> tuple[Given, ...]:
+    """Reads NAME=FILE. Raises `FlowError`."""
+    found = []
+    for word in words:
+        name, sign, file = word.partition("=")
+        path = Path(file)
+        if not sign or not _NAME.fullmatch(name):
+            raise FlowError("is not NAME=FILE", where=f"--table {word}", next_step="--table orders=orders.parquet")
+        if path.suffix not in (".csv", ".parquet"):
+            raise FlowError("is neither .csv nor .parquet", where=f"--table {word}", next_step="give such a file")
+        if not path.is_file():
+            raise FlowError("there is no such file", where=f"--table {word}", next_step="look at the path")
+        found.append(Given(name, path.resolve()))
+    twice = next((one.name for one in found if sum(each.name == one.name for each in found) > 1), None)
+    if twice is not None:
+        raise FlowError(f"two tables are named {twice}", where="--table", next_step="rename one")
+    return tuple(found)

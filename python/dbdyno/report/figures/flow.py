@@ -1,0 +1,119 @@
+"""Two plans of a data flow beside each other, with a line from each condition that moved to where it went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.pages import format as fmt
+from dbdyno.pages import reading
+from dbdyno.pages.reading import Analysis
+from dbdyno.report.figures import base, theme, views
+
+ROW, INDENT, GAP = 34, 16, 70
+COLOURS = {"moved": theme.OTHERS[0], "merged": theme.OTHERS[1], "dropped": theme.OTHERS[2], "added": theme.OTHERS[4]}
+
+
+def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
+    """The chart, or None without plans."""
+    import altair as alt
+
+    sides = [reading.entries(analysis, side) for side in ("written", "executed")]
+    if not all(sides):
+        return None
+    width = look.width - 30
+    room = (width - GAP) / 2
+    boxes = [box for at, nodes in enumerate(sides) for box in _boxes(nodes, at * (room + GAP), room)]
+    lines = [line for at, nodes in enumerate(sides) for line in _branches(nodes, at * (room + GAP))]
+    heads = [
+        {"x": at * (room + GAP), "y": -0.75, "words": words} for at, words in enumerate(("as written", "as executed"))
+    ]
+    deepest = max(len(nodes) for nodes in sides)
+    x = alt.X("x:Q", scale={"domain": [0, width], "nice": False}, axis=None)
+    heights: Any = {"domain": [deepest, -1], "nice": False}
+    y = alt.Y("y:Q", scale=heights, axis=None)
+    to, down = alt.X2("x2"), alt.Y2("y2")
+    colour = alt.Color("colour:N", scale=None)
+    parts = [
+        alt.Chart(base.data(lines)).mark_rule(color=theme.FAINT).encode(x=x, x2=to, y=y, y2=down),
+        alt.Chart(base.data(_moves(sides, room)))
+        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5)
+        .encode(x=x, x2=to, y=y, y2=down, color=colour),
+        alt.Chart(base.data(boxes))
+        .mark_rect(fill=theme.PAPER, cornerRadius=3)
+        .encode(x=x, x2=to, y=y, y2=down, stroke=alt.Stroke("colour:N", scale=None)),
+        alt.Chart(base.data(boxes))
+        .mark_text(align="left", dx=6, fontSize=11)
+        .encode(x=x, y=alt.Y("middle:Q", scale=heights, axis=None), text="words:N", color=colour),
+        alt.Chart(base.data(heads))
+        .mark_text(align="left", fontWeight="bold", color=theme.SOFT)
+        .encode(x=x, y=y, text="words:N"),
+    ]
+    plot = views.layer(*parts, width=width, height=ROW * (deepest + 1))
+    return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
+
+
+def _boxes(nodes: Sequence[dict[str, Any]], left: float, room: float) -> list[dict[str, Any]]:
+    found = []
+    for at, node in enumerate(nodes):
+        start = left + INDENT * int(node.get("level") or 0)
+        rows = "" if node.get("rows") is None else f" · {fmt.count(node['rows'])} rows"
+        letters = max(8, int((left + room - start - 12) / 6.1))
+        words = fmt.line(f"{node.get('text') or ''}", max(4, letters - len(rows))) + rows
+        found.append(
+            {
+                "x": start,
+                "x2": left + room,
+                "y": at - 0.36,
+                "y2": at + 0.36,
+                "middle": at,
+                "words": words,
+                "colour": COLOURS.get(str(node.get("mark")), theme.INK),
+            }
+        )
+    return found
+
+
+def _branches(nodes: Sequence[dict[str, Any]], left: float) -> list[dict[str, Any]]:
+    """From each step to the one above it: down, then to the right."""
+    found: list[dict[str, Any]] = []
+    above: dict[int, int] = {}
+    for at, node in enumerate(nodes):
+        level = int(node.get("level") or 0)
+        if level:
+            x = left + INDENT * (level - 1) + INDENT / 2
+            found.append({"x": x, "x2": x, "y": above[level - 1] + 0.36, "y2": at})
+            found.append({"x": x, "x2": left + INDENT * level, "y": at, "y2": at})
+        above[level] = at
+    return found
+
+
+def _moves(sides: Sequence[Sequence[dict[str, Any]]], room: float) -> list[dict[str, Any]]:
+    """From where a condition was written to where it is applied."""
+    places = [
+        {str(atom): (at, node) for at, node in reversed(list(enumerate(nodes))) for atom in node.get("atoms") or []}
+        for nodes in sides
+    ]
+    found = []
+    for atom, (at, node) in places[0].items():
+        if atom in places[1] and node.get("mark") in COLOURS:
+            there, target = places[1][atom]
+            found.append(
+                {
+                    "x": room,
+                    "x2": room + GAP + INDENT * int(target.get("level") or 0),
+                    "y": at,
+                    "y2": there,
+                    "colour": COLOURS[str(node["mark"])],
+                }
+            )
+    return found
+
+
+FIGURE = base.Figure(
+    name="flow",
+    title="What the optimizer made of the order that was written",
+    how_to_read="The result is on top, what is read is at the bottom. A dashed line leads from a condition as it was "
+    "written to the step that applies it. A coloured step is not where it was written.",
+    draw=draw,
+)

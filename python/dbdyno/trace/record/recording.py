@@ -1,0 +1,151 @@
+"""A recording from its begin to its end: a run folder that every command on traces reads.
+
+    with recording(place, Path("runs/now")) as it:
+        ...                      # the server works
+    it.told.waits                # what was recorded
+
+The folder appears when it is whole. Killed at any instant, a recording leaves nothing: neither a folder that looks like
+one nor a probe in the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dbdyno import _core
+from dbdyno.errors import TraceError
+from dbdyno.evidence.run import SCHEMA, Run
+from dbdyno.evidence.trace_tables import KIND
+from dbdyno.trace.aside import in_place
+from dbdyno.trace.job import cleaned_up
+from dbdyno.trace.record.place import Place
+from dbdyno.version import VERSION
+
+FORMAT = "postgresql waits"
+COST_LIMIT = 0.05
+LOST = "the kernel lost notes"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Whom to record, for how long, and what it may cost: a share of a backend's time, 0 for any."""
+
+    database: str | None = None
+    user: str | None = None
+    for_ns: int | None = None
+    cost_limit: float = COST_LIMIT
+
+
+@dataclass
+class Recording:
+    """A recording; `told` is what the core says of it, while it runs and in the end."""
+
+    recorder: Any
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def look(self) -> dict[str, Any]:
+        """What it says by now."""
+        found = json.loads(self.recorder.progress())
+        if found:
+            self.told = found
+        return self.told
+
+    def is_over(self) -> bool:
+        """Whether it ended by itself: its time is over, it became too dear, or it failed."""
+        return bool(self.recorder.is_over())
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know before reading on, in sentences."""
+        return warnings_of(self.told)
+
+
+@contextlib.contextmanager
+def recording(place: Place, out: Path, wanted: Wanted | None = None) -> Iterator[Recording]:
+    """Records until the block ends; then the run is in `out`. Raises `TraceError`."""
+    wanted = wanted or Wanted()
+    with cleaned_up(), in_place(out) as aside:
+        started = datetime.now(UTC).isoformat()
+        request = {
+            "pid": place.pid,
+            "only": place.only,
+            "out": str(aside),
+            "database": wanted.database,
+            "user": wanted.user,
+            "for_ns": wanted.for_ns,
+            "cost_limit": wanted.cost_limit,
+        }
+        made = Recording(_core.Recorder(json.dumps(request)))
+        try:
+            yield made
+        finally:
+            made.told = json.loads(made.recorder.finish())
+        if not made.told.get("sessions_all"):
+            raise TraceError(
+                "no session was there to record",
+                next_step="check --database and --user, or record while sessions are connected",
+            )
+        whole = Run(aside, manifest_of(made.told, wanted, started))
+        whole.save(status="complete")
+
+
+def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str, Any]:
+    """The manifest of a recording, from what the core told."""
+    version = str(told.get("version", ""))
+    title = f"PostgreSQL {version.partition(' ')[0]}, {told['elapsed_ns'] / 1e9:.0f} s"
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "format": FORMAT,
+        "status": "complete",
+        "title": title,
+        "started_at": started,
+        "tool_version": VERSION,
+        "files": [
+            {
+                "file": 0,
+                "path": str(told.get("program", "")),
+                "bytes": 0,
+                "lines": 0,
+                "facts": {"version": f"PostgreSQL {version.partition(' ')[0]}"},
+            }
+        ],
+        "totals": {"account": {"calls": told.get("calls"), "waits": told.get("waits")}, "recorder": told},
+        "unread": {LOST: told["gaps"]} if told.get("gaps") else {},
+        "warnings": warnings_of(told),
+        "refused": [],
+        "options": {
+            "database": wanted.database,
+            "user": wanted.user,
+            "for_ns": wanted.for_ns,
+            "cost_limit": wanted.cost_limit,
+        },
+    }
+
+
+def warnings_of(told: dict[str, Any]) -> list[str]:
+    """What a recording has to say of itself."""
+    found = []
+    if told.get("lost"):
+        found.append(
+            f"The kernel lost {told['lost']:,} notes in {told['gaps']:,} gaps: what the sessions did there is"
+            " 'unobserved'."
+        )
+    if told.get("stopped"):
+        found.append(f"The recording {told['stopped']}. --cost-limit sets the limit, 0 lifts it.")
+    if told.get("without_fields"):
+        found.append(
+            f"Calls have neither texts nor rows: probes with fields are not allowed here ({told['without_fields']})."
+        )
+    if told.get("trap_ns"):
+        found.append(
+            f"A probe costs {told['trap_ns'] / 1e3:.2f} us of CPU here; a wait has one of them in its time"
+            " (p2 of a wait is its time without it)."
+        )
+    return found

@@ -1,0 +1,222 @@
+"""Exact waits of a live server, held against what the server, its clients and its memory say."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from record_help import changed_code, loaded, recorded, require_probes, rows, session
+
+from command_line import dbdyno
+from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.errors import TargetError, TraceError
+from dbdyno.trace.record.place import place_of
+from dbdyno.trace.record.recording import Wanted
+
+KINDS = ("installed", pytest.param("wheel", marks=pytest.mark.soak))
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
+    require_probes()
+    try:
+        binaries = find_binaries({**os.environ, "DBDYNO_ENGINE": request.param, "DBDYNO_PG_BIN": ""})
+    except TargetError as error:
+        pytest.skip(str(error))
+    with EmbeddedPostgres(binaries=binaries) as running:
+        yield running
+
+
+def test_each_sleep_is_waits_that_add_up_to_it_and_all_time_is_accounted_for(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    with recorded(engine, run), session(engine) as connection:
+        for _ in range(20):
+            connection.execute("select pg_sleep(.02)")
+    found = rows(
+        run,
+        "select c.elapsed_ns, sum(w.elapsed_ns), min(w.started_ns - c.started_ns) from calls c"
+        " join waits w on w.call = c.call join statements s on s.statement = c.statement"
+        " where s.text like 'select pg_sleep%' and w.event = 'Timeout:PgSleep' group by all",
+    )
+    assert len(found) == 20
+    assert all(20_000_000 <= slept <= elapsed and begun > 0 for elapsed, slept, begun in found), found
+    open_ends = rows(
+        run,
+        "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
+        " or call_ns <> cpu_ns + wait_inside_ns + unaccounted_ns",
+    )
+    assert open_ends == []
+    assert rows(run, "select distinct fidelity from waits") == [("exact",)]
+
+
+def test_a_lock_wait_lies_between_the_bounds_that_the_servers_clock_gives(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    outer: list[float] = []
+
+    def blocked() -> None:
+        with session(engine) as other:
+            row = other.execute(
+                "select extract(epoch from clock_timestamp()), pg_advisory_lock(7),"
+                " extract(epoch from clock_timestamp())"
+            ).fetchone()
+            assert row is not None
+            outer.append(float(row[2] - row[0]))
+
+    with recorded(engine, run), session(engine) as holder:
+        holder.execute("select pg_advisory_lock(7)")
+        thread = threading.Thread(target=blocked)
+        thread.start()
+        while holder.execute(waits).fetchone() == (0,):
+            pass
+        inner = holder.execute(
+            "with a as materialized (select clock_timestamp() as at), b as materialized (select pg_sleep(.2) from a),"
+            " c as materialized (select clock_timestamp() as at from b)"
+            " select extract(epoch from c.at - a.at) from a, c"
+        ).fetchone()
+        holder.execute("select pg_advisory_unlock(7)")
+        thread.join()
+    # A backend that is woken in between waits again: two waits of one lock.
+    [(span, waited)] = rows(
+        run,
+        "select (max(started_ns + elapsed_ns) - min(started_ns)) / 1e9, sum(elapsed_ns) / 1e9 from waits"
+        " where event = 'Lock:advisory'",
+    )
+    assert inner is not None
+    assert float(inner[0]) <= span <= outer[0]
+    assert 0.9 * float(inner[0]) <= waited <= span
+
+
+def test_reads_are_those_that_the_server_counts(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with session(engine) as connection:
+        connection.execute("create table large as select g, repeat('x', 500) as pad from generate_series(1, 20000) g")
+        connection.execute("vacuum large")
+        version = connection.info.server_version
+    engine.restart()
+    with recorded(engine, run), session(engine) as connection:
+        explained = connection.execute(
+            "explain (analyze, buffers, format json) select count(*) from large where pad <> ''"
+        ).fetchone()
+    assert explained is not None
+    blocks = explained[0][0]["Plan"]["Shared Read Blocks"]
+    assert blocks > 1000
+    [(reads,)] = rows(
+        run,
+        "select count(*) from waits w join statements s on s.statement = w.statement"
+        " where s.text like 'explain%' and w.event = 'IO:DataFileRead'",
+    )
+    if version < 170_000:
+        beside = explained[0][0].get("Planning", {}).get("Shared Read Blocks", 0)
+        assert blocks + beside <= reads <= blocks + beside + 60, "and the catalogue's, which EXPLAIN does not count"
+    else:
+        assert 0 < reads <= blocks, "a read of several blocks is one wait"
+
+
+def test_calls_rows_and_errors_are_those_of_the_client(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with session(engine) as connection:
+        connection.execute("create table counted (a int)")
+    with recorded(engine, run), session(engine) as connection:
+        for _ in range(30):
+            connection.execute("insert into counted select generate_series(1, 7)", prepare=False)
+        for number in range(40):
+            connection.execute("select a from counted where a < %s", [number % 8], prepare=True)
+        for _ in range(3):
+            with contextlib.suppress(psycopg.errors.DivisionByZero):
+                connection.execute("select 1 / 0")
+    calls = "select count(*), sum(rows) from calls c join statements s using (statement) where kind = 'exec' and "
+    assert rows(run, calls + "text like 'insert into counted%'") == [(30, 210)]
+    expected = sum(max(number % 8 - 1, 0) * 30 for number in range(40))
+    assert rows(run, calls + "text like 'select a from counted%'") == [(40, expected)]
+    prepared = "select count(*) from calls c join statements s using (statement) where text like 'select a from%'"
+    assert rows(run, prepared + " and kind = 'parse'") == [(1,)]
+    assert rows(run, prepared + " and kind = 'bind'") == [(40,)]
+    state = sum((ord(letter) - ord("0")) << (6 * at) for at, letter in enumerate("22012"))
+    assert rows(run, "select error, count(*) from errors group by error") == [(state, 3)]
+
+
+def test_the_profile_of_a_recording_leaves_no_time_out(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    import json
+
+    run = tmp_path / "run"
+    with recorded(engine, run), loaded(engine) as failed:
+        time.sleep(0.5)
+    assert failed == []
+    answer = dbdyno("trace", "profile", str(run), "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    page = json.loads(answer.stdout)
+    lines = page["profile"]["rows"]
+    assert sum(line["total_ns"] for line in lines) == page["facts"]["elapsed_ns"]
+    classes = {line["name"]: line["class"] for line in lines}
+    assert classes["IO:WALSync"] == "commit"
+    assert {"CPU", "think time"} <= classes.keys()
+
+
+def test_only_sessions_of_a_database_are_recorded_where_one_is_named(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with session(engine) as connection:
+        connection.execute("create database elsewhere")
+        with (
+            recorded(engine, run, Wanted(database="elsewhere", cost_limit=0)),
+            psycopg.connect(**{**engine.conninfo(), "dbname": "elsewhere"}) as other,  # type: ignore[arg-type]
+        ):
+            connection.execute("select 'here'")
+            other.execute("select 'there'")
+    assert rows(run, "select distinct service from contexts") == [("elsewhere",)]
+    texts = {text for (text,) in rows(run, "select text from statements")}
+    assert "select 'there'" in texts
+    assert "select 'here'" not in texts
+
+
+@pytest.mark.long
+def test_a_recorder_that_is_killed_leaves_no_probe_and_no_error(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    assert changed_code(engine) == 0
+    with loaded(engine) as failed:
+        command = [sys.executable, "-m", "dbdyno", "trace", "record", "--pid", str(engine.pid), "--out", "run"]
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as recorder:
+            while changed_code(engine) < 100:
+                assert recorder.poll() is None, recorder.communicate()
+            recorder.send_signal(signal.SIGKILL)
+        while changed_code(engine) > 0:
+            time.sleep(0.1)
+    assert failed == []
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.soak
+def test_probes_come_and_go_under_load_without_a_failed_transaction(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with loaded(engine) as failed:
+        for number in range(30):
+            with recorded(engine, tmp_path / f"run{number}"):
+                time.sleep(0.1)
+    assert failed == []
+    assert changed_code(engine) == 0
+
+
+def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="no server is named"):
+        place_of(None, None, None)
+    with pytest.raises(TraceError, match="in one way"):
+        place_of("host=x", 1, None)
+    with pytest.raises(TraceError, match="no server runs on this folder"):
+        place_of(None, None, tmp_path)
+    answer = dbdyno("trace", "record", "--pid", str(os.getpid()), "--out", str(tmp_path / "run"))
+    assert answer.returncode == 2
+    assert "my_wait_event_info" in answer.stderr or "version" in answer.stderr, answer.stderr
+    assert "next:" in answer.stderr
+    assert not (tmp_path / "run").exists()
