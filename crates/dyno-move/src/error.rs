@@ -8,8 +8,6 @@ use dyno_load::WireError;
 use parquet::errors::ParquetError;
 use serde::Serialize;
 
-use crate::session::Session;
-
 /// Why a chunk was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
@@ -107,13 +105,6 @@ impl MoveError {
             Self::Closed => "closed",
             Self::File { .. } => "file",
         }
-    }
-}
-
-/// A server that goes on sending is told to stop.
-pub(crate) fn give_up(session: &Session, error: &MoveError) {
-    if !matches!(error, MoveError::Wire(WireError::Server(_) | WireError::Closed)) {
-        session.cancel();
     }
 }
 

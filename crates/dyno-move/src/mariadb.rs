@@ -17,7 +17,7 @@ pub fn write_row(table: &TableSpec, row: &mut WireRow<'_>, out: &mut Vec<u8>) ->
     let start = out.len();
     out.extend_from_slice(&[0; 2]);
     let mut place = 0;
-    while let Some(value) = row.next_value()? {
+    while let Some(value) = row.value()? {
         if value == WireValue::Null {
             out.extend_from_slice(&(-1_i32).to_be_bytes());
         } else {
@@ -38,7 +38,10 @@ pub fn write_row(table: &TableSpec, row: &mut WireRow<'_>, out: &mut Vec<u8>) ->
 fn write_value(spec: Option<&ColumnSpec>, value: WireValue<'_>, out: &mut Vec<u8>) -> Result<(), MoveError> {
     let Some(spec) = spec else {
         return match value {
-            WireValue::Bytes(text) => Ok(out.extend_from_slice(text)),
+            WireValue::Bytes(text) => {
+                out.extend_from_slice(text);
+                Ok(())
+            }
             other => Err(MoveError::Stream(format!("{other:?} is no text"))),
         };
     };

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::column::Columns;
-use crate::error::{MoveError, give_up};
+use crate::error::MoveError;
 use crate::hash::{Tally, hash_batch};
 use crate::rows::{Cutter, Row};
+use crate::session::give_up;
 use crate::sink::Sink;
 use crate::spec::{ChunkDone, ChunkSpec, PartDone, TableSpec};
 use crate::worker::{Moved, Worker};

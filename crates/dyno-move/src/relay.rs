@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::error::{MoveError, give_up};
+use crate::error::MoveError;
 use crate::hash::Tally;
 use crate::rows::Cutter;
+use crate::session::{SEND_BYTES, give_up};
 use crate::spec::{ChunkDone, ChunkSpec};
-use crate::worker::{Moved, SEND_BYTES, Worker};
+use crate::worker::{Moved, Worker};
 
 impl Worker<'_> {
     /// COPY's binary form, cut only to count and hash its rows.

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use dyno_load::{ConnectionSpec, CopySession, Engine, RowSession};
+use dyno_load::{ConnectionSpec, CopySession, Engine, RowSession, WireError};
 
 use crate::encode::{end, head};
 use crate::error::MoveError;
 use crate::mariadb::write_row;
 use crate::spec::TableSpec;
-use crate::worker::SEND_BYTES;
+
+/// Bytes of a message to the server.
+pub(crate) const SEND_BYTES: usize = 64 << 10;
 
 /// A logged-in session.
 pub(crate) enum Session {
@@ -152,5 +154,12 @@ impl Session {
                 (_, warnings) => Err(MoveError::Bent(warnings.join("; "))),
             },
         }
+    }
+}
+
+/// A server that goes on sending is told to stop.
+pub(crate) fn give_up(session: &Session, error: &MoveError) {
+    if !matches!(error, MoveError::Wire(WireError::Server(_) | WireError::Closed)) {
+        session.cancel();
     }
 }

@@ -8,19 +8,17 @@ use std::time::{Duration, Instant};
 use crate::column::Columns;
 use crate::encode::Place;
 use crate::encoder::Encoder;
-use crate::error::{MoveError, give_up};
+use crate::error::MoveError;
 use crate::hash::{Tally, hash_batch};
 use crate::lines::lines;
 use crate::rows::Cutter;
-use crate::session::Session;
+use crate::session::{SEND_BYTES, Session, give_up};
 use crate::single::Single;
 use crate::sink::Sink;
 use crate::spec::{ChunkDone, ChunkSpec, Form, JobSpec, PartDone, Refused};
 
 /// Longest pause of a worker that is ahead of its rate, before it looks again.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Bytes of a message to the server.
-pub(crate) const SEND_BYTES: usize = 64 << 10;
 /// Bytes between two looks at the rate.
 const STRIDE_BYTES: u64 = 64 << 10;
 

@@ -36,23 +36,19 @@ OPTIONS = {"patterns": "tables", "as_text": "text"}
 def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """Loads the files, and says what came of it."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.cli import move_mariadb
     from dbdyno.move.inward import bring
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load: --table, once")
-    if move_mariadb.is_mariadb(to):
-        with _file(source) as path:
-            move_mariadb.bring_in(path, to, level, how, rest)
-        return
     goal = into(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
-    with _file(source) as path:
+    with given_file(source) as path:
         show(bring(Postgres.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
-def _file(source: str) -> contextlib.AbstractContextManager[Path]:
+def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
+    """The file or folder that was named, or what comes on stdin."""
     from dbdyno.move.filed import spooled
 
     if source != "-":

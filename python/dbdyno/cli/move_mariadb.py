@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli import move_options as shared
-from dbdyno.cli.move_in import into, names, refuse, show
+from dbdyno.cli.move_in import OUT_ONLY, given_file, into, names, refuse, show
 from dbdyno.cli.move_wish import refuse_wish
 
 if TYPE_CHECKING:
@@ -75,14 +75,18 @@ def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -
         click.echo(line, err=to == "-")
 
 
-def bring_in(source: Path, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """Files into a table of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.mariadb.inward import bring
 
+    refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
+    if len(rest["tables"]) != 1:
+        raise click.UsageError("name the table to load: --table, once")
     _refuse_into(level, rest)
     goal = into(rest["tables"][0], rest)
-    show(bring(MariaDB.open(to), source, goal, how, shared.say, read_again=level == "source"))
+    with given_file(source) as path:
+        show(bring(MariaDB.open(to), path, goal, how, shared.say, read_again=level == "source"))
 
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:

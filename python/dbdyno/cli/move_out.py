@@ -87,7 +87,10 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     refuse(rest, ("cluster", "static"), "is for the way into a Cassandra")
     from_mariadb = mariadb.is_mariadb(source)
     if source == "-" or Path(source).exists():
-        bring_in(source, to, level, how, rest)
+        if mariadb.is_mariadb(to):
+            mariadb.bring_in(source, to, level, how, rest)
+        else:
+            bring_in(source, to, level, how, rest)
         return
     if _SERVER.match(to):
         (mariadb.hand_on if from_mariadb or mariadb.is_mariadb(to) else hand_on)(source, to, level, how, rest)

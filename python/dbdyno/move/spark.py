@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import queue
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -39,12 +40,17 @@ def session(master: str, name: str) -> Any:
             "Spark needs pyspark", where="--engine spark", next_step="pip install 'dbdyno[spark]'"
         ) from None
     try:
-        builder = SparkSession.builder.master(master).appName(name).config("spark.ui.enabled", "false")
-        python = os.environ.get("PYSPARK_PYTHON", sys.executable)
-        made = builder.config("spark.pyspark.python", python).getOrCreate()
+        # pyspark takes the executors' Python from here alone; on other machines it must be there with dbdyno in it.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master(master).appName(name)
+        made = builder.config("spark.ui.enabled", "false").getOrCreate()
     except Exception as error:
         said = str(error).strip().splitlines()[0]
-        raise MoveError(f"no session: {said}", where=f"--master {master}", next_step="see that it is up") from None
+        raise MoveError(
+            f"no session: {said}",
+            where=f"--master {master}",
+            next_step="see that the cluster is up; the job goes on by `dbdyno move resume`, without Spark",
+        ) from None
     made.sparkContext.setLogLevel("ERROR")
     return made
 
@@ -80,7 +86,9 @@ class SparkJob:
             except Exception as error:
                 said = str(error).strip().splitlines()
                 number = task["chunks"][0]["number"]
-                words = next((line for line in said if "Error" in line or "Exception" in line), said[0] if said else "")
+                # The executor's own traceback ends with what went wrong there; the JVM's frames follow it.
+                named = [line.strip() for line in said if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
+                words = next((line for line in named if not line.startswith("org.")), said[0] if said else "")
                 found = {"failed": {**STOPPED, "kind": "connection", "message": words[:300], "chunk": number}}
             if "failed" in found:
                 self._stop.set()

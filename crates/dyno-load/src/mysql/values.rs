@@ -67,7 +67,7 @@ impl<'a> WireRow<'a> {
 
     /// The next value; `None` at the end of the row.
     #[inline]
-    pub fn next_value(&mut self) -> Result<Option<WireValue<'a>>, WireError> {
+    pub fn value(&mut self) -> Result<Option<WireValue<'a>>, WireError> {
         let Some(column) = self.columns.get(self.at) else { return Ok(None) };
         let bit = self.at + 2;
         self.at += 1;

@@ -314,6 +314,13 @@ def _publish(
     drop_stages(conn, goal, plan.id, numbers)
     told = sentence(ledger.manifest.get("cost", []))
     return Loaded(
-        len(numbers), count, into.mode, merged, rounded=tuple(differs), created=created, source="source",
-        read_again=again, cost=told,
-    )  # fmt: skip
+        len(numbers),
+        count,
+        into.mode,
+        merged,
+        rounded=tuple(differs),
+        created=created,
+        source="source",
+        read_again=again,
+        cost=told,
+    )

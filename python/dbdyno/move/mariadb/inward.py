@@ -70,9 +70,15 @@ def bring(target: MariaDB, folder: Path, into: Into, how: How, say: Say, *, read
             count = sum(one["rows"] for one in done)
             merged, differs = publish(conn, goal, job, [0], into, count)
     return Loaded(
-        len(files), count, into.mode, merged, rounded=tuple(differs), created=into.create, records=records is not None,
+        len(files),
+        count,
+        into.mode,
+        merged,
+        rounded=tuple(differs),
+        created=into.create,
+        records=records is not None,
         read_again=read_again,
-    )  # fmt: skip
+    )
 
 
 @contextlib.contextmanager
