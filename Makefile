@@ -19,7 +19,16 @@ export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
 AS_BUILT = $(addprefix PYO3_CONFIG_FILE=,$(firstword $(wildcard $(abspath target/maturin)/pyo3-config-*-abi3.txt)))
 # Clippy's driver is a compiler, too; these variables are how cargo-clippy starts it.
 CLIPPY := $(shell command -v clippy-driver)
-LINTED = $(AS_BUILT) $(if $(CLIPPY),RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__)
+CLIPPY_RUNS = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+LINTED = $(AS_BUILT) $(if $(CLIPPY),$(CLIPPY_RUNS))
+
+# `release` is what users get, and the tests of Rust beside it are compiled as `bench`, with the same dependencies. With
+# `ci` the core is compiled as the tests are, and linted as it is compiled: our crates and all they need are compiled once.
+PROFILE ?= release
+TESTED := $(PROFILE:release=bench)
+ifeq ($(PROFILE),ci)
+BUILT = $(if $(CLIPPY),$(CLIPPY_RUNS))
+endif
 
 .PHONY: help setup setup-clients setup-wide setup-test programs build wheel man demo test test-rust test-python check-rust matrix soak bench reference lint lint-rust lint-python audit format clean
 
@@ -66,15 +75,20 @@ $(VENV)/wide: requirements-wide.txt | $(VENV)/ready
 setup-wide: setup $(VENV)/wide  ## Cassandra's driver, into .venv; Cassandra and Pig, into target/wide (needs Java 17, Maven)
 	tools/setup-wide
 
-build: $(CORE) $(VENV)/dbdyno  ## release build of the Rust core
+build: $(CORE) $(VENV)/dbdyno  ## release build of the Rust core (PROFILE=ci: a quick one)
 
-$(CORE): $(RUST_SOURCES) pyproject.toml tools/wheel_backend.py | $(VENV)/maturin
-	CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py $(BIN) >/dev/null
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --skip-install
+# A core of another profile is none: what users measure with is never what CI was quick to compile.
+$(VENV)/built-as-$(PROFILE): | $(VENV)/maturin
+	@rm -f $(VENV)/built-as-*
+	@touch $@
+
+$(CORE): $(RUST_SOURCES) pyproject.toml tools/wheel_backend.py $(VENV)/built-as-$(PROFILE) | $(VENV)/maturin
+	$(BUILT) DBDYNO_PROFILE=$(PROFILE) CARGO=$(CARGO) $(BIN)/python tools/wheel_backend.py $(BIN) >/dev/null
+	$(BUILT) VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile $(PROFILE) --quiet --skip-install
 	@touch $@
 
 $(VENV)/dbdyno: pyproject.toml | $(CORE) $(VENV)/ready
-	PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet
+	$(BUILT) PIP_QUIET=1 VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile $(PROFILE) --quiet
 	@touch $(CORE) $@
 
 setup-test: setup $(VENV)/dev programs  ## what only the tests need, from Debian's packages (chromium, postgresql, mariadb, sshd)
@@ -95,16 +109,21 @@ man: setup $(VENV)/dev  ## man pages of all commands in target/man
 demo: setup  ## synchronous_commit on and off on an embedded PostgreSQL, about two minutes
 	$(BIN)/dbdyno run examples/synchronous_commit.toml
 
-test: setup $(VENV)/dev check-rust test-python  ## all tests; Rust is linted as it is compiled for them
+# Tests of the load wait for servers and sockets: more of them at once than there are cores.
+WAITING := RUST_TEST_THREADS=8
+
+test: setup $(VENV)/dev check-rust  ## all tests; Rust is linted as it is compiled for them
+	$(PYTEST)
 
 test-rust:
-	$(CARGO) test --profile bench --quiet --workspace --tests --example evaluate
-	$(CARGO) test --profile bench --quiet --workspace --doc
+	$(WAITING) $(CARGO) test --profile $(TESTED) --quiet --workspace --tests --example evaluate
+	$(CARGO) test --profile $(TESTED) --quiet --workspace --doc
 
 # Each worker has servers of its own, and takes from the others when it is done. A test that a busy machine failed is run
 # once more and named at the end: one that is named there often is a test to mend.
+PYTEST = $(BUILT) $(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR tests
 test-python:
-	$(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR tests
+	$(PYTEST)
 
 matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, those of MariaDB on 10.11 and 11.4; binaries through Maven
 	tools/matrix
@@ -120,13 +139,14 @@ bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
 	$(BIN)/python benches/all.py
 
 # Lint and tests of Rust in one. By itself cargo-clippy looks at all dependencies a second time, and at our crates beside
-# the tests that are compiled; here what no test needs, the binding and the examples, is compiled to be looked at.
+# the tests that are compiled; here what no test needs, the examples and (unless `make build` did) the binding, is
+# compiled to be looked at.
 check-rust: setup
 	@$(if $(CLIPPY),,echo "clippy is not installed: Rust is tested and not linted")
 	$(CARGO) fmt --check
-	$(LINTED) $(CARGO) rustc --profile bench --quiet -p dyno-python --crate-type rlib
-	$(LINTED) $(CARGO) test --profile bench --quiet --workspace --tests --examples
-	$(LINTED) $(CARGO) test --profile bench --quiet --workspace --doc
+	$(if $(BUILT),,$(LINTED) $(CARGO) rustc --profile bench --quiet -p dyno-python --crate-type rlib)
+	$(LINTED) $(WAITING) $(CARGO) test --profile $(TESTED) --quiet --workspace --tests --examples
+	$(LINTED) $(CARGO) test --profile $(TESTED) --quiet --workspace --doc
 
 lint: lint-rust lint-python  ## formatting, lints and types; warnings are errors (-j2: both at once)
 

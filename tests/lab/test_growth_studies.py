@@ -13,7 +13,7 @@ from dbdyno.bench.engine import cold, usage
 from dbdyno.bench.engine.own_server import files_below
 from dbdyno.bench.postgres import statements
 from dbdyno.errors import PlanError, TargetError
-from dbdyno.study.library import find_study
+from dbdyno.study.library import find_study, loader
 from dbdyno.study.plan.plan import plan_from_dict
 from mariadb_server import missing
 
@@ -327,3 +327,32 @@ def test_temporary_files_of_mariadb_lie_where_the_arm_says(lab):
     words = ("--set", "place=/var/tmp,/tmp", "--set", "rows=3000", "--set", "sort_buffer_size=64K")
     model = ran(lab, "temp-device", "--quick", "--blocks", "2", *words, "--target", "mariadb")
     assert [arm["changes"]["tmpdir"] for arm in model["arms"]] == ["/var/tmp", "/tmp"]
+
+
+def test_a_loader_that_logs_nothing_is_seen_to(lab):
+    """Planted: an unlogged table writes almost no log, a table attached and one copied into write the rows' bytes."""
+    ways = ("--set", "way=insert,copy,copy-binary,attach,unlogged", "--set", "rows=1000")
+    model = ran(lab, "loader", *ways, "--quick", "--blocks", "2")
+    names = [arm["name"] for arm in model["arms"]]
+    log = {name: used(model, at, "log_bytes") for at, name in enumerate(names)}
+    assert log["unlogged"] < 20_000 < 45_000 < min(log["copy"], log["copy-binary"], log["attach"]), log
+    assert {gate["ok"] for gate in model["gates"] if gate["code"] == "work"} == {True}, model["gates"]
+
+
+@pytest.mark.skipif(bool(missing()), reason=str(missing()))
+def test_the_ways_into_mariadb_do_equal_work(lab):
+    model = ran(lab, "loader", "--set", "rows=200", "--quick", "--blocks", "2", "--target", "mariadb")
+    assert [arm["name"] for arm in model["arms"]] == ["insert", "batch", "load"]
+    assert {gate["ok"] for gate in model["gates"] if gate["code"] == "work"} == {True}
+
+
+def test_the_ways_of_a_loader_are_known_and_its_bytes_are_copys():
+    with pytest.raises(PlanError, match="'direct' is no level"):
+        find_study("loader").plan({"way": "copy,direct"})
+    with pytest.raises(PlanError, match="are no statements of 100"):
+        find_study("loader").plan({"rows": "150"})
+    bytes_of_one = loader.binary([7])
+    assert bytes_of_one == (
+        b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\3" + b"\0\0\0\4\0\0\0\7" + b"\0\0\0\4\0\0\0\x2a"
+        b"\0\0\0\x10sixteen_letters_" + b"\xff\xff"
+    )

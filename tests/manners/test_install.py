@@ -19,9 +19,10 @@ def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     """The programs of a fresh environment with the wheel and what it asks for: links to what is installed here, and in
     the soak from the index, which takes half a minute of processor time."""
     place = tmp_path_factory.mktemp("wheel")
-    # The interpreter of `make build`: another one compiles the binding anew.
-    same = ["--interpreter", sys.executable]
-    build = [sys.executable, "-m", "maturin", "build", "--release", "--quiet", *same, "--out", str(place)]
+    # The interpreter and the profile of `make build`: others compile the binding anew.
+    built_as = [path.name.removeprefix("built-as-") for path in Path(sys.prefix).glob("built-as-*")]
+    same = ["--interpreter", sys.executable, "--profile", *(built_as or ["release"])]
+    build = [sys.executable, "-m", "maturin", "build", "--quiet", *same, "--out", str(place)]
     subprocess.run(build, cwd=ROOT, check=True)
     (wheel,) = place.glob("dbdyno-*.whl")
     assert "abi3" in wheel.name

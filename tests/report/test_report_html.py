@@ -9,10 +9,12 @@ import math
 import re
 import subprocess
 import sys
+from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 
 import pytest
+import rendered
 import report_models
 
 from dbdyno.errors import ReportError
@@ -49,16 +51,22 @@ class Reader(HTMLParser):
         return [given[key] or "" for tag, given in self.tags if tag == name and key in given]
 
 
+@cache
+def read(page: str) -> Reader:
+    """A page, read once in a process however many tests look at it."""
+    return Reader(page)
+
+
 def test_every_model_makes_a_whole_page_with_its_analysis_inside(any_page):
     model, page = any_page
-    seen = Reader(page)
+    seen = read(page)
     assert page.rstrip().endswith("</html>")
     assert json.loads(seen.raw["script#analysis"]) == json.loads(json.dumps(model))
     assert len(page.encode()) < 2_500_000
 
 
 def test_the_sections_come_in_the_order_that_a_reader_needs(experiment_page):
-    seen = Reader(experiment_page)
+    seen = read(experiment_page)
     assert seen.all("section", "id") == [
         "verdict",
         "arms",
@@ -80,20 +88,20 @@ def test_the_sections_come_in_the_order_that_a_reader_needs(experiment_page):
 def test_what_is_not_there_is_left_out_and_the_verdict_still_speaks():
     for model in (report_models.bare(), report_models.hollow("aa")):
         page = render_html(model)
-        assert Reader(page).all("section", "id") == ["verdict"]
+        assert read(page).all("section", "id") == ["verdict"]
         assert "Cannot tell" in page
 
 
 def test_one_statement_alone_has_no_table(experiment):
     del experiment["statements"][1:]
-    assert "statements" not in Reader(render_html(experiment)).all("section", "id")
+    assert "statements" not in read(render_html(experiment)).all("section", "id")
 
 
 @pytest.mark.parametrize("kind", ["experiment", "curve"])
 def test_hostile_text_changes_nothing_but_the_words(kind):
     kind_of_model = {"experiment": report_models.experiment, "curve": report_models.curve}[kind]
-    tame = Reader(render_html(kind_of_model()))
-    hostile = Reader(render_html(report_models.hostile(kind)))
+    tame = read(rendered.page(kind_of_model()))
+    hostile = read(rendered.page(report_models.hostile(kind)))
     plain = {tag for tag, _ in tame.tags}
     assert {tag for tag, _ in hostile.tags} <= plain | {"small", "tspan"}
     assert "img" not in plain
@@ -105,11 +113,11 @@ def test_hostile_text_changes_nothing_but_the_words(kind):
 
 
 def test_hostile_text_shows_no_control_and_no_direction_character(hostile):
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e]", render_html(hostile))
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e]", rendered.page(hostile))
 
 
 def test_the_policy_names_exactly_the_style_and_the_script_of_the_page(experiment_page):
-    seen = Reader(experiment_page)
+    seen = read(experiment_page)
     policy = next(
         given["content"]
         for tag, given in seen.tags
@@ -123,7 +131,7 @@ def test_the_policy_names_exactly_the_style_and_the_script_of_the_page(experimen
 
 
 def test_nothing_on_the_page_points_outside(any_page):
-    seen = Reader(any_page[1])
+    seen = read(any_page[1])
     for _, given in seen.tags:
         assert not {"src", "srcset", "action", "style", "background"} & given.keys()
         link = given.get("href")
@@ -132,7 +140,7 @@ def test_nothing_on_the_page_points_outside(any_page):
 
 
 def test_identifiers_are_unique_and_links_inside_have_an_end(any_page):
-    seen = Reader(any_page[1])
+    seen = read(any_page[1])
     names = [given["id"] for _, given in seen.tags if "id" in given]
     assert len(names) == len(set(names))
     ends = {link[1:] for _, given in seen.tags if (link := given.get("href") or "").startswith("#")}
@@ -140,21 +148,21 @@ def test_identifiers_are_unique_and_links_inside_have_an_end(any_page):
 
 
 def test_headings_go_down_one_step_at_a_time(any_page):
-    levels = [int(tag[1]) for tag, _ in Reader(any_page[1]).tags if tag in ("h1", "h2", "h3")]
+    levels = [int(tag[1]) for tag, _ in read(any_page[1]).tags if tag in ("h1", "h2", "h3")]
     assert levels.count(1) == 1
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
 def test_the_figures_for_paper_and_phone_are_there_with_words_for_a_screen_reader(experiment_page):
-    seen = Reader(experiment_page)
+    seen = read(experiment_page)
     labels = [given.get("aria-label") for tag, given in seen.tags if given.get("role") == "img"]
     assert len(labels) == 14
     assert all(label and "." in label for label in labels)
 
 
 def test_the_words_of_the_verdict_and_the_numbers_of_the_metrics_are_there(experiment_page):
-    words = " ".join("".join(Reader(experiment_page).words).replace("\u202f", " ").split())
+    words = " ".join("".join(read(experiment_page).words).replace("\u202f", " ").split())
     for expected in (
         "Slower",
         "6.6 % slower (95 % interval 5.9 to 7.3 %, 20 blocks)",

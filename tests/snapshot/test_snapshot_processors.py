@@ -12,6 +12,7 @@ from snapshot_help import Lab
 
 from dbdyno.snapshot.causes.change import Pair
 from dbdyno.snapshot.causes.postgres import server
+from dbdyno.snapshot.causes.postgres.reading import PostgresChange
 from dbdyno.snapshot.postgres import host
 
 SECONDS = 10.0
@@ -75,6 +76,14 @@ def test_where_others_used_no_more_it_is_not_told_as_theirs() -> None:
 @pytest.fixture
 def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_sampled", lambda one, waits: (0.8 if "coalesce" in waits else 0.0, frozenset()))
+
+
+@pytest.mark.parametrize(("others", "said"), [((1.5, 1.8), True), ((0.2, 0.3), False)])
+def test_a_host_that_others_had_is_told(others: tuple[float, float], said: bool) -> None:
+    one = used(others, pair("a", 1.0))
+    remarks = PostgresChange.remarks(one)
+    assert bool(remarks) == said
+    assert not said or "used 1.5 → 1.8 of the host's 2 processors" in remarks[0]
 
 
 def test_a_snapshot_on_the_servers_host_has_its_processor_time(lab: Lab) -> None:

@@ -73,7 +73,8 @@ pub use connection::{
 pub use draw::{Drawer, DrawnScript, DrawnStatement, DrawnTransaction, DrawnValue};
 pub use error::LoadError;
 pub use line::{Lateness, Line, LineSpec};
-pub use mysql::rows::{Point, RowSession, Span, WireRow, WireValue};
+pub use mysql::rows::RowSession;
+pub use mysql::values::{Point, Span, WireRow, WireValue};
 pub use mysql::{KnownError, known_errors};
 pub use run::Load;
 pub use slice::{Length, Slice};

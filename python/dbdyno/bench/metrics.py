@@ -87,8 +87,9 @@ VIEWS: tuple[tuple[str, str, tuple[str, ...], LiteralString], ...] = (
     (
         "wal",
         "instance",
-        (),
-        "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as insert_bytes,"
+        # A run may have several servers, each with a log of its own.
+        ("port",),
+        "select current_setting('port') as port, pg_current_wal_insert_lsn() - '0/0'::pg_lsn as insert_bytes,"
         " pg_current_wal_flush_lsn() - '0/0'::pg_lsn as flush_bytes",
     ),
     (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from dbdyno.cli.move_mariadb import is_mariadb
 from dbdyno.cli.move_options import job_argument
 from dbdyno.errors import MoveError
 
@@ -27,7 +29,15 @@ def command(job: Path) -> None:
         ledger.save()
     click.echo(f"Job {ledger.plan['id']} is aborted; its files are removed.")
     if ledger.plan.get("into"):
-        click.echo(
-            f"On {ledger.plan['into']['target']} its staging tables are left:"
-            f" drop table dbdyno_move_{ledger.plan['id']} cascade, in the schema of the table."
-        )
+        click.echo(_left(ledger.plan))
+
+
+def _left(plan: dict[str, Any]) -> str:
+    """What to drop on the target, with its schema."""
+    into = plan["into"]
+    if is_mariadb(into["target"]):
+        return f"On {into['target']} its staging tables are left: those named dbdyno_move_{plan['id']}_*."
+    place = into["table"].rpartition(".")[0]
+    name = f"{place}.dbdyno_move_{plan['id']}" if place else f"dbdyno_move_{plan['id']}"
+    found = "" if place else " (in the schema that holds the table)"
+    return f"On {into['target']} its staging tables are left: drop table {name} cascade{found}."

@@ -51,6 +51,8 @@ _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
 @click.option("--into", help="From server to server: the table that takes the rows, if it has another name.")
 @click.option("--job", type=click.Path(path_type=Path), help="From server to server: a new folder for the ledger.")
 @click.option("--partition-by", help="A column: a folder for each of its values, column=value.")
+@click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where chunks are read [here].")
+@click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
 @click.option("--cluster", help="Into a Cassandra: the clustering columns, with commas between.")
 @click.option("--static", help="Into a Cassandra: columns of the parent, once for each partition.")
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
@@ -70,6 +72,11 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
 
     In: all of it or nothing. The files go into a staging table; one transaction publishes it.
     """
+    spark = rest["engine"] == "spark"
+    if spark != (rest["master"] is not None):
+        raise click.UsageError("--engine spark needs --master, the cluster; and --master is for it alone")
+    if spark and (source == "-" or Path(source).exists() or _SERVER.match(to) or mariadb.is_mariadb(source)):
+        raise click.UsageError("--engine spark moves tables of a PostgreSQL into a folder of Parquet files")
     how = shared.how(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
     if source.startswith(move_wide.SCHEME):
         move_wide.take_rows(source, to, rest)
@@ -126,7 +133,12 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any])
     ledger, snapshot = begin(target, wish, folder, how, shared.say)
     with snapshot, shared.goes_on(folder):
         with held(target, snapshot, ledger, rest["hold"]):
-            work(target, ledger, snapshot, how, shared.say)
+            if rest["engine"] == "spark":
+                from dbdyno.move.spark import run as run_on_spark
+
+                run_on_spark(target, ledger, snapshot, how, shared.say, rest["master"])
+            else:
+                work(target, ledger, snapshot, how, shared.say)
         finish(target, ledger, snapshot, how, level)
 
 

@@ -34,6 +34,12 @@ def command(run_name: str, out: Path, folder: Path) -> None:
     if run.manifest.kind != "trace":
         raise TraceError("is no imported trace", where=str(run.path))
     require_whole(run)
+    if run.manifest.to_json().get("format") == "postgresql waits":
+        raise TraceError(
+            "is a recording of PostgreSQL, which no trace file of Oracle can hold",
+            where=str(run.path),
+            next_step=f"any Parquet reader reads it; here: dbdyno trace profile {run.path}",
+        )
     if out.exists() and any(out.iterdir()):
         raise TraceError("is not empty", where=str(out), next_step="choose an empty or a new folder with --out")
     out.mkdir(parents=True, exist_ok=True)

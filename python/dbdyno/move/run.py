@@ -14,7 +14,7 @@ import psycopg
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveChunk
+from dbdyno.core_types import MoveChunk, MoveSpec
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.cost import Watch, cost_sql
@@ -265,6 +265,19 @@ def job_of(
     single: Mapping[str, Any] | None = None,
 ) -> _core.MoveJob:
     """The core's job over these chunks; `folder` None: they are read and hashed only, or all go into one file."""
+    return _core.MoveJob(job_spec(target, plan, chunks, snapshot, how, folder, single))
+
+
+def job_spec(
+    target: Postgres,
+    plan: Plan,
+    chunks: Sequence[Chunk],
+    snapshot: Snapshot,
+    how: How,
+    folder: Path | None,
+    single: Mapping[str, Any] | None = None,
+) -> MoveSpec:
+    """What the core's job over these chunks is told."""
     form = "csv" if single is not None and single["form"] == "csv" else "binary"
     tables = [
         {
@@ -283,20 +296,18 @@ def job_of(
         }
         for chunk in chunks
     ]
-    return _core.MoveJob(
-        {
-            "connection": {**target.conninfo(), "application_name": application(plan.id)},
-            "session_sql": session_sql(snapshot.conn, snapshot.id),
-            "tables": tables,
-            "chunks": pieces,
-            "workers": how.workers,
-            "memory_bytes": how.memory_bytes,
-            "rate_bytes_per_s": how.rate_bytes_per_s,
-            "zstd_level": how.zstd_level,
-            "single": single,
-            "cost_sql": cost_sql(snapshot.conn.info.server_version),
-        }
-    )
+    return {
+        "connection": {**target.conninfo(), "application_name": application(plan.id)},
+        "session_sql": session_sql(snapshot.conn, snapshot.id),
+        "tables": tables,
+        "chunks": pieces,
+        "workers": how.workers,
+        "memory_bytes": how.memory_bytes,
+        "rate_bytes_per_s": how.rate_bytes_per_s,
+        "zstd_level": how.zstd_level,
+        "single": single,
+        "cost_sql": cost_sql(snapshot.conn.info.server_version),
+    }
 
 
 def _widen(ledger: Ledger, plan: Plan, failed: dict[str, Any], say: Say) -> bool:

@@ -105,7 +105,8 @@ def resources(model: Analysis) -> Iterator[Section]:
     rows = [{**row, "arm": arm(model, row.get("arm"))} for row in given]
     calls = " read_calls:number3 write_calls:number3 read_bytes:bytes:from_storage write_bytes:bytes:to_storage"
     has_calls = any(row.get("read_calls") is not None for row in given)
-    shown = columns("arm:text user_ns:ns:CPU,_user system_ns:ns:CPU,_system" + (calls if has_calls else ""))
+    log = " log_bytes:bytes:log" if any(row.get("log_bytes") is not None for row in given) else ""
+    shown = columns("arm:text user_ns:ns:CPU,_user system_ns:ns:CPU,_system" + log + (calls if has_calls else ""))
     tables = [common.table("", shown, rows, look="slim")]
     if any(row.get("blocks") is not None for row in given):
         counted = columns("arm:text blocks:number3 blocks_read:number3:not_in_shared_buffers temp_blocks:number3")

@@ -67,8 +67,13 @@ def _chips(facts: Given) -> Iterator[str]:
     yield counted(facts.get("lines"), "line")
     yield counted(facts.get("sessions"), "session")
     yield f"{fmt.span(facts['elapsed_ns'] / 1e9)} of session time" if facts.get("elapsed_ns") else ""
-    yield from (f"Oracle {fmt.line(version, 30)}" for version in facts.get("versions") or [])
+    yield from (_engine(fmt.line(version, 30)) for version in facts.get("versions") or [])
     yield from (f"level {fmt.line(level, 20)}" for level in facts.get("levels") or [])
+
+
+def _engine(version: str) -> str:
+    """A recorded server says its name, a trace file of Oracle does not."""
+    return version if version.startswith("PostgreSQL") else f"Oracle {version}"
 
 
 def _timeline(model: Analysis) -> Iterator[Section]:

@@ -16,7 +16,9 @@ from dbdyno.trace.page import page
 from dbdyno.trace.plans import plans_by_key
 from dbdyno.trace.source import Traces
 
-STEPS = ("parse", "execute", "fetch", "close", "lob")
+RECORDED = ("bind", "worker", "connect", "message", "disconnect", "background")
+"""Calls that only a recorded PostgreSQL has."""
+STEPS = ("parse", "execute", "fetch", "close", "lob", *RECORDED)
 SORTS = {
     "elapsed": "elapsed_ns",
     "cpu": "cpu_ns",
@@ -34,7 +36,7 @@ SORTS = {
 _STEP = (
     "case when kind = 'parse' then 'parse' when kind in ('exec', 'unmap', 'sort unmap', 'rpc exec')"
     " then 'execute' when kind = 'fetch' then 'fetch' when kind = 'close' then 'close'"
-    " else 'lob' end"
+    f" when kind in {RECORDED} then kind else 'lob' end"
 )
 _SUMS = """
   count(*) as calls,

@@ -22,6 +22,7 @@ mod stage;
 pub mod statement;
 #[cfg(test)]
 mod tests;
+pub mod values;
 
 pub use seal::PublicKey;
 

@@ -11,7 +11,8 @@ use std::time::Duration;
 use super::login::LoggedIn;
 use super::packet::{self, PART_BYTES, Packets, Reader};
 use super::result::Column;
-use super::statement::{EXECUTE, PREPARE, kind, write_close, write_command, write_text_query};
+use super::statement::{EXECUTE, PREPARE, write_close, write_command, write_text_query};
+use super::values::WireRow;
 use crate::connection::ConnectionSpec;
 use crate::dialler::Dialler;
 use crate::wire::socket::Socket;
@@ -27,124 +28,6 @@ const FILE_PART_BYTES: usize = 512 << 10;
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 /// Warnings that are shown.
 const WARNINGS_MOST: usize = 3;
-
-/// A value of a row. Whole numbers are widened.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum WireValue<'a> {
-    /// NULL.
-    Null,
-    /// With a sign.
-    Int(i64),
-    /// Without.
-    Uint(u64),
-    /// Single precision.
-    Float(f32),
-    /// Double precision.
-    Double(f64),
-    /// Text, bytes, digits of a decimal.
-    Bytes(&'a [u8]),
-    /// A date, or a date and a time; all parts 0 is MariaDB's zero date.
-    Point(Point),
-    /// A stretch of time.
-    Span(Span),
-}
-
-/// A date and a time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Point {
-    /// From 0 on.
-    pub year: u16,
-    /// 0 where it is not known.
-    pub month: u8,
-    /// 0 where it is not known.
-    pub day: u8,
-    /// Since midnight.
-    pub us: u64,
-}
-
-/// A stretch of time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Span {
-    /// Below zero.
-    pub is_negative: bool,
-    /// Its length.
-    pub us: u64,
-}
-
-/// A row in the binary form, value by value.
-#[derive(Debug)]
-pub struct WireRow<'a> {
-    columns: &'a [Column],
-    nulls: &'a [u8],
-    body: Reader<'a>,
-    at: usize,
-}
-
-impl<'a> WireRow<'a> {
-    fn new(body: &'a [u8], columns: &'a [Column]) -> Result<Self, WireError> {
-        let mut body = Reader(body);
-        body.take(1)?;
-        let nulls = body.take((columns.len() + 9) / 8)?;
-        Ok(Self { columns, nulls, body, at: 0 })
-    }
-
-    /// The next value; `None` at the end of the row.
-    #[inline]
-    pub fn next(&mut self) -> Result<Option<WireValue<'a>>, WireError> {
-        let Some(column) = self.columns.get(self.at) else { return Ok(None) };
-        let bit = self.at + 2;
-        self.at += 1;
-        if self.nulls[bit / 8] >> (bit % 8) & 1 == 1 {
-            return Ok(Some(WireValue::Null));
-        }
-        value(column, &mut self.body).map(Some)
-    }
-}
-
-#[inline]
-fn value<'a>(column: &Column, body: &mut Reader<'a>) -> Result<WireValue<'a>, WireError> {
-    let mut whole = |bytes: usize| -> Result<WireValue<'a>, WireError> {
-        let number = body.number(bytes)?;
-        let shift = 64 - 8 * bytes as u32;
-        Ok(if column.unsigned { WireValue::Uint(number) } else { WireValue::Int((number << shift) as i64 >> shift) })
-    };
-    match column.kind {
-        kind::TINY => whole(1),
-        kind::SHORT | kind::YEAR => whole(2),
-        kind::LONG | kind::INT24 => whole(4),
-        kind::LONGLONG => whole(8),
-        kind::FLOAT => Ok(WireValue::Float(f32::from_bits(body.number(4)? as u32))),
-        kind::DOUBLE => Ok(WireValue::Double(f64::from_bits(body.number(8)?))),
-        kind::DATE | kind::DATETIME | kind::TIMESTAMP => {
-            let mut parts = Parts(body.text()?.unwrap_or_default());
-            let (year, month, day) = (parts.next(2) as u16, parts.next(1) as u8, parts.next(1) as u8);
-            Ok(WireValue::Point(Point { year, month, day, us: parts.clock() }))
-        }
-        kind::TIME => {
-            let mut parts = Parts(body.text()?.unwrap_or_default());
-            let (is_negative, days) = (parts.next(1) != 0, parts.next(4));
-            Ok(WireValue::Span(Span { is_negative, us: days * 86_400_000_000 + parts.clock() }))
-        }
-        kind::NULL => Ok(WireValue::Null),
-        _ => Ok(WireValue::Bytes(body.text()?.unwrap_or_default())),
-    }
-}
-
-/// As many parts as are not zero at the end.
-struct Parts<'a>(&'a [u8]);
-
-impl Parts<'_> {
-    fn next(&mut self, bytes: usize) -> u64 {
-        let (part, rest) = self.0.split_at(bytes.min(self.0.len()));
-        self.0 = rest;
-        part.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte))
-    }
-
-    fn clock(&mut self) -> u64 {
-        let (hour, minute, second) = (self.next(1), self.next(1), self.next(1));
-        (hour * 3600 + minute * 60 + second) * 1_000_000 + self.next(4)
-    }
-}
 
 /// A body: in the buffer, or gathered from parts.
 enum Body {
@@ -389,17 +272,4 @@ impl RowSession {
 /// A row that begins with the same byte is longer.
 fn is_end(bytes: &[u8]) -> bool {
     bytes.first() == Some(&END) && bytes.len() < PART_BYTES
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_that_are_zero_may_be_missing() {
-        let mut none = Parts(&[]);
-        assert_eq!((none.next(2), none.clock()), (0, 0));
-        let mut whole = Parts(&[1, 2, 3, 4, 0, 0, 0]);
-        assert_eq!(whole.clock(), 3_723_000_004);
-    }
 }

@@ -159,6 +159,10 @@ class Change(ABC):
         """Milliseconds of statement time a second more than before."""
         return sum(one.grown("ms") for one in self.statements.values())
 
+    def remarks(self) -> list[str]:
+        """What else is to be known of the two stretches, as sentences without a point."""
+        return []
+
     def share(self, statements: Iterable[Key]) -> float | None:
         """What part of the change these have; None where time did not grow."""
         every = sum(max(one.grown("ms"), 0.0) for one in self.statements.values())

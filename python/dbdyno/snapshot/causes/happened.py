@@ -104,6 +104,7 @@ def happened(change: Change, about: str = "") -> Part:
     known = change.share(every)
     if known is not None:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
+    notes += change.remarks()
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
     made["why"] = explained(change, ranked, about).as_dict()
     return made

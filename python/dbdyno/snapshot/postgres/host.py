@@ -14,7 +14,10 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.interval import Interval
 
 PROC = Path("/proc")
 ALIKE_S = 30.0
@@ -68,6 +71,20 @@ def between(first: dict[str, Any], last: dict[str, Any]) -> Processors | None:
     span = new["at_ns"] - old["at_ns"]
     server = max(new["server_ns"] - old["server_ns"], 0) / span
     return Processors(server, max((new["busy_ns"] - old["busy_ns"]) / span - server, 0.0), int(new["cores"]))
+
+
+def of_stretches(before: Interval, after: Interval) -> tuple[Processors, Processors] | None:
+    """What used the host's processors in two stretches; None where the server is not on the collector's host."""
+    old, new = (between(one.before.facts, one.after.facts) for one in (before, after))
+    return None if old is None or new is None else (old, new)
+
+
+def used(old: Processors, new: Processors) -> str:
+    """The same in words."""
+    return (
+        f"programs beside the server used {old.others:.2g} → {new.others:.2g} of the host's {new.cores} processors,"
+        f" the server {old.server:.2g} → {new.server:.2g}"
+    )
 
 
 def _of(folder: Path) -> list[str]:

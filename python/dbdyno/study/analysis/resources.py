@@ -37,6 +37,16 @@ with spans as (
 )
 select * from spans
 """
+_LOG = """
+select arm, sum(value) from (
+  select arm, block, object, metric, max(value) - min(value) as value
+  from metrics
+  where (source, lower(metric)) in (('wal', 'insert_bytes'), ('global status', 'innodb_lsn_current'))
+    and arm <> '' and list_contains($1::uinteger[], block)
+  group by all having count(*) > 1)
+group by arm
+"""
+"""The position of the log before and after an arm's turn: what anybody wrote meanwhile."""
 COLD_BYTES = 1024
 """From so many bytes a transaction on, sessions are said to read from the storage."""
 BLOATED = 1.5
@@ -57,7 +67,25 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[dict[str, Any]
         if count:
             rows.append(_exact({"arm": arm.number, **{name: _each(seen, name, count) for name in (*COSTS, ON_CPU)}}))
     blocks = _blocks(connection, run, measures)
-    return [{**row, **blocks.get(row["arm"], dict.fromkeys(BLOCKS))} for row in rows]
+    log = _log(connection, measures)
+    return [{**row, **blocks.get(row["arm"], dict.fromkeys(BLOCKS)), "log_bytes": log.get(row["arm"])} for row in rows]
+
+
+def _log(connection: Any, measures: Measures) -> dict[int, float]:
+    """By arm the log that was written while it had its turn, per transaction."""
+    from dbdyno.study.analysis.pictures import has_table
+
+    if not has_table(connection, "metrics"):
+        return {}
+    listed = [block.index for block in measures.arms[0].blocks]
+    written = dict(connection.execute(_LOG, [listed]).fetchall())
+    per = {}
+    for arm in measures.arms:
+        # The log is read before and after what counts: without what settles after a switch.
+        count = arm.of("transactions")
+        if count and arm.name in written:
+            per[arm.number] = written[arm.name] / count
+    return per
 
 
 def _exact(row: dict[str, Any]) -> dict[str, Any]:

@@ -110,11 +110,10 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
         "files": [
             {
                 "file": 0,
-                "path": f"PostgreSQL {version}",
+                "path": str(told.get("program", "")),
                 "bytes": 0,
                 "lines": 0,
-                "level": 8,
-                "facts": {"version": f"PostgreSQL {version}"},
+                "facts": {"version": f"PostgreSQL {version.partition(' ')[0]}"},
             }
         ],
         "totals": {"account": {"calls": told.get("calls"), "waits": told.get("waits")}, "recorder": told},

@@ -7,7 +7,11 @@ from collections.abc import Hashable
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.postgres.facts import is_ours
+from dbdyno.snapshot.postgres.host import of_stretches, used
 from dbdyno.snapshot.postgres.parts import present
+
+CROWDED = 0.75
+"""Of a host's processors, used by others, to say so."""
 
 
 class PostgresChange(Change):
@@ -65,3 +69,10 @@ class PostgresChange(Change):
     def is_ours(self, text: str) -> bool:
         """Whether a statement is marked as ours."""
         return is_ours(text)
+
+    def remarks(self) -> list[str]:
+        """That others had most of the host, where they had: then times are theirs as well as the server's."""
+        known = of_stretches(self.before, self.after)
+        if known is None or max(one.others for one in known) < CROWDED * known[1].cores:
+            return []
+        return [f"the host was not the server's alone: {used(*known)}"]

@@ -9,7 +9,7 @@ from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.statements import no_more_work, slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
-from dbdyno.snapshot.postgres.host import Processors, between
+from dbdyno.snapshot.postgres.host import Processors, of_stretches, used
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.settled import OURS
 from dbdyno.snapshot.wording import rate, three, times
@@ -100,7 +100,7 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     what is left is a processor that others use, or that became slower. Where the server is on the host of the
     collector, the kernel says what others used: then a smaller difference is enough, and a larger one is not told as
     theirs where they used no more."""
-    known = _others(change)
+    known = of_stretches(change.before, change.after)
     if known is not None and known[1].others - known[0].others >= HOG:
         yield from _taken_by_others(change, *known)
         return
@@ -116,21 +116,8 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     evidence = f"sessions at work and waiting for nothing {old:.2g} → {new:.2g} on average, as sampled"
     words = "processors are slower, or others use them"
     if known is not None:
-        words, evidence = "processors are slower", f"{evidence}; {_used(*known)}"
+        words, evidence = "processors are slower", f"{evidence}; {used(*known)}"
     yield Cause(f"calls take longer at the same work: {words}", evidence, slow, weight=2.3)
-
-
-def _others(change: Change) -> tuple[Processors, Processors] | None:
-    """What used the host's processors in both stretches; None where the server is not on the collector's host."""
-    old, new = (between(one.before.facts, one.after.facts) for one in (change.before, change.after))
-    return None if old is None or new is None else (old, new)
-
-
-def _used(old: Processors, new: Processors) -> str:
-    return (
-        f"programs beside the server used {old.others:.2g} → {new.others:.2g} of the host's {new.cores} processors,"
-        f" the server {old.server:.2g} → {new.server:.2g}"
-    )
 
 
 def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterator[Cause]:
@@ -145,7 +132,7 @@ def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterat
     if before <= 0 or after < LONGER * before or (locked >= LEAST_WAITING and 1000 * (locked - locked_old) > after):
         return
     slow = frozenset(n for n, (was, now) in zip(same, times_ms, strict=True) if now >= LONGER * was)
-    evidence = f"{_used(old, new)}; at the same work calls take {after / before:.2g} times as long"
+    evidence = f"{used(old, new)}; at the same work calls take {after / before:.2g} times as long"
     yield Cause("calls take longer at the same work: others use the processors", evidence, slow, weight=2.3)
 
 

@@ -1,0 +1,121 @@
+"""What exact waits cost: pgbench with and without `dbdyno trace record`, turns in ABBA order.
+
+    python benches/record.py [--rounds 4] [--seconds 5]
+
+CPU of a select-only transaction (one session; the backend's own, as the kernel accounts it when the process ends) and
+throughput of TPC-B (two sessions). Both arms of a pair run on the same server within seconds. A busy machine moves the
+throughput more than the recorder does; CPU per transaction can be trusted there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.trace.record.place import Place
+from dbdyno.trace.record.recording import Wanted, recording
+
+ORDER = "ABBA"
+
+
+def pgbench(engine: EmbeddedPostgres, *options: str) -> str:
+    """What pgbench says."""
+    known = engine.conninfo()
+    environment = {
+        **os.environ,
+        "PGHOST": str(known["host"]),
+        "PGPORT": str(known["port"]),
+        "PGUSER": str(known["user"]),
+        "PGDATABASE": str(known["dbname"]),
+    }
+    program = engine.binaries.program("pgbench")
+    return subprocess.run([str(program), *options], env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def reaped_s(pid: int) -> float:
+    """CPU of the server's processes that have ended."""
+    words = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[13]) + int(words[14])) / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def recorded(engine: EmbeddedPostgres, on: bool) -> Iterator[dict[str, Any]]:
+    """Records while the block runs, if it is on; the dict has what the recorder told."""
+    told: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        if not on:
+            yield told
+            return
+        with recording(Place(int(engine.pid or 0)), Path(folder) / "run", Wanted(cost_limit=0)) as it:
+            yield told
+        told |= it.told
+
+
+def turn(engine: EmbeddedPostgres, on: bool, options: list[str]) -> dict[str, float]:
+    """One turn of pgbench: CPU per transaction, throughput, and what was recorded."""
+    with recorded(engine, on) as told:
+        before = reaped_s(int(engine.pid or 0))
+        text = pgbench(engine, *options)
+        time.sleep(0.1)
+        used = reaped_s(int(engine.pid or 0)) - before
+    done = int(re.search(r"actually processed: (\d+)", text).group(1))  # type: ignore[union-attr]
+    tps = float(re.search(r"tps = ([\d.]+)", text).group(1))  # type: ignore[union-attr]
+    own = told.get("own_cpu_ns", 0) / max(told.get("elapsed_ns", 1), 1)
+    rate = told.get("notes", 0) / max(told.get("elapsed_ns", 1), 1) * 1e9
+    return {"cpu_us": used / done * 1e6, "tps": tps, "lost": told.get("lost", 0), "own": own, "notes_s": rate}
+
+
+def main() -> None:
+    """Both workloads."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--seconds", type=int, default=5)
+    chosen = parser.parse_args()
+    with EmbeddedPostgres() as engine:
+        pgbench(engine, "-i", "-s", "5", "-q")
+        length = ["-n", "-T", str(chosen.seconds)]
+        workloads = {
+            "select-only, 1 session": ["-S", "-M", "prepared", "-c", "1", *length],
+            "TPC-B, 2 sessions": ["-M", "prepared", "-c", "2", *length],
+        }
+        for name, options in workloads.items():
+            arms: dict[str, list[dict[str, float]]] = {"A": [], "B": []}
+            for arm in ORDER * chosen.rounds:
+                arms[arm].append(turn(engine, arm == "B", options))
+            told(name, arms)
+
+
+def told(name: str, arms: dict[str, list[dict[str, float]]]) -> None:
+    """Medians and smallest of both arms, and the recorder's own figures."""
+
+    def middle(arm: str, what: str) -> float:
+        return statistics.median(one[what] for one in arms[arm])
+
+    def least(arm: str, what: str) -> float:
+        return min(one[what] for one in arms[arm])
+
+    print(name)
+    print(
+        f"  CPU a transaction, us: without {middle('A', 'cpu_us'):.1f} (least {least('A', 'cpu_us'):.1f}),"
+        f" recorded {middle('B', 'cpu_us'):.1f} (least {least('B', 'cpu_us'):.1f})"
+    )
+    ratio = middle("B", "tps") / middle("A", "tps")
+    print(f"  transactions/s: without {middle('A', 'tps'):,.0f}, recorded {middle('B', 'tps'):,.0f}: {ratio:.3f}")
+    print(
+        f"  notes/s {middle('B', 'notes_s'):,.0f}, lost {sum(one['lost'] for one in arms['B']):.0f},"
+        f" recorder {middle('B', 'own'):.1%} of a core"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+//! What a session makes of its notes, and what the code of an installed server says.
+
+use std::path::{Path, PathBuf};
+
+use dyno_evidence::table::read_table;
+use dyno_record::code::Code;
+use dyno_record::elf::Image;
+use dyno_record::names::Names;
+use dyno_record::probes::{self, Kind, Version, What};
+use dyno_record::session::{Known, Session, Who};
+use dyno_record::store::{Server, Store, state_text};
+
+const READ: u32 = 0x0600_0000;
+const SYNC: u32 = 0x0a00_0001;
+const US: u64 = 1_000;
+
+fn folder(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("dyno-record-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a folder for the test");
+    dir
+}
+
+fn known() -> Known {
+    Known { client_read: READ, next_call: 0, next_wait: 0, trap_ns: 500 }
+}
+
+fn client() -> Who {
+    Who { kind: "client backend".to_owned(), ..Who::default() }
+}
+
+fn rows(dir: &Path, table: &str, texts: &[&str], numbers: &[&str]) -> Vec<(Vec<String>, Vec<i64>)> {
+    let path = dir.join(table).join("f000000-000000.parquet");
+    let columns: Vec<&str> = texts.iter().chain(numbers).copied().collect();
+    let mut found = Vec::new();
+    for batch in read_table(&path, &columns).expect("the part opens") {
+        let batch = batch.expect("a whole batch");
+        for at in 0..batch.len() {
+            let word = |name: &&str| {
+                let (keys, words) = batch.words(name).expect("words");
+                words.get(keys[at] as usize).cloned().unwrap_or_default()
+            };
+            let number = |name: &&str| batch.i64s(name).expect("numbers")[at];
+            found.push((texts.iter().map(word).collect(), numbers.iter().map(number).collect()));
+        }
+    }
+    found
+}
+
+#[test]
+fn calls_and_think_time_are_all_of_a_sessions_time() {
+    let dir = folder("closes");
+    let (mut store, mut known) = (Store::new(&dir, 0), known());
+    let mut session = Session::new(0, 7, client(), 0, Some(READ), &mut known);
+    session.wait(100 * US, 0, &mut store, &mut known); // the client's message is there
+    session.take_up(110 * US, Kind::Exec, Some(b"commit"), &mut store, &mut known);
+    session.wait(150 * US, SYNC, &mut store, &mut known);
+    session.switched(160 * US, true);
+    session.switched(350 * US, false);
+    session.wait(360 * US, 0, &mut store, &mut known);
+    session.switched(370 * US, true); // could run, but has no processor
+    session.switched(400 * US, false);
+    session.finish_statement(410 * US, Some(3), &mut store, &mut known);
+    session.wait(420 * US, READ, &mut store, &mut known);
+    session.end(1_000 * US, false, &mut store, &mut known);
+    let sums = session.sums;
+    assert_eq!(sums.call_ns + sums.between_ns, 1_000 * US);
+    assert_eq!((sums.call_ns, sums.wait_inside_ns, sums.cpu_ns), (320 * US, 210 * US, 80 * US));
+    store.finish(&[session], &Server::default()).expect("written");
+    let calls = rows(&dir, "calls", &["kind"], &["elapsed_ns", "rows", "self_wait_ns"]);
+    assert_eq!(calls, [(vec!["exec".to_owned()], vec![320_000, 3, 210_000])]);
+    let waits = rows(&dir, "waits", &["fidelity"], &["elapsed_ns", "p1", "p2", "p3"]);
+    let numbers: Vec<_> = waits.into_iter().map(|row| row.1).collect();
+    assert!(numbers.contains(&vec![210_000, 20_000, 209_500, 0]), "CPU inside, and without the probe: {numbers:?}");
+    assert!(numbers.contains(&vec![100_000, 0, 100_000, 1]), "had begun before: {numbers:?}");
+    assert!(numbers.contains(&vec![580_000, 0, 580_000, 2]), "was not over: {numbers:?}");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn time_whose_notes_were_lost_is_unobserved_and_nothing_is_counted_twice() {
+    let dir = folder("lost");
+    let (mut store, mut known) = (Store::new(&dir, 0), known());
+    let mut session = Session::new(0, 7, client(), 0, Some(READ), &mut known);
+    session.wait(100 * US, 0, &mut store, &mut known);
+    session.take_up(110 * US, Kind::Exec, Some(b"select 1"), &mut store, &mut known);
+    session.lose(200 * US, &mut store, &mut known);
+    session.lose(210 * US, &mut store, &mut known);
+    session.wait(700 * US, READ, &mut store, &mut known);
+    session.end(1_000 * US, true, &mut store, &mut known);
+    let sums = session.sums;
+    assert_eq!(sums.call_ns + sums.between_ns, 1_000 * US);
+    store.finish(&[session], &Server { gaps: vec![(12, 200 * US, 220 * US)], ..Server::default() }).expect("written");
+    let waits = rows(&dir, "waits", &["event"], &["started_ns", "elapsed_ns"]);
+    assert!(waits.contains(&(vec!["unobserved".to_owned()], vec![200_000, 500_000])), "{waits:?}");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn a_wait_for_the_client_ends_a_call_unless_the_call_copies() {
+    let dir = folder("copy");
+    let (mut store, mut known) = (Store::new(&dir, 0), known());
+    let mut session = Session::new(0, 7, client(), 0, Some(READ), &mut known);
+    session.wait(10 * US, 0, &mut store, &mut known);
+    session.take_up(20 * US, Kind::Exec, Some(b" COPY t from stdin"), &mut store, &mut known);
+    session.wait(30 * US, READ, &mut store, &mut known);
+    session.wait(40 * US, 0, &mut store, &mut known);
+    session.finish_statement(50 * US, Some(9), &mut store, &mut known);
+    session.wait(60 * US, READ, &mut store, &mut known);
+    session.end(100 * US, true, &mut store, &mut known);
+    assert_eq!((session.sums.calls, session.sums.wait_inside_ns), (1, 10 * US));
+    store.finish(&[session], &Server::default()).expect("written");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn a_state_is_the_five_letters_that_the_server_packs() {
+    assert_eq!(state_text(2_600), "XX000");
+}
+
+/// Servers of this machine; none on most.
+fn servers() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().join("bin/postgres")).filter(|path| path.exists()).collect()
+}
+
+#[test]
+fn the_code_of_an_installed_server_tells_its_stores_its_calls_and_its_names() {
+    for path in servers() {
+        let image = Image::open(&path).expect("a program");
+        let Ok(version) = Version::of(&image) else { continue };
+        let (functions, addresses) = probes::wanted(&image).expect("exported names");
+        let code = Code::read(&image, &functions, &addresses);
+        let plan = probes::plan(&code, &version, true).expect("a plan");
+        let stepped = plan.sites.iter().filter(|site| site.is_stepped).count();
+        assert!(plan.sites.len() > 150 && stepped < 25, "{path:?}: {} stores, {stepped} stepped", plan.sites.len());
+        let of = |wanted: What| plan.probes.iter().filter(|probe| probe.what == wanted).count();
+        assert_eq!((of(What::Running(Kind::Parse)), of(What::Running(Kind::Bind))), (1, 1), "{path:?}");
+        assert!(of(What::Running(Kind::Exec)) >= 3 && of(What::Done) >= 2 && of(What::QueryId) >= 1, "{path:?}");
+        let address = |name| image.need(name).expect("exported").addr;
+        let mut names = Names::new(&code, address("pgstat_get_wait_event"), address("pgstat_get_wait_event_type"));
+        let all: Vec<_> = (1..=10u32).flat_map(|class| (0..99).map(move |at| class << 24 | at)).collect();
+        let all: Vec<_> = all.into_iter().map(|number| names.of(number)).collect();
+        for (class, name) in [("Client", "ClientRead"), ("Lock", "transactionid"), ("LWLock", "WALWrite")] {
+            assert!(all.contains(&(class.to_owned(), name.to_owned())), "{path:?}: {class}:{name}");
+        }
+        assert!(all.iter().any(|(class, name)| class == "IO" && name.eq_ignore_ascii_case("WALSync")), "{path:?}");
+    }
+}

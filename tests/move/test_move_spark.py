@@ -1,0 +1,134 @@
+"""The mover on a real Spark: a standalone cluster of a master and two workers on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from move_lab import Lab
+
+from command_line import dbdyno
+from dbdyno.bench.engine.places import free_port
+from dbdyno.move.ledger import Ledger
+
+pytestmark = [
+    pytest.mark.soak,
+    pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark not found; make soak installs it"),
+]
+START_S = 120.0
+
+
+class Cluster:
+    """A master and two workers, each a process group of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"spark://127.0.0.1:{free_port()}"
+        self.all: list[subprocess.Popen[bytes]] = []
+
+    def begin(self, name: str, *words: str) -> subprocess.Popen[bytes]:
+        import pyspark
+
+        program = Path(str(pyspark.__file__)).parent / "bin" / "spark-class"
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(self.folder / name)}
+        with (self.folder / f"{name}.log").open("wb") as log:
+            started = subprocess.Popen(
+                [str(program), *words], stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+        self.all.append(started)
+        return started
+
+    def until(self, name: str, words: str) -> None:
+        end = time.monotonic() + START_S
+        while words not in (self.folder / f"{name}.log").read_text():
+            assert time.monotonic() < end, (self.folder / f"{name}.log").read_text()
+            time.sleep(0.2)
+
+    def __enter__(self) -> Cluster:
+        port = self.url.rpartition(":")[2]
+        own = ("--host", "127.0.0.1", "--webui-port", "0")
+        self.begin("master", "org.apache.spark.deploy.master.Master", *own, "--port", port)
+        self.until("master", "I have been elected leader")
+        for name in ("one", "two"):
+            share = ("--cores", "1", "--memory", "1g")
+            self.begin(name, "org.apache.spark.deploy.worker.Worker", *own, *share, self.url)
+            self.until(name, "Successfully registered with master")
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        for process in self.all:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def lose_a_worker(self) -> None:
+        """The worker and its executor, as a machine that is switched off."""
+        os.killpg(self.all[-1].pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """One for a test: a worker of it is lost."""
+    with Cluster(tmp_path) as made:
+        yield made
+
+
+def finished(lab: Lab) -> int:
+    return len(list((lab.out / "_dbdyno" / "chunks").glob("*.json")))
+
+
+def test_a_worker_that_is_lost_in_the_middle_loses_and_doubles_nothing(lab: Lab, cluster: Cluster) -> None:
+    lab.run("create table t as select g as id, md5(g::text) as x from generate_series(1, 400000) g")
+    words: list[Any] = [
+        *(sys.executable, "-m", "dbdyno", "move", lab.dsn, "--to", lab.out, "--table", "t", "--piece", "1MiB"),
+        *(
+            "--engine",
+            "spark",
+            "--master",
+            cluster.url,
+            "--workers",
+            "4",
+            "--rate-limit",
+            "1MB/s",
+            "--verify",
+            "source",
+        ),
+    ]
+    log = (lab.folder / "said").open("wb")
+    with log:
+        process = subprocess.Popen(list(map(str, words)), stdout=log, stderr=log)
+        end = time.monotonic() + 300
+        while finished(lab) < 3 and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+        kept = finished(lab)
+        cluster.lose_a_worker()
+        # Written while the job runs: its snapshot does not see it.
+        lab.run("update t set id = -id where id % 100 = 0", "insert into t select 0, 'new'")
+        process.wait(400)
+    said = (lab.folder / "said").read_text()
+    assert process.returncode == 0, said
+    assert "the source, read again in the same snapshot, gave the same rows" in said
+    assert 3 <= kept < len(Ledger.open(lab.out).plan["chunks"]), kept
+    assert lab.files("count(*), count(distinct id), sum(id), min(id)") == [(400000, 400000, 400000 * 400001 // 2, 1)]
+    assert dbdyno("move", "verify", lab.out).returncode == 0
+
+
+def test_a_cluster_that_is_not_there_leaves_a_job_that_goes_on_here(lab: Lab) -> None:
+    lab.run("create table t as select g as id from generate_series(1, 1000) g")
+    done = dbdyno(
+        *("move", lab.dsn, "--to", lab.out, "--table", "t", "--engine", "spark"),
+        *("--master", f"nonsense://127.0.0.1:{free_port()}"),
+    )
+    assert (done.returncode, "no session: " in done.stderr) == (2, True), done.stderr
+    again = dbdyno("move", "resume", lab.out, "--source", lab.dsn)
+    assert again.returncode == 0, again.stderr
+    assert lab.files("count(*)") == [(1000,)]
