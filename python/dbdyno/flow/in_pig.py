@@ -44,8 +44,8 @@ _KINDS = {
     "SplitOutput": FILTER,
 }
 _INNER = ("Generate", "InnerLoad")
-_OPERATOR = re.compile(r"(?:([^\s:|]+): )?\(Name: LO(\w+)")
-_INSIDE = re.compile(r"(?:([^\s:|]+(?:::[^\s:|]+)*):)?\(Name: (\w+)")
+_OPERATOR = re.compile(r"(?<![^\s|-])(?:([^\s:|]++): )?\(Name: LO(\w++)")
+_INSIDE = re.compile(r"(?<![^\s|-])(?:([^\s:|]++(?:::[^\s:|]++)*+):)?\(Name: (\w++)")
 _CONSTANT = re.compile(r"Constant\((.*)\) - scope-\d+\s*$")
 _STORE = re.compile(r"(?i)\bstore\s+\w+\s+into\s+'([^']+)'(?:\s+using\s+PigStorage\s*\(\s*'([^']+)'\s*\))?")
 _SIGNS = {
