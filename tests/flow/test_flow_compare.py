@@ -193,6 +193,11 @@ def test_duckdb_tells_rows_of_both_plans(shop: Path) -> None:
     assert sum(line.startswith("written,") for line in csv) == 6
 
 
+# Py4J leaves the sockets to its JVM to the collector.
+LEFT_OPEN = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+
+
+@LEFT_OPEN
 @pytest.mark.soak
 @pytest.mark.parametrize("engine", ["polars", "spark", "pig"])
 def test_real_engines_push_both_conditions_below_the_join(shop: Path, engine: str) -> None:
@@ -257,6 +262,7 @@ def test_answers_that_differ_are_told_with_a_row() -> None:
     )
 
 
+@LEFT_OPEN
 @pytest.mark.soak
 def test_four_engines_answer_alike_both_ways(shop: Path) -> None:
     pytest.importorskip("polars", reason="make setup-clients")

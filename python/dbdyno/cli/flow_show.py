@@ -10,7 +10,7 @@ from dbdyno.cli.pages import page_options, show_page
 
 
 @click.command("show")
-@click.argument("script", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("script", type=click.Path(path_type=Path, dir_okay=False))
 @click.option(
     "--engine",
     type=click.Choice(["duckdb", "polars", "spark", "pig"]),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-_AND = re.compile(r"\s+(?:AND|and)\s+|\s+&\s+")
+_AND = re.compile(r"(?<!\s)\s++(?:AND|and|&)\s++")
 _RULES = (
     (re.compile(r'col\("([^"]*)"\)'), r"\1"),
     (re.compile(r"#\d+L?"), ""),

@@ -16,6 +16,7 @@ from typing import Any
 
 from dbdyno.errors import FlowError
 from dbdyno.flow.step import DISTINCT, FILTER, GROUP, JOIN, LIMIT, OTHER, PROJECT, SCAN, SORT, UNION, Flow, Step
+from dbdyno.flow.tables import text_of
 
 RULES = (
     *("ConstantCalculator", "SplitFilter", "PushUpFilter", "MergeFilter", "PushDownForeachFlatten", "LimitOptimizer"),
@@ -43,8 +44,8 @@ _KINDS = {
     "SplitOutput": FILTER,
 }
 _INNER = ("Generate", "InnerLoad")
-_OPERATOR = re.compile(r"(?:([^\s:|]+): )?\(Name: LO(\w+)")
-_INSIDE = re.compile(r"(?:([^\s:|]+(?:::[^\s:|]+)*):)?\(Name: (\w+)")
+_OPERATOR = re.compile(r"(?<![^\s|-])(?:([^\s:|]++): )?\(Name: LO(\w++)")
+_INSIDE = re.compile(r"(?<![^\s|-])(?:([^\s:|]++(?:::[^\s:|]++)*+):)?\(Name: (\w++)")
 _CONSTANT = re.compile(r"Constant\((.*)\) - scope-\d+\s*$")
 _STORE = re.compile(r"(?i)\bstore\s+\w+\s+into\s+'([^']+)'(?:\s+using\s+PigStorage\s*\(\s*'([^']+)'\s*\))?")
 _SIGNS = {
@@ -92,7 +93,7 @@ def rows(script: Path) -> tuple[list[Any], list[Any]]:
 
 
 def _stored(script: Path, *options: str) -> list[Any]:
-    found = _STORE.findall(script.read_text(errors="replace"))
+    found = _STORE.findall(text_of(script))
     if len(found) != 1:
         raise FlowError(f"stores {len(found)} results", where=str(script), next_step="one STORE ... INTO 'folder';")
     into, mark = found[0][0], found[0][1] or "\t"
@@ -111,7 +112,7 @@ def _stored(script: Path, *options: str) -> list[Any]:
 def _plan(script: Path, *options: str) -> Step:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "flow.pig"
-        copy.write_bytes(script.read_bytes())
+        copy.write_text(text_of(script) + "\n")
         said = _pig(script, script.resolve().parent, *options, "-e", f"explain -script {copy};")
     return parsed(said)
 

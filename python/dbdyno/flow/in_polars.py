@@ -16,7 +16,7 @@ OFF = "optimizations = QueryOptFlags.none()"
 INSTALL = "make setup-clients, or: pip install polars"
 _NODE = re.compile(r'^(\w+) \[label="((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _EDGE = re.compile(r"^(\w+) -> (\w+);", re.MULTILINE)
-_SCANNED = re.compile(r"^\s*([A-Z]+) SCAN \[([^\]]*)\]", re.MULTILINE | re.IGNORECASE)
+_SCANNED = re.compile(r"^ *+([A-Z]++) SCAN \[([^\]\n]*+)\]", re.MULTILINE | re.IGNORECASE)
 _KINDS = (
     ("multi-scan", SCAN),
     ("in-memory-source", SCAN),

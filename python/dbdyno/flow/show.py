@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.errors import FlowError
-from dbdyno.files import read_given
 from dbdyno.flow.compare import MARKS, SAME, Compared, compare
 from dbdyno.flow.step import FILTER, SCAN, Flow, Step, shortened
-from dbdyno.flow.tables import Given
+from dbdyno.flow.tables import Given, text_of
 
 ENGINES = ("duckdb", "polars", "spark", "pig")
 NO_TABLES = "--table NAME=FILE names a table; Pig's are in its script"
@@ -26,16 +25,7 @@ def show(script: Path, engine: str, tables: Sequence[Given]) -> dict[str, Any]:
         return model(in_pig.flow(script), script.name)
     if not tables:
         raise FlowError("no table is given", where=f"--engine {engine}", next_step=NO_TABLES)
-    return model(_of_query(engine, query(script), tables), script.name)
-
-
-def query(script: Path) -> str:
-    """The text of a query's file. Raises `FlowError`."""
-    try:
-        return read_given(script).strip().rstrip(";")
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is no text"
-        raise FlowError(f"cannot be read: {said}", where=str(script)) from None
+    return model(_of_query(engine, text_of(script).rstrip(";"), tables), script.name)
 
 
 def _of_query(engine: str, text: str, tables: Sequence[Given]) -> Flow:

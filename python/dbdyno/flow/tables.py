@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import FlowError
+from dbdyno.files import read_given
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,62}")
 
@@ -42,3 +43,12 @@ def given(words: Sequence[str]) -> tuple[Given, ...]:
     if twice is not None:
         raise FlowError(f"two tables are named {twice}", where="--table", next_step="rename one")
     return tuple(found)
+
+
+def text_of(script: Path) -> str:
+    """The text of a query or script. Raises `FlowError`."""
+    try:
+        return read_given(script).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or "it is no text"
+        raise FlowError(f"cannot be read: {said}", where=str(script)) from None

@@ -126,6 +126,7 @@ def failure(error: Exception, where: str) -> WideError:
     else:
         said = str(error)
     said = " ".join(said.split())[:400]
-    if "does not exist" in said and "eyspace" in said:
-        return WideError(said, where=where, next_step="name a keyspace that is there: cqlsh -e 'describe keyspaces'")
+    if "using keyspace" in said or ("does not exist" in said and "eyspace" in said):
+        step = "name a keyspace that is there: cqlsh -e 'describe keyspaces'"
+        return WideError("there is no such keyspace, or this user may not read it", where=where, next_step=step)
     return WideError(said, where=where, next_step=STEPS.get(type(error).__name__, STEPS["NoHostAvailable"]))
