@@ -13,6 +13,7 @@ use crate::RecordError;
 use crate::attach::Attached;
 use crate::perf::{Record, clock, now_ns};
 use crate::recording::{Recording, Wanted};
+use crate::small;
 use crate::store::{Server, Store};
 
 /// How often the rings are emptied.
@@ -198,7 +199,7 @@ impl Running {
 
     fn close(self, elapsed_ns: u64, stopped: Option<&str>) -> Result<Json, RecordError> {
         let mut told = self.told(elapsed_ns);
-        let Self { attached, recording, .. } = self;
+        let Self { attached, mut recording, .. } = self;
         let server = Server {
             path: attached.program.clone(),
             version: attached.version.text.clone(),
@@ -207,7 +208,8 @@ impl Running {
         let (without, postmaster) = (attached.without_fields.clone(), attached.postmaster);
         // The probes go first: what is written from here on costs the server nothing.
         drop(attached);
-        recording.store.finish(&recording.sessions, &server)?;
+        recording.store.finish()?;
+        small::write(&recording.store, &recording.sessions, &server)?;
         if let Some(object) = told.as_object_mut() {
             object.insert("program".to_owned(), json!(server.path));
             object.insert("version".to_owned(), json!(server.version));

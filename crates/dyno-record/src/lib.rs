@@ -22,7 +22,7 @@ pub mod process;
 pub mod recording;
 pub mod session;
 pub mod sites;
-mod small;
+pub mod small;
 pub mod store;
 pub mod tracefs;
 mod trap;

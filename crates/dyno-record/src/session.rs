@@ -8,7 +8,7 @@
 //! Limits: a wait for the client in the middle of a COPY belongs to the call; one in the middle of any other call ends it.
 
 use crate::probes::Kind;
-use crate::store::{CallRow, Store, WaitRow};
+use crate::store::{CallRow, Store, UNOBSERVED, WaitRow};
 
 /// What a process is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,9 +110,6 @@ pub struct Known {
     /// What a trap costs, ns.
     pub trap_ns: u64,
 }
-
-/// The event of time that nobody saw.
-pub const UNOBSERVED: u32 = u32::MAX;
 
 impl Session {
     /// A process that is seen from `since_ns` on; `event` is what it waited for then, where it was there before.

@@ -7,7 +7,8 @@ use dyno_evidence::catalogue::{Class, Engine, class_of};
 use dyno_evidence::table::{Column, Table, Values};
 use dyno_evidence::{EvidenceError, NONE, trace_tables};
 
-use crate::session::{Session, UNOBSERVED};
+/// The event of time that nobody saw.
+pub const UNOBSERVED: u32 = u32::MAX;
 
 /// A wait that is over.
 #[derive(Clone, Copy, Debug)]
@@ -352,15 +353,14 @@ impl Store {
         self.put("calls", &trace_tables::CALLS, values)
     }
 
-    /// Writes what is left, and the small tables.
-    pub fn finish(mut self, sessions: &[Session], server: &Server) -> Result<(), EvidenceError> {
+    /// Writes what is left.
+    pub fn finish(&mut self) -> Result<(), EvidenceError> {
         self.flush_waits()?;
         self.flush_calls()?;
         for (_, (part, _)) in std::mem::take(&mut self.parts) {
             part.finish()?;
         }
-        crate::small::write(&self, sessions, server)?;
-        self.failed.map_or(Ok(()), Err)
+        self.failed.take().map_or(Ok(()), Err)
     }
 
     /// Folder.

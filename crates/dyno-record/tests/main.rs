@@ -8,6 +8,7 @@ use dyno_record::elf::Image;
 use dyno_record::names::Names;
 use dyno_record::probes::{self, Kind, Version, What};
 use dyno_record::session::{Known, Session, Who};
+use dyno_record::small;
 use dyno_record::store::{Server, Store, state_text};
 
 const READ: u32 = 0x0600_0000;
@@ -67,7 +68,8 @@ fn calls_and_think_time_are_all_of_a_sessions_time() {
     let sums = session.sums;
     assert_eq!(sums.call_ns + sums.between_ns, 1_000 * US);
     assert_eq!((sums.call_ns, sums.wait_inside_ns, sums.cpu_ns), (320 * US, 210 * US, 80 * US));
-    store.finish(&[session], &Server::default()).expect("written");
+    store.finish().expect("written");
+    small::write(&store, &[session], &Server::default()).expect("written");
     let calls = rows(&dir, "calls", &["kind"], &["elapsed_ns", "rows", "self_wait_ns"]);
     assert_eq!(calls, [(vec!["exec".to_owned()], vec![320_000, 3, 210_000])]);
     let waits = rows(&dir, "waits", &["fidelity"], &["elapsed_ns", "p1", "p2", "p3"]);
@@ -91,7 +93,9 @@ fn time_whose_notes_were_lost_is_unobserved_and_nothing_is_counted_twice() {
     session.end(1_000 * US, true, &mut store, &mut known);
     let sums = session.sums;
     assert_eq!(sums.call_ns + sums.between_ns, 1_000 * US);
-    store.finish(&[session], &Server { gaps: vec![(12, 200 * US, 220 * US)], ..Server::default() }).expect("written");
+    store.finish().expect("written");
+    small::write(&store, &[session], &Server { gaps: vec![(12, 200 * US, 220 * US)], ..Server::default() })
+        .expect("written");
     let waits = rows(&dir, "waits", &["event"], &["started_ns", "elapsed_ns"]);
     assert!(waits.contains(&(vec!["unobserved".to_owned()], vec![200_000, 500_000])), "{waits:?}");
     std::fs::remove_dir_all(dir).ok();
@@ -110,7 +114,8 @@ fn a_wait_for_the_client_ends_a_call_unless_the_call_copies() {
     session.wait(60 * US, READ, &mut store, &mut known);
     session.end(100 * US, true, &mut store, &mut known);
     assert_eq!((session.sums.calls, session.sums.wait_inside_ns), (1, 10 * US));
-    store.finish(&[session], &Server::default()).expect("written");
+    store.finish().expect("written");
+    small::write(&store, &[session], &Server::default()).expect("written");
     std::fs::remove_dir_all(dir).ok();
 }
 

@@ -57,5 +57,5 @@ def plain(text: str) -> str:
     """One condition in the common form."""
     for pattern, to in _RULES:
         text = pattern.sub(to, text)
-    text = re.sub(r"\s*(<=|>=|!=|<>|=|<|>)\s*", r" \1 ", _bare(text.strip()))
+    text = re.sub(r"(<=|>=|!=|<>|=|<|>)", r" \1 ", _bare(text.strip()))
     return " ".join(text.split())

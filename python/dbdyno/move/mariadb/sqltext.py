@@ -6,7 +6,7 @@ import re
 
 from dbdyno.errors import MoveError
 
-_NAME = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s.`]+))\s*(?:\.\s*(?:`((?:[^`]|``)+)`|([^\s.`]+)))?\s*")
+_NAME = re.compile(r"(?:`((?:[^`]|``)++)`|([^\s.`]++))(?:\s*+\.\s*+(?:`((?:[^`]|``)++)`|([^\s.`]++)))?")
 _TOKEN = re.compile(
     r"""
     (?P<skip> --(?=[\s])[^\n]*+ | \#[^\n]*+ | '(?:[^'\\]|\\.|'')*+' | "(?:[^"\\]|\\.|"")*+" | `(?:[^`]|``)*+` )
@@ -32,7 +32,7 @@ def literal(value: str | int) -> str:
 
 def split_name(text: str, database: str) -> tuple[str, str]:
     """Database and table of a name as SQL writes it. Raises `MoveError`."""
-    found = _NAME.fullmatch(text)
+    found = _NAME.fullmatch(text.strip())
     parts = [part.replace("``", "`") for part in found.groups() if part] if found else []
     if not parts or (len(parts) == 1 and not database):
         raise MoveError(
