@@ -24,7 +24,9 @@ _PID_MOST = 1 << 22
 
 @click.command("record")
 @click.option("--dsn", metavar="DSN", help="A connection to the server, which must run on this machine.")
-@click.option("--pid", type=click.IntRange(1, _PID_MOST), metavar="P", help="The postmaster: all sessions; a backend: it alone.")
+@click.option(
+    "--pid", type=click.IntRange(1, _PID_MOST), metavar="P", help="The postmaster: all sessions; a backend: it alone."
+)
 @click.option("--datadir", type=click.Path(path_type=Path), metavar="DIR", help="The server's data folder.")
 @click.option("--database", help="Only sessions of this database.")
 @click.option("--user", help="Only sessions of this user.")
