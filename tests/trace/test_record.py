@@ -104,25 +104,28 @@ def test_a_lock_wait_lies_between_the_bounds_that_the_servers_clock_gives(
 def test_reads_are_those_that_the_server_counts(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with session(engine) as connection:
+        connection.execute("drop table if exists large")
         connection.execute("create table large as select g, repeat('x', 500) as pad from generate_series(1, 20000) g")
+        connection.execute("create table if not exists little as select 1 as g, 'x' as pad")
         connection.execute("vacuum large")
         version = connection.info.server_version
     engine.restart()
     with recorded(engine, run), session(engine) as connection:
-        explained = connection.execute(
-            "explain (analyze, buffers, format json) select count(*) from large where pad <> ''"
-        ).fetchone()
+        # Before it the same of another table: the catalogue's blocks are read then, which EXPLAIN does not count.
+        for name in ("little", "large"):
+            asked = f"explain (analyze, buffers, format json) select count(*) from {name} where pad <> ''"
+            explained = connection.execute(asked).fetchone()
     assert explained is not None
     blocks = explained[0][0]["Plan"]["Shared Read Blocks"]
     assert blocks > 1000
     [(reads,)] = rows(
         run,
         "select count(*) from waits w join statements s on s.statement = w.statement"
-        " where s.text like 'explain%' and w.event = 'IO:DataFileRead'",
+        " where s.text like 'explain%from large%' and w.event = 'IO:DataFileRead'",
     )
     if version < 170_000:
         beside = explained[0][0].get("Planning", {}).get("Shared Read Blocks", 0)
-        assert blocks + beside <= reads <= blocks + beside + 60, "and the catalogue's, which EXPLAIN does not count"
+        assert blocks + beside <= reads <= blocks + beside + 20, "and some of the catalogue's"
     else:
         assert 0 < reads <= blocks, "a read of several blocks is one wait"
 
