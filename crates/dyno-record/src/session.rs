@@ -99,6 +99,9 @@ pub struct Session {
     done: bool,
 }
 
+/// The class `Activity` in the number of an event.
+const ACTIVITY: u32 = 0x05;
+
 /// What events and statements the sessions name by numbers.
 pub struct Known {
     /// `Client:ClientRead`.
@@ -109,6 +112,13 @@ pub struct Known {
     pub next_wait: u64,
     /// What a trap costs, ns.
     pub trap_ns: u64,
+}
+
+impl Known {
+    /// Whether nothing is to be done while it lasts: the client is waited for, or a process of the server's own rests.
+    fn is_idle(&self, event: u32) -> bool {
+        event == self.client_read || event >> 24 == ACTIVITY
+    }
 }
 
 impl Session {
@@ -132,7 +142,7 @@ impl Session {
             done: false,
         };
         let event = event.unwrap_or(0);
-        let think = event == known.client_read;
+        let think = known.is_idle(event);
         if !think {
             made.open(since_ns, known);
         }
@@ -210,7 +220,7 @@ impl Session {
         let was_thinking = self.waiting.is_some_and(|waiting| waiting.think);
         self.end_wait(at_ns, 0, store, known);
         let inside = self.calling.as_ref().is_some_and(|calling| calling.is_copy && !calling.is_done);
-        let think = event == known.client_read && !inside;
+        let think = known.is_idle(event) && !inside;
         if think {
             self.end_call(at_ns, store);
         } else if was_thinking || self.calling.is_none() {
