@@ -10,11 +10,11 @@ import statistics
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block
-from dbdyno.study.analysis.measures import Measures
+from dbdyno.study.analysis.measured.measures import Measures
 
 if TYPE_CHECKING:
     from dbdyno.stats.gates_in_time import Stall
-    from dbdyno.study.analysis.pictures import Latencies
+    from dbdyno.study.analysis.drawn.pictures import Latencies
 
 USUAL = 0.9
 

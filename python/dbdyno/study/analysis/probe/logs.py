@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis.measures import QUANTILES, Measures
-from dbdyno.study.analysis.rows import Caution, Model, VerdictRow
+from dbdyno.study.analysis.contract.rows import Caution, Model, VerdictRow
+from dbdyno.study.analysis.measured.measures import QUANTILES, Measures
 
 PATHS = ("first path", "second path")
 RACE = {

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.study.analysis.measures import ArmMeasures, Measures, summaries
-from dbdyno.study.analysis.timeline import timeline
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures, summaries
+from dbdyno.study.analysis.measured.timeline import timeline
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Block
-    from dbdyno.study.analysis.measures import ArmMeasures, Measures
+    from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 TOLD_MOST = 10
 

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import StatsError
-from dbdyno.study.analysis.measures import ArmMeasures, Measures
-from dbdyno.study.analysis.rows import Model, VerdictRow
+from dbdyno.study.analysis.contract.rows import Model, VerdictRow
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 if TYPE_CHECKING:
     from dbdyno.stats.curve import CurveFit

@@ -6,8 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.study.analysis.measures import Measures
-from dbdyno.study.analysis.rows import Caution, Model
+from dbdyno.study.analysis.contract.rows import Caution, Model
+from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.plan.conditions import class_of, condition_of, meaning
 
 TRANSACTION = "transaction"

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.stats.words import change_of, duration, size
-from dbdyno.study.analysis.measures import Measures
-from dbdyno.study.analysis.rows import ArmRow, Judging, Model, VerdictRow
+from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
+from dbdyno.study.analysis.measured.measures import Measures
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.study.analysis.rows import DatabaseRow
+from dbdyno.study.analysis.contract.rows import DatabaseRow
 
 if TYPE_CHECKING:
-    from dbdyno.study.analysis.measures import Measures
+    from dbdyno.study.analysis.measured.measures import Measures
 
 COUNTERS = {
     "small": "DB_IO_RQ_SM",
@@ -68,7 +68,7 @@ def _first(name: str) -> tuple[bool, str]:
 
 
 def _row(looks: list[dict[str, dict[str, float]]], database: str, level: float) -> DatabaseRow:
-    from dbdyno.study.analysis.race import share_over_blocks
+    from dbdyno.study.analysis.measured.race import share_over_blocks
 
     own = [look[database] for look in looks]
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import StatsError
 from dbdyno.evidence.memory import for_files
-from dbdyno.study.analysis.measures import Measures
-from dbdyno.study.analysis.rows import Model, VerdictRow
+from dbdyno.study.analysis.contract.rows import Model, VerdictRow
+from dbdyno.study.analysis.measured.measures import Measures
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Run

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.manifest import ArmRecord
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis import factors
-from dbdyno.study.analysis.measures import ArmMeasures, Measures
-from dbdyno.study.analysis.reads import reads
-from dbdyno.study.analysis.rows import Model, VerdictRow
+from dbdyno.study.analysis.contract.rows import Model, VerdictRow
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.measured.reads import reads
+from dbdyno.study.analysis.questions import factors
 
 if TYPE_CHECKING:
     import numpy as np

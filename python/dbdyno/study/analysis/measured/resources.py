@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from typing import Any
 
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis.measures import Measures
-from dbdyno.study.analysis.rows import Model
+from dbdyno.study.analysis.contract.rows import Model
+from dbdyno.study.analysis.measured.measures import Measures
 
 COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
 """Names in a block's report, per arm, of what its transactions used."""
@@ -73,7 +73,7 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[dict[str, Any]
 
 def _log(connection: Any, measures: Measures) -> dict[int, float]:
     """By arm the log that was written while it had its turn, per transaction."""
-    from dbdyno.study.analysis.pictures import has_table
+    from dbdyno.study.analysis.drawn.pictures import has_table
 
     if not has_table(connection, "metrics"):
         return {}
@@ -119,8 +119,8 @@ def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str
 def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tuple[str, int], Counter[str]]:
     """By arm and block what the server counted of statements, added up: where arms take turns and statements are
     counted. dbdyno's own readings are left out."""
-    from dbdyno.study.analysis.correlation import is_own, texts_of
-    from dbdyno.study.analysis.pictures import has_table
+    from dbdyno.study.analysis.drawn.pictures import has_table
+    from dbdyno.study.analysis.questions.correlation import is_own, texts_of
 
     if not run.manifest.plan["watch"].get("statements") or not has_table(connection, "metrics"):
         return {}

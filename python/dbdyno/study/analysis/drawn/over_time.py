@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.measures import Measures
-from dbdyno.study.analysis.pictures import has_table
-from dbdyno.study.analysis.resources import BLOCKS, ON_CPU, counted_by_block
-from dbdyno.study.analysis.timeline import timeline
+from dbdyno.study.analysis.drawn.pictures import has_table
+from dbdyno.study.analysis.measured.measures import Measures
+from dbdyno.study.analysis.measured.resources import BLOCKS, ON_CPU, counted_by_block
+from dbdyno.study.analysis.measured.timeline import timeline
 
 _CPU_IDLE = ("cpu_idle", "cpu_iowait")
 _PARTITIONS = r"^(loop|ram|dm-|md|sr|zram)|^(nvme\d+n\d+p|mmcblk\d+p)\d+$|^([sv]d|xvd)[a-z]+\d+$"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dbdyno.errors import StatsError
-from dbdyno.study.analysis.measures import Measures
-from dbdyno.study.analysis.rows import Judging, VerdictRow
+from dbdyno.study.analysis.contract.rows import Judging, VerdictRow
+from dbdyno.study.analysis.measured.measures import Measures
 
 
 def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtual_time: bool = False) -> VerdictRow:

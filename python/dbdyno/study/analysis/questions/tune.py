@@ -6,8 +6,8 @@ from typing import Any
 
 from dbdyno.evidence.run import Run
 from dbdyno.stats.words import change_of
-from dbdyno.study.analysis.measures import Measures
-from dbdyno.study.analysis.rows import Judging, Model, VerdictRow
+from dbdyno.study.analysis.contract.rows import Judging, Model, VerdictRow
+from dbdyno.study.analysis.measured.measures import Measures
 
 _ENDS = {
     "one": "",

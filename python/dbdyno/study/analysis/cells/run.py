@@ -20,9 +20,9 @@ from dbdyno.cells.rates import Change, changes, totals
 from dbdyno.cells.record import PREFIX
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis import cells_verdict
-from dbdyno.study.analysis.cells_turns import DISK, Turn
-from dbdyno.study.analysis.rows import ArmRow, Model
+from dbdyno.study.analysis.cells import verdict as cells_verdict
+from dbdyno.study.analysis.cells.turns import DISK, Turn
+from dbdyno.study.analysis.contract.rows import ArmRow, Model
 
 _SQL = """
 select block, arm, source, metric, object, unit, min_by(value, at_ns), max_by(value, at_ns),
@@ -39,8 +39,8 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
     Raises `EvidenceError` where no whole block counts.
     """
     from dbdyno.evidence.query import connect, whole_parts
-    from dbdyno.study.analysis.contract import SCHEMA
-    from dbdyno.study.analysis.facts import run_facts
+    from dbdyno.study.analysis.contract.declared import SCHEMA
+    from dbdyno.study.analysis.measured.facts import run_facts
 
     whole = [block for block in run.blocks() if block.kind == "measure"]
     connection, _ = connect(run)

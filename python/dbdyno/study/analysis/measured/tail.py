@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.study.analysis.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbdyno.study.analysis.pictures import Latencies
+    from dbdyno.study.analysis.drawn.pictures import Latencies
 
 FAR = (0.99, 0.999, 0.9999, 0.99999)
 BEYOND = 10

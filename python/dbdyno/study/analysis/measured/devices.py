@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.study.analysis.rows import DeviceRow
+from dbdyno.study.analysis.contract.rows import DeviceRow
 
 if TYPE_CHECKING:
-    from dbdyno.study.analysis.measures import Measures
+    from dbdyno.study.analysis.measured.measures import Measures
 
 _NUMBERED = re.compile(r"\.\d+(?=\.|/| |$)")
 _NUMBER = re.compile(r"\d+")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dbdyno.stats.metrics import Metric
-from dbdyno.study.analysis.rows import Judging
+from dbdyno.study.analysis.contract.rows import Judging
 
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison

@@ -7,7 +7,7 @@ from typing import Any
 from dbdyno import decisions
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Run, reading
-from dbdyno.study.analysis.contract import SCHEMA
+from dbdyno.study.analysis.contract.declared import SCHEMA
 
 FIRST, READ, OVERWRITE = "first write", "read", "overwrite"
 BINS = 10

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis import client_cost, logs, stalls
-from dbdyno.study.analysis.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
-from dbdyno.study.analysis.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
-from dbdyno.study.analysis.timeline import timeline
+from dbdyno.study.analysis.checks import client_cost, stalls
+from dbdyno.study.analysis.contract.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
+from dbdyno.study.analysis.measured.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
+from dbdyno.study.analysis.measured.timeline import timeline
+from dbdyno.study.analysis.probe import logs
 
 if TYPE_CHECKING:
     from dbdyno.stats.decide import Withheld
     from dbdyno.stats.gates import Gate
     from dbdyno.stats.gates_lost import Lost, Words
-    from dbdyno.study.analysis.pictures import Latencies
+    from dbdyno.study.analysis.drawn.pictures import Latencies
 
 CANARIES = {
     "cpu_ns": "CPU canary",

@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dbdyno.study.analysis.measures import Measures
+    from dbdyno.study.analysis.measured.measures import Measures
 
 COUNTERS = {
     "disk_first": "FL_DISK_FIRST",

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.study.analysis.cells_turns import METRICS, SKIPPED, Turn, compared
-from dbdyno.study.analysis.gates import conclude, rows, withheld_from
-from dbdyno.study.analysis.race import COUNTERS, share_over_blocks
-from dbdyno.study.analysis.rows import Caution, Model, VerdictRow
+from dbdyno.study.analysis.cells.turns import METRICS, SKIPPED, Turn, compared
+from dbdyno.study.analysis.checks.gates import conclude, rows, withheld_from
+from dbdyno.study.analysis.contract.rows import Caution, Model, VerdictRow
+from dbdyno.study.analysis.measured.race import COUNTERS, share_over_blocks
 
 if TYPE_CHECKING:
     from dbdyno.evidence.run import Block, Run

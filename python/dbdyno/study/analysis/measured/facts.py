@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.measures import QUANTILES, ArmMeasures, Measures
-from dbdyno.study.analysis.reads import in_virtual_time
-from dbdyno.study.analysis.rows import ArmRow, RunRow
-from dbdyno.study.analysis.timeline import timeline
+from dbdyno.study.analysis.contract.rows import ArmRow, RunRow
+from dbdyno.study.analysis.measured.measures import QUANTILES, ArmMeasures, Measures
+from dbdyno.study.analysis.measured.reads import in_virtual_time
+from dbdyno.study.analysis.measured.timeline import timeline
 
 
 def is_open(run: Run) -> bool:

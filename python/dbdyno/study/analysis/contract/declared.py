@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from dbdyno.study.analysis.contract_why import Explained, key
+from dbdyno.study.analysis.contract.why import Explained, key
 
 SCHEMA = 1
 Many = list[dict[str, Any]]
@@ -394,9 +394,3 @@ def table() -> str:
 def _named(part: Any) -> str:
     says = part.metadata["says"]
     return f"`{part.name}` ({says})" if says else f"`{part.name}`"
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(table() + "\n")
