@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from dbdyno.stats.comparison import ComparisonRow
+from dbdyno.study.analysis.contract import parts
 
 
 class Judging(TypedDict, total=False):
@@ -83,7 +84,7 @@ class ArmRow(TypedDict, total=False):
     throughput_per_s: float | None
     mean_ns: float | None
     sd_ns: float | None
-    quantiles_ns: dict[str, Any]
+    quantiles_ns: dict[str, float | None]
     max_ns: float | None
 
 
@@ -185,17 +186,17 @@ class MethodRow(TypedDict, total=False):
 class Figures(TypedDict, total=False):
     """What the figures draw: parallel arrays."""
 
-    distribution: list[dict[str, Any]]
-    quantile_ratio: list[dict[str, Any]]
-    tail: list[dict[str, Any]]
-    blocks: list[dict[str, Any]]
-    heatmap: list[dict[str, Any]]
-    waits: list[dict[str, Any]]
-    over_time: list[dict[str, Any]]
-    contributions: list[dict[str, Any]]
+    distribution: list[parts.Outline]
+    quantile_ratio: list[parts.QuantileRatios]
+    tail: list[parts.Tail]
+    blocks: list[parts.BlockRatios]
+    heatmap: list[parts.Heat]
+    waits: list[parts.Waited]
+    over_time: list[parts.OverTime]
+    contributions: list[parts.Contribution]
     curve: dict[str, Any] | None
-    sweep: dict[str, Any]
-    correlation: dict[str, Any]
+    sweep: parts.Sweep
+    correlation: parts.Dots
 
 
 class Model(TypedDict, total=False):
@@ -209,23 +210,23 @@ class Model(TypedDict, total=False):
     arms: list[ArmRow]
     metrics: list[MetricRow]
     classical: list[TestRow]
-    lines: list[dict[str, Any]]
-    account: dict[str, Any]
+    lines: list[parts.LineRow]
+    account: parts.AccountRow
     reasons: list[dict[str, Any]]
     changes: list[dict[str, Any]]
     pairs: list[dict[str, Any]]
     tails: dict[str, Any] | None
-    errors: list[dict[str, Any]]
-    statements: list[dict[str, Any]]
+    errors: list[parts.FailureRow]
+    statements: list[parts.StatementRow]
     figures: Figures
     factors: dict[str, Any]
     tune: dict[str, Any]
     devices: list[DeviceRow]
-    resources: list[dict[str, Any]]
-    race: list[dict[str, Any]]
+    resources: list[parts.ResourceRow]
+    race: list[parts.RaceRow]
     databases: list[DatabaseRow]
-    logs: list[dict[str, Any]]
-    correlation: dict[str, Any]
+    logs: list[parts.LogRow]
+    correlation: parts.Correlation
     gates: list[GateRow]
     warnings: list[Caution]
     method: MethodRow

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.study.analysis.contract.parts import FailureRow
 from dbdyno.study.analysis.contract.rows import Caution, Model
 from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.plan.conditions import class_of, condition_of, meaning
@@ -35,7 +36,7 @@ class Failures:
     """`rows`: one per arm, statement, SQLSTATE, number and message, the most frequent first; `codes`: per arm, failed
     transactions by SQLSTATE; `expected`: per arm, those that ended in an expected error."""
 
-    rows: list[dict[str, Any]]
+    rows: list[FailureRow]
     codes: list[dict[str, int]]
     expected: list[dict[str, int]]
 

@@ -8,9 +8,11 @@ count of transactions. A number that a bench does not see is null.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.contract.parts import ResourceRow
 from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 
@@ -57,7 +59,7 @@ ARMS_TOLD = 4
 """With more arms than this only the ends are told."""
 
 
-def of_run(connection: Any, run: Run, measures: Measures) -> list[dict[str, Any]]:
+def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
     """Per arm what a transaction used on average over the blocks that count; empty where no bench saw it."""
     rows = []
     for arm in measures.arms:
@@ -153,7 +155,7 @@ def sentences(model: Model, measures: Measures) -> list[str]:
     return [*told, *_planned(list(rows.values()), names), *_bloated(pairs, names), *_read(list(rows.values()), names)]
 
 
-def _planned(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
+def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     """What planning took, where the server counted it: how often a transaction's statements were planned, how long."""
     from dbdyno.stats.words import duration
 
@@ -166,13 +168,13 @@ def _planned(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
     return [f"Planning of a transaction: {'; '.join(told)}.", *kept]
 
 
-def _hits(row: dict[str, Any]) -> str:
+def _hits(row: ResourceRow) -> str:
     """The part of the executions that were not planned anew."""
     part = max(0.0, 1 - row["plans"] / row["executions"])
     return f"{100 * part:.3g} %"
 
 
-def _bloated(pairs: list[tuple[dict[str, Any], dict[str, Any]]], names: dict[int, str]) -> list[str]:
+def _bloated(pairs: list[tuple[ResourceRow, ResourceRow]], names: dict[int, str]) -> list[str]:
     """The arms whose transactions touch more blocks than those of their bases: of each base the one that touches
     most."""
     most: dict[int, tuple[float, str]] = {}
@@ -191,7 +193,7 @@ def _count(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def _read(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
+def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     """Whether the arms were cold or hot: of an arm that is hot, hardly anything came from the storage."""
     from dbdyno.stats.words import size
 
@@ -208,20 +210,20 @@ def _read(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
     ]
 
 
-def _against(row: dict[str, Any], base: dict[str, Any]) -> str:
+def _against(row: ResourceRow, base: ResourceRow) -> str:
     from dbdyno.stats.words import duration
 
     change = 100 * (_cpu(row) / _cpu(base) - 1)
     return f"{_used(row)}, {change:+.1f} % against {duration(_cpu(base))}"
 
 
-def _used(row: dict[str, Any]) -> str:
+def _used(row: ResourceRow) -> str:
     from dbdyno.stats.words import duration
 
     return f"{duration(_cpu(row))} ({100 * row['system_ns'] / _cpu(row):.0f} % of it in the system)"
 
 
-def _cpu(row: dict[str, Any]) -> float:
+def _cpu(row: ResourceRow) -> float:
     return float(row["user_ns"] + row["system_ns"])
 
 

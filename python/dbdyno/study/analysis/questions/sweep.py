@@ -7,10 +7,11 @@ The number that grows is what differs between arms in most values, the sessions 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.evidence.manifest import ArmRecord
 from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.contract.parts import Sweep, SweepPoint
 from dbdyno.study.analysis.contract.rows import Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.measured.reads import reads
@@ -30,10 +31,9 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     axis, names = axes(every)
     places, words = _places([own[axis] for own in every])
     level = run.manifest.plan["judge"]["level"]
-    curves: dict[str, list[dict[str, Any]]] = {}
+    curves: dict[str, list[SweepPoint]] = {}
     for at, arm in enumerate(measures.arms):
-        point = {"arm": at, "x": places[at], **_point(arm, level)}
-        curves.setdefault(names[at], []).append(point)
+        curves.setdefault(names[at], []).append(_point(at, places[at], arm, level))
     for points in curves.values():
         points.sort(key=lambda point: point["x"])
     model["figures"]["sweep"] = {
@@ -75,11 +75,13 @@ def _places(levels: list[str]) -> tuple[list[float], list[str] | None]:
     return [words.index(level) + 1.0 for level in levels], words
 
 
-def _point(arm: ArmMeasures, level: float) -> dict[str, object]:
+def _point(at: int, x: float, arm: ArmMeasures, level: float) -> SweepPoint:
     rate, mean = arm.values["throughput"], arm.values["mean"]
     middle, low, high = _interval(rate, level)
     mean_middle, mean_low, mean_high = _interval(mean, level)
     return {
+        "arm": at,
+        "x": x,
         "per_s": middle,
         "per_s_low": low,
         "per_s_high": high,
@@ -99,7 +101,7 @@ def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, 
     return math.exp(middle), math.exp(low), math.exp(high)
 
 
-def _verdict(sweep: dict[str, Any]) -> VerdictRow:
+def _verdict(sweep: Sweep) -> VerdictRow:
     """The best curve against the first where most is asked, and where each one stops growing."""
     from dbdyno.stats.words import duration
 
@@ -120,7 +122,7 @@ def _verdict(sweep: dict[str, Any]) -> VerdictRow:
     return {"decision": "found", "headline": headline, "sentences": sentences}
 
 
-def _knee(points: list[dict[str, Any]], label: str) -> str:
+def _knee(points: list[SweepPoint], label: str) -> str:
     """From which point on there is no more to be had."""
     most = max(point["per_s"] for point in points)
     at = next(point["x"] for point in points if point["per_s"] >= 0.95 * most)
