@@ -95,6 +95,21 @@ class Observer(ABC, Generic[Target, Link]):
                 self.drop_connections()
         return Bill(arms, used(arms))
 
+    def _kept(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
+        """By arm what one of its sessions keeps of statements (`Resources` has the names); none where nobody says."""
+        del target, connection
+        return {}
+
+    def with_kept(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
+        """The arms of a load's report, each with what a session keeps of statements, where the plan asks for it."""
+        found: dict[int, Mapping[str, int]] = {}
+        for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
+            try:
+                found |= self._kept(target, self._connection(target))
+            except self.failures:
+                self.drop_connections()
+        return [{**report, **found.get(int(str(report["arm"])), {})} for report in reports]
+
     def __enter__(self) -> Self:
         if (hertz := self.watch_plan.activity_hz) > 0:
             for target in self.targets.values():

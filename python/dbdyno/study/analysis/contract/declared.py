@@ -236,6 +236,10 @@ class Resources:
     plans: float | None = key("how often its statements were planned: where the server counts that too")
     plan_ns: float | None = key("what planning them took")
     executions: float | None = key("how often statements ran that have plans: with `plans`, how many took a kept one")
+    kept_statements: int | None = key("statements that a session kept at its end: of plans with `statement_cache`")
+    kept_bytes: int | None = key("their memory, of PostgreSQL alone")
+    session_bytes: int | None = key("all memory of that session")
+    kept_whole: int | None = key("0: there were more than the server listed")
 
 
 @dataclass(frozen=True, slots=True)
