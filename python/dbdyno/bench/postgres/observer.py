@@ -34,7 +34,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
 
         from dbdyno.errors import TargetError
 
-        super().__init__(ready.plan.watch, {arm.target.safe_dsn: arm.target for arm in ready.arms})
+        super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
         self.failures = (psycopg.Error, TargetError, OSError)
         self.arms = [arm.arm.name for arm in ready.arms]
         self.statements: set[str] = set()
