@@ -10,7 +10,7 @@ import click
 
 from dbdyno.cli import move_mariadb as mariadb
 from dbdyno.cli import move_options as shared
-from dbdyno.cli import move_wide
+from dbdyno.cli import move_oracle, move_wide
 from dbdyno.cli.move_across import hand_on
 from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move_wish import refuse_wish
@@ -85,6 +85,9 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
         move_wide.load_rows(source, to, level, how, rest)
         return
     refuse(rest, ("cluster", "static"), "is for the way into a Cassandra")
+    if source.startswith(move_oracle.SCHEME):
+        move_oracle.take(source, to, level, how, rest)
+        return
     from_mariadb = mariadb.is_mariadb(source)
     if source == "-" or Path(source).exists():
         if mariadb.is_mariadb(to):
