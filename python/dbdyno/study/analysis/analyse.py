@@ -71,7 +71,7 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> Model:
-    from dbdyno.study.analysis import databases, devices, failed, gates, logs, race, resources, tail
+    from dbdyno.study.analysis import databases, devices, failed, gates, logs, order, race, resources, tail
     from dbdyno.study.analysis.method import engine, method
     from dbdyno.study.analysis.why import run as why
 
@@ -124,6 +124,8 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
         model["devices"] = devices.of_run(connection, measures)
     if "databases" in parts:
         model["databases"] = databases.of_run(connection, measures, judge["level"])
+    if "order" in parts:
+        order.add(model, measures, run, without)
     if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
     model["why"] = why.of_run(connection, run, measures, model, without)
