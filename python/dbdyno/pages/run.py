@@ -7,7 +7,18 @@ from typing import Any
 
 from dbdyno import decisions
 from dbdyno.page import Figure, Finding, Head, Page, Section, Tone
-from dbdyno.pages import common, reading, run_about, run_factors, run_metrics, run_modelled, run_order, run_rows, run_traces, why
+from dbdyno.pages import (
+    common,
+    reading,
+    run_about,
+    run_factors,
+    run_metrics,
+    run_modelled,
+    run_order,
+    run_rows,
+    run_traces,
+    why,
+)
 from dbdyno.pages import format as fmt
 from dbdyno.pages.reading import Analysis
 

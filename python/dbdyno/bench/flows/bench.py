@@ -1,8 +1,8 @@
 """Data flows as a workload: an operation is one flow, carried out by an engine that is already running.
 
-The arms are an engine, its optimizer on or off, and the text of the flow with its steps in some order. Before any time
-is taken every arm answers once, and all arms on tables of one size must give the same rows. What an engine takes for the
-same flow over next to nothing is told beside the times: its planning, and the start of its jobs.
+The arms are an engine, its optimizer on or off, and the text of the flow with its steps in some order. Before any
+time is taken every arm answers once, and all arms on tables of one size must give the same rows. What an engine takes
+for the same flow over next to nothing is told beside the times: its planning, and the start of its jobs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -88,9 +89,7 @@ class FlowBench(QuietBench):
 
     def facts(self) -> Facts:
         """The engines and what each arm switches off."""
-        rows = [
-            arm_row(self.plan, arm, changes={**arm.levels}, description=arm.description) for arm in self.plan.arms
-        ]
+        rows = [arm_row(self.plan, arm, changes={**arm.levels}, description=arm.description) for arm in self.plan.arms]
         about = {
             one.title: {"version": f"{one.title}; tables: {one.keeps}", "settings": []}
             for one in dict.fromkeys(self._engine(arm) for arm in self.plan.arms)
@@ -111,10 +110,12 @@ class FlowBench(QuietBench):
             self.around.note(f"starting {one.title}")
             running = self._started(one, folder)
             for lines in sizes:
-                self._watched(lambda running=running, lines=lines: running.tables(_set(lines), folder / _set(lines)))
+                self._watched(partial(running.tables, _set(lines), folder / _set(lines)))
         self._same_answers()
         own = {name: {"version": one.about, "start_ns": one.start_ns} for name, one in self.running.items()}
-        run.save(flows={"engines": own, "floor_ns": self.floors, "rows": {str(n): count for n, count in self.rows.items()}})
+        run.save(
+            flows={"engines": own, "floor_ns": self.floors, "rows": {str(n): count for n, count in self.rows.items()}}
+        )
 
     @contextlib.contextmanager
     def watch(self, recorder: Recorder) -> Iterator[None]:
@@ -129,7 +130,7 @@ class FlowBench(QuietBench):
         """Runs turns one after the other."""
         for turn in turns:
             name = self.plan.arms[turn.arm].name
-            recorder.wait(lambda turn=turn: self._turn(turn), name, lambda: self.done)
+            recorder.wait(partial(self._turn, turn), name, lambda: self.done)
 
     def put_back(self) -> None:
         """The engines end, and their files go."""
@@ -174,9 +175,10 @@ class FlowBench(QuietBench):
             self.around.stopping.check()
             self.around.note(f"comparing answers: {arm.name}")
             name, lines = str(self.plan.parameters_of(arm)["engine"]), self._lines(arm)
-            times = [self._watched(lambda arm=arm: self._carried_out(arm, tables.LEAST)).elapsed_ns for _ in range(FLOOR_RUNS)]
-            self.floors[name] = min(times[-1], self.floors.get(name, times[-1]))
-            found = self._watched(lambda arm=arm: self._carried_out(arm))
+            for _ in range(FLOOR_RUNS):
+                floor = self._watched(partial(self._carried_out, arm, tables.LEAST)).elapsed_ns
+            self.floors[name] = min(floor, self.floors.get(name, floor))
+            found = self._watched(partial(self._carried_out, arm))
             own = replace(answer(name, True, found.rows), engine=arm.name)
             self.rows[lines] = len(found.rows)
             said = difference(first.setdefault(lines, own), own)

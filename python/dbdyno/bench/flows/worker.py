@@ -147,10 +147,9 @@ class Postgres:
         self.execute(f"create schema {name}")
         for table, columns in _columns().items():
             self.execute(f"create table {name}.{table} ({columns})")
-            with self.connection.cursor() as cursor, cursor.copy(f"copy {name}.{table} from stdin (format csv)") as copy:
-                with (folder / f"{table}.csv").open("rb") as file:
-                    while data := file.read(1 << 20):
-                        copy.write(data)
+            took = f"copy {name}.{table} from stdin (format csv)"
+            with self.connection.cursor() as cursor, cursor.copy(took) as copy:
+                copy.write((folder / f"{table}.csv").read_bytes())
             self.execute(f"vacuum analyze {name}.{table}")
 
     def prepare(self, name: str, optimizer: bool) -> None:

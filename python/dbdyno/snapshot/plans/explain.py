@@ -47,11 +47,13 @@ class Explained:
 
 _ROOT = re.compile(r"^[^\s\n][^\n]*  \(cost=\d[^\n]*", re.M)
 _KEPT = re.compile(
-    r"^ *+(?:->  )?(?:[^\s:\"(](?:[^\n\"]|\"[^\"\n]*+\")*?(?=  \(cost=)|(?:SubPlan|InitPlan|CTE) [^\n]*+|(?:"
+    r"^ *+(?:->  )?(?:(?:"
     + "|".join(CONDITIONS)
-    + r"): (?:[^\n'\"]|'[^']*+'|\"[^\"]*+\")*+)",
+    + r"): (?:[^\n'\"]|'[^']*+'|\"[^\"]*+\")*+"
+    + r"|[^\s:\"(](?:[^\n\"]|\"[^\"\n]*+\")*?(?=  \(cost=)|(?:SubPlan|InitPlan|CTE) [^\n]*+)",
     re.M,
 )
+"""Conditions first: a literal in one may hold what a node's line ends with."""
 _ROWS = re.compile(
     r"\(cost=[\d.]++ rows=(\d++) width=\d++\)(?: \(actual (?:time=[\d.]++ )?rows=([\d.]++) loops=(\d++)\))?"
 )

@@ -15,8 +15,8 @@ from typing import Any
 from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates_lost import SHARE_MOST
-from dbdyno.study.analysis.contract import SCHEMA
-from dbdyno.study.analysis.rows import VerdictRow
+from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.rows import VerdictRow
 
 CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
 """By how much (log) the median of a run's canary may lie off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
@@ -75,7 +75,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict
 
 def _row(run: Run, headline: str) -> dict[str, Any]:
     from dbdyno.stats.means import mean_interval
-    from dbdyno.study.analysis.measures import measure
+    from dbdyno.study.analysis.measured.measures import measure
 
     row: dict[str, Any] = {
         "run": run.id,

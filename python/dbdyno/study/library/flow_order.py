@@ -31,20 +31,19 @@ from dbdyno.study.plan.study import Factor, Study, Variant
 TARGET = "flows:"
 INSTALLED = "installed"
 GOOD, BAD = "good", "bad"
-REGION, PRIORITY = 3, 1
 
-_ASKED = "select c.segment, count(*) as n, sum(l.cents) as total from"
-_ANSWERED = "group by c.segment order by total desc, c.segment"
 SQL = {
-    GOOD: f"""{_ASKED} (select id, segment from customers where region = {REGION}) c
-join (select id, customer from orders where priority = {PRIORITY}) o on o.customer = c.id
+    GOOD: """select c.segment, count(*) as n, sum(l.cents) as total
+from (select id, segment from customers where region = 3) c
+join (select id, customer from orders where priority = 1) o on o.customer = c.id
 join lines l on l.order_id = o.id
-{_ANSWERED}""",
-    BAD: f"""{_ASKED} lines l
+group by c.segment order by total desc, c.segment""",
+    BAD: """select c.segment, count(*) as n, sum(l.cents) as total
+from lines l
 join orders o on l.order_id = o.id
 join customers c on o.customer = c.id
-where c.region = {REGION} and o.priority = {PRIORITY}
-{_ANSWERED}""",
+where c.region = 3 and o.priority = 1
+group by c.segment order by total desc, c.segment""",
 }
 _LOADED = """customers = load '$data/customers.csv' using PigStorage(',') as (id:long, region:long, segment:long);
 orders = load '$data/orders.csv' using PigStorage(',') as (id:long, customer:long, priority:long);
@@ -57,16 +56,16 @@ store sorted into '$out';
 """
 PIG = {
     GOOD: _LOADED
-    + f"""theirs = filter customers by region == {REGION};
-urgent = filter orders by priority == {PRIORITY};
+    + """theirs = filter customers by region == 3;
+urgent = filter orders by priority == 1;
 few = join urgent by customer, theirs by id;
 joined = join lines by order_id, few by urgent::id;
 """
     + _STORED.format(joined="joined", segment="few::theirs::segment", cents="lines::cents"),
     BAD: _LOADED
-    + f"""many = join lines by order_id, orders by id;
+    + """many = join lines by order_id, orders by id;
 all_joined = join many by orders::customer, customers by id;
-joined = filter all_joined by customers::region == {REGION} and many::orders::priority == {PRIORITY};
+joined = filter all_joined by customers::region == 3 and many::orders::priority == 1;
 """
     + _STORED.format(joined="joined", segment="customers::segment", cents="many::lines::cents"),
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.stats.metrics import metric_named
 from dbdyno.stats.sequential import Apart, Race
-from dbdyno.study.analysis.measures import QUANTILES, expected_of, operation_of, part_of, summaries, throughput
+from dbdyno.study.analysis.measured.measures import QUANTILES, expected_of, operation_of, part_of, summaries, throughput
 from dbdyno.study.run.runner import Runner
 
 if TYPE_CHECKING:

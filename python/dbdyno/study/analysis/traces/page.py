@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.study.analysis.pictures import QUANTILE_GRID
-from dbdyno.study.analysis.rows import ArmRow, RunRow, TestRow
+from dbdyno.study.analysis.contract.rows import ArmRow, RunRow, TestRow
+from dbdyno.study.analysis.drawn.pictures import QUANTILE_GRID
 from dbdyno.study.analysis.traces.blocks import QUANTILES, Blocks
 from dbdyno.study.analysis.traces.verdict import UNITS
 from dbdyno.trace.page import facts
