@@ -16,6 +16,7 @@ import numpy as np
 from dbdyno.decisions import PROVISIONAL
 from dbdyno.errors import StatsError
 from dbdyno.evidence.run import Run
+from dbdyno.stats.gates import enough_blocks
 from dbdyno.stats.means import mean_interval
 from dbdyno.stats.words import change_of, percent
 from dbdyno.study.analysis.contract.rows import Model, OrderRow, RatioRow
@@ -99,7 +100,8 @@ def add(model: Model, measures: Measures, run: Run, without: Mapping[str, Withhe
     verdict = model["verdict"]
     if any("written" in row for row in rows):
         verdict["headline"] = _headline(rows, sized, judge["threshold"])
-        verdict["decision"] = PROVISIONAL if verdict["decision"] == PROVISIONAL else "found"
+        enough = enough_blocks(len(measures.arms[0].blocks), judge["level"])
+        verdict["decision"] = PROVISIONAL if enough.ok is False else "found"
     verdict["sentences"] = [f"{_named(row, sized)}: {row['sentence']}" for row in rows]
 
 
