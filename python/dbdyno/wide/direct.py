@@ -241,9 +241,8 @@ def _stream(session: Any, where: Address, program: _Program) -> None:
 def _there(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
     """Asks for partitions of the load. Raises `WideError` where one is not there."""
     names = " and ".join(f"{quoted(one.name)} = ?" for one in table.of(PARTITION))
-    asked = session.prepare(
-        f"select {quoted(table.of(PARTITION)[0].name)} from {quoted(table.name)} where {names} limit 1"
-    )
+    first = quoted(table.of(PARTITION)[0].name)
+    asked = session.prepare(f"select {first} from {quoted(table.name)} where {names} limit 1")  # noqa: S608
     for key in sample:
         if session.execute(asked.bind(list(key))).one() is None:
             raise WideError(

@@ -143,7 +143,7 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
         rows = check_rows(files, table, schema)
         loaded = Loaded(rows=rows, resumed=state.done)
         began = time.monotonic_ns()
-        if state.plan.get("direct") and state.done < rows:
+        if state.plan.get("direct") and (state.done < rows or not rows):
             from dbdyno.wide.direct import write_files
 
             bound = Bound(session, table, schema.names, state.plan["timestamp_us"])
