@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from dbdyno.bench.flows import tables
-from dbdyno.bench.flows.engines import ENGINES, Engine, engine
+from dbdyno.bench.flows.engines import ENGINES, LOADERS, Engine, engine
 from dbdyno.bench.flows.process import Answered, EngineProcess, FlowError, Stopped
 from dbdyno.bench.flows.worker import DSN
 from dbdyno.bench.operations import Operations
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.schedule import Turn
 
 T = TypeVar("T")
-WORKLOAD = "flow"
+WORKLOADS: dict[object, tuple[str, ...]] = {"flow": ("order",), "load": ()}
+"""What the arms carry out, and what is asked of their times."""
 FAILED = "FLOWS"
 """The code of a flow that its engine could not carry out."""
 LIMIT_S = 600.0
@@ -58,11 +59,11 @@ class FlowBench(QuietBench):
 
     def can(self, plan: Plan) -> str | None:
         """Whether every arm is an engine with one flow."""
-        if plan.workload.kind != WORKLOAD:
+        if plan.workload.kind not in WORKLOADS:
             return "its workload is no data flow"
         for arm in plan.arms:
             given = plan.parameters_of(arm)
-            if given.get("engine") not in ENGINES:
+            if given.get("engine") not in ENGINES | LOADERS:
                 return f"arm {arm.name!r} names no engine of data flows: {', '.join(ENGINES)}"
             if len(plan.scripts_of(arm)) != 1 or plan.sessions_of(arm) != 1 or plan.rate_of(arm) is not None:
                 return f"arm {arm.name!r} is more than one flow after the other"
@@ -94,7 +95,7 @@ class FlowBench(QuietBench):
             one.title: {"version": f"{one.title}; tables: {one.keeps}", "settings": []}
             for one in dict.fromkeys(self._engine(arm) for arm in self.plan.arms)
         }
-        return Facts(about, rows, Reads(parts=("order",)), {"workload": WORKLOAD})
+        return Facts(about, rows, Reads(parts=WORKLOADS[self.plan.workload.kind]))
 
     def begin(self, run: Run, resumed: int) -> None:
         """Makes the tables, starts the engines, and has every arm answer once. Raises `TargetError` where two arms
@@ -189,7 +190,7 @@ class FlowBench(QuietBench):
                     next_step="times of different answers say nothing; make the flows ask the same",
                 )
         for name, floor in self.floors.items():
-            self.around.note(f"{ENGINES[name].title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines")
+            self.around.note(f"{engine(name).title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines")
 
     def _watched(self, work: Callable[[], T]) -> T:
         """Does work outside of a block; a signal ends it."""
@@ -200,7 +201,7 @@ class FlowBench(QuietBench):
             raise
 
     def _started(self, one: Engine, folder: Path) -> EngineProcess:
-        extra = {}
+        extra = {one.at: str(self.plan.dsn)} if one.at else {}
         if one.has_server:
             from psycopg.conninfo import make_conninfo
 

@@ -31,6 +31,8 @@ class Engine:
     missing: Callable[[], str | None]
     command: Callable[[Path], list[str]]
     has_server: bool = False
+    at: str = ""
+    """The variable of its environment that names a server of the user's own."""
 
 
 def _worker(name: str) -> Callable[[Path], list[str]]:
@@ -104,9 +106,24 @@ ENGINES = {
 }
 
 
+LOADERS = {
+    "cassandra": Engine(
+        "cassandra",
+        "Cassandra",
+        "way",
+        "",
+        "a wide table",
+        lambda: _package("cassandra", "make setup-wide, or pip install 'dbdyno[wide]'")(),
+        lambda _: python_command("dbdyno.wide.ways"),
+        at="DBDYNO_CASSANDRA",
+    )
+}
+"""Engines that are loaded and asked nothing: their flows are ways."""
+
+
 def engine(name: str) -> Engine:
     """The engine of a name that is there. Raises `TargetError` where it is not set up."""
-    found = ENGINES[name]
+    found = (ENGINES | LOADERS)[name]
     if (gone := found.missing()) is not None:
         raise TargetError(f"{found.title} cannot run: {gone}", where=f"engine {name}")
     return found
