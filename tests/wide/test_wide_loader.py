@@ -32,7 +32,5 @@ def test_every_way_leaves_the_same_rows_and_the_table_goes(wide_lab: WideLab, tm
     model = analyse(run)
     assert [arm["name"] for arm in model["arms"]] == ["batch", "row", "async", "direct"]
     assert all(arm["errors"] == 0 and arm["ops"] == 2 for arm in model["arms"])
-    assert (
-        wide_lab.rows("select table_name from system_schema.tables where keyspace_name = '%s'" % wide_lab.keyspace)
-        == []
-    )
+    asked = "select table_name from system_schema.tables where keyspace_name = %s"
+    assert list(wide_lab.session.execute(asked, [wide_lab.keyspace])) == []
