@@ -153,7 +153,7 @@ class DiffPage(TypedDict):
     kind: str
     page: str
     by: str
-    seconds: float | None
+    seconds: dict[str, float]
     rows: list[Moved]
     latencies: list[Latency]
     flash_log: FlashLog | None

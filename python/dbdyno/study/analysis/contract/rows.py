@@ -84,7 +84,7 @@ class ArmRow(TypedDict, total=False):
     throughput_per_s: float | None
     mean_ns: float | None
     sd_ns: float | None
-    quantiles_ns: dict[str, float | None]
+    quantiles_ns: dict[str, Any]
     max_ns: float | None
 
 

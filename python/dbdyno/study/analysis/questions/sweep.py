@@ -38,10 +38,11 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
         points.sort(key=lambda point: point["x"])
     model["figures"]["sweep"] = {
         "x_label": axis.rpartition(".")[2].replace("_", " "),
-        **({"x_words": words} if words else {}),
         "operation": measures.arms[0].operation,
         "curves": [{"name": name, "points": points} for name, points in curves.items()],
     }
+    if words:
+        model["figures"]["sweep"]["x_words"] = words
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
     if planned:
         factors.add(model, measures, run, headline)
