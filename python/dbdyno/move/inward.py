@@ -52,7 +52,7 @@ def bring(
     says otherwise: whoever is cut off while the server commits does not know."""
     files, records = files_of(folder)
     heads = described(files)[0][0]
-    rejects = _rejects(into, files)
+    rejects = rejects_of(into, files)
     publishing = False
     try:
         with reached(target, into) as conn:
@@ -143,7 +143,7 @@ class _Loading:
         done = fill(self.target, self.conn, self.files, stage, self.goal.columns, self.how, job, placed=placed)
         refuse_other_than_records(self.files, done, self.records)
         if rejects is not None:
-            _refused(rejects, done)
+            refused(rejects, done)
         if read_again and self.files[0].suffix != CSV:
             _read_again(self.target, self.conn, stage, self.goal, done, self.how)
         return sum(one["rows"] for one in done)
@@ -229,7 +229,8 @@ def maker(into: Into, heads: Heads) -> Callable[[psycopg.Connection[Any]], None]
     return (lambda conn: create(conn, into.table, heads)) if into.create else None
 
 
-def _rejects(into: Into, files: Sequence[Path]) -> Rejects | None:
+def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
+    """Where rejected rows go. Raises `MoveError`."""
     if into.rejects is None:
         return None
     if into.rejects.exists():
@@ -239,7 +240,7 @@ def _rejects(into: Into, files: Sequence[Path]) -> Rejects | None:
     return Rejects(into.rejects, into.rejects_most, files)
 
 
-def _refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
+def refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
     """Rows of the files that could not even be staged."""
     for file in done:
         for one in file["refused"]:
@@ -260,6 +261,16 @@ def refuse_other_than_records(
             )
 
 
+def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `MoveError` where rows cannot be read again, since they were not staged."""
+    if any(one["refused"] for one in done):
+        raise MoveError(
+            "rows were rejected before they were staged: the others alone have no hash to compare with",
+            where="--verify",
+            next_step="nothing of the table was changed; repair them, or leave --verify out",
+        )
+
+
 def _read_again(
     target: Postgres,
     conn: psycopg.Connection[Any],
@@ -269,12 +280,7 @@ def _read_again(
     how: How,
 ) -> None:
     """Reads the staged rows by our own reader and compares. Raises `MoveError` where they differ."""
-    if any(one["refused"] for one in done):
-        raise MoveError(
-            "rows were rejected before they were staged: the others alone have no hash to compare with",
-            where="--verify",
-            next_step="nothing of the table was changed; repair them, or leave --verify out",
-        )
+    refuse_unstaged(done)
     total = sum(int(one["hash"], 16) for one in done) % MODULUS
     wish = Wish(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
     with take(target, wish, new_id()) as snapshot:

@@ -24,7 +24,6 @@ from dbdyno.bench.clients.harness import CannotGoOnError, Job, literal
 
 SCANS = "POSTGRES_SCAN"
 MOST_SEEN = 1_000
-NEVER_FETCHED = ("autoinstall_known_extensions", "autoload_known_extensions")
 
 
 def attached(dsn: str, job: Job) -> Any:
@@ -43,7 +42,7 @@ def attached(dsn: str, job: Job) -> Any:
         limit = f"-c statement_timeout={job.statement_timeout_ms}"
         parts["options"] = f"{parts.get('options') or ''} {limit}".strip()
     # What DuckDB does not have it would download.
-    alone: dict[str, str | bool | int | float | list[str]] = dict.fromkeys(NEVER_FETCHED, "false")
+    alone: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
     }

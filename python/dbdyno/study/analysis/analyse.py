@@ -75,6 +75,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     from dbdyno.study.analysis.measured import databases, devices, failed, race, resources, tail
     from dbdyno.study.analysis.method import engine, method
     from dbdyno.study.analysis.probe import logs
+    from dbdyno.study.analysis.questions import order
     from dbdyno.study.analysis.why import run as why
 
     kind = run.manifest.kind
@@ -126,6 +127,8 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
         model["devices"] = devices.of_run(connection, measures)
     if "databases" in parts:
         model["databases"] = databases.of_run(connection, measures, judge["level"])
+    if "order" in parts:
+        order.add(model, measures, run, without)
     if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
     model["why"] = why.of_run(connection, run, measures, model, without)

@@ -179,6 +179,29 @@ class Race:
 
 
 @dataclass(frozen=True, slots=True)
+class Ratio:
+    """A time as a multiple of another."""
+
+    ratio: float | None = key()
+    low: float | None = key()
+    high: float | None = key()
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the order of a flow's steps does in one engine."""
+
+    engine: str | None = key()
+    lines: int | None = key("rows of the largest table")
+    floor_ns: float | None = key("of the same flow over next to nothing")
+    written: Ratio | None = key("the bad order to the good one, both as written:", Ratio)
+    given_back: Ratio | None = key("the bad order optimized to as written:", Ratio)
+    left: Ratio | None = key("the bad order to the good one, both optimized:", Ratio)
+    done: Ratio | None = key("the good order optimized to as written:", Ratio)
+    sentence: str | None = key()
+
+
+@dataclass(frozen=True, slots=True)
 class Database:
     """What a database got of a storage that several share."""
 
@@ -236,6 +259,10 @@ class Resources:
     plans: float | None = key("how often its statements were planned: where the server counts that too")
     plan_ns: float | None = key("what planning them took")
     executions: float | None = key("how often statements ran that have plans: with `plans`, how many took a kept one")
+    kept_statements: int | None = key("statements that a session kept at its end: of plans with `statement_cache`")
+    kept_bytes: int | None = key("their memory, of PostgreSQL alone")
+    session_bytes: int | None = key("all memory of that session")
+    kept_whole: int | None = key("0: there were more than the server listed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,6 +360,7 @@ class Analysis:
     resources: list[Resources] | None = key("on an engine of this host and of commands, per arm:", Resources)
     race: list[Race] | None = key("on a model and on storage cells, per arm with a flash log:", Race)
     databases: list[Database] | None = key("on a model with several, per arm and database:", Database)
+    order: list[Order] | None = key("of the study flow-order, per engine and size:", Order)
     logs: Many | None = key(
         "of a run on this host, per arm: `commits`, `writes`, `commits_per_write`, `redo_bytes`, `wasted_bytes`, "
         "`laps`, `write` (the log writer's own: `writes`, `mean_ns`, `max_ns`, `quantiles_ns`), `paths` (the same per "

@@ -185,6 +185,10 @@ class ResourceRow(TypedDict, total=False):
     plans: float
     plan_ns: float
     executions: float
+    kept_statements: int
+    kept_bytes: int | None
+    session_bytes: int
+    kept_whole: int
 
 
 class RaceRow(TypedDict, total=False):

@@ -108,6 +108,27 @@ class TestRow(TypedDict):
     note: str
 
 
+class RatioRow(TypedDict):
+    """A time as a multiple of another, with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+class OrderRow(TypedDict, total=False):
+    """What the order of a flow's steps does in one engine."""
+
+    engine: str
+    lines: int
+    floor_ns: float
+    written: RatioRow
+    given_back: RatioRow
+    left: RatioRow
+    done: RatioRow
+    sentence: str
+
+
 class DatabaseRow(TypedDict, total=False):
     """What a database got of a storage that several share."""
 
@@ -225,6 +246,7 @@ class Model(TypedDict, total=False):
     resources: list[parts.ResourceRow]
     race: list[parts.RaceRow]
     databases: list[DatabaseRow]
+    order: list[OrderRow]
     logs: list[parts.LogRow]
     correlation: parts.Correlation
     gates: list[GateRow]

@@ -19,6 +19,8 @@ from dbdyno.study.analysis.measured.measures import Measures
 COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
 """Names in a block's report, per arm, of what its transactions used."""
 ON_CPU = "on_cpu_ns"
+KEPT = ("kept_statements", "kept_bytes", "session_bytes", "kept_whole")
+"""The same of what a session kept of statements, where it was asked."""
 BLOCKS = {
     "blocks": ("shared_hits", "shared_reads"),
     "blocks_read": ("shared_reads",),
@@ -67,14 +69,20 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
         seen = [own for own in reports if "user_ns" in own]
         count = sum(own["transactions"] for own in seen)
         if count:
-            used = {name: _each(seen, name, count) for name in COSTS}
-            rows.append(_exact(cast("ResourceRow", {"arm": arm.number, **used}), _each(seen, ON_CPU, count)))
+            used = cast("ResourceRow", {"arm": arm.number, **{name: _each(seen, name, count) for name in COSTS}})
+            rows.append({**_exact(used, _each(seen, ON_CPU, count)), **_kept(reports)})
     blocks = _blocks(connection, run, measures)
     log = _log(connection, measures)
     for row in rows:
         row.update(cast("ResourceRow", blocks.get(row["arm"], dict.fromkeys(BLOCKS))))
         row["log_bytes"] = log.get(row["arm"])
     return rows
+
+
+def _kept(reports: list[dict[str, Any]]) -> ResourceRow:
+    """What a session of an arm kept at the end of the last block; nothing where no server said."""
+    last = next((own for own in reversed(reports) if KEPT[0] in own), {})
+    return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
 
 
 def _log(connection: Any, measures: Measures) -> dict[int, float]:
@@ -156,7 +164,14 @@ def sentences(model: Model, measures: Measures) -> list[str]:
         ranked = sorted(rows.values(), key=_cpu)
         least, most = (f"{_used(row)} with {names[row['arm']]}" for row in (ranked[0], ranked[-1]))
         told = [f"CPU of a transaction: from {least} to {most}."]
-    return [*told, *_planned(list(rows.values()), names), *_bloated(pairs, names), *_read(list(rows.values()), names)]
+    caches = _caches(list(rows.values()), names)
+    return [
+        *told,
+        *_planned(list(rows.values()), names),
+        *caches,
+        *_bloated(pairs, names),
+        *_read(list(rows.values()), names),
+    ]
 
 
 def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
@@ -170,6 +185,25 @@ def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     hits = [f"{_hits(row)} with {names[row['arm']]}" for row in known if row["executions"]]
     kept = [f"Executions that took a plan that a session had kept: {'; '.join(hits)}."] if hits else []
     return [f"Planning of a transaction: {'; '.join(told)}.", *kept]
+
+
+def _caches(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
+    """What a session kept of statements, where the server told it."""
+    known = [row for row in rows if row.get(KEPT[0]) is not None]
+    if not 0 < len(known) <= PLANNED_MOST:
+        return []
+    return [f"Statements that a session kept: {'; '.join(_cache(row, names[row['arm']]) for row in known)}."]
+
+
+def _cache(row: ResourceRow, name: str) -> str:
+    from dbdyno.stats.words import size
+
+    more = "" if row.get("kept_whole", 1) else "at least "
+    count = f"{more}{row['kept_statements']:,}" if row["kept_statements"] else f"{more}none"
+    kept = row.get("kept_bytes")
+    parts = [size(kept)] if kept else []
+    held = f"of the session's {size(row['session_bytes'])}"
+    return f"{count} with {name} ({' '.join([*parts, held])})"
 
 
 def _hits(row: ResourceRow) -> str:
