@@ -350,6 +350,30 @@ class MoveDone(TypedDict):
     parts: list[MovePart]
 
 
+class MoveFailed(TypedDict):
+    """What ended a job; where a column cannot be held, which."""
+
+    kind: str
+    message: str
+    chunk: int | None
+    table: NotRequired[int]
+    column: NotRequired[str]
+
+
+class MoveEvent(TypedDict, total=False):
+    """What a job tells: a finished chunk, a failure, or nothing yet."""
+
+    done: MoveDone
+    failed: MoveFailed
+
+
+class MoveRecord(MoveDone):
+    """A finished chunk in the ledger: its file, and in which of the job's snapshots it was read."""
+
+    file: str
+    snapshot: int
+
+
 class MovePart(TypedDict):
     """One of the files of a chunk: its folder and name, and what is in it."""
 

@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.core_types import MoveDone
 from dbdyno.errors import MoveError
 from dbdyno.move import indexes
 from dbdyno.move.into import Into, Loaded
@@ -76,7 +77,7 @@ def load(
     files: Sequence[Path],
     how: How,
     *,
-    check: Callable[[Sequence[dict[str, Any]]], None],
+    check: Callable[[Sequence[MoveDone]], None],
     first: Callable[[psycopg.Connection[Any]], None] | None,
     publishing: Callable[[], None],
 ) -> Loaded:
@@ -107,7 +108,7 @@ def load(
     )
 
 
-def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[dict[str, Any]]:
+def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[MoveDone]:
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     size = [path.stat().st_size for path in files]
