@@ -28,6 +28,7 @@ from dbdyno.wide.address import Address, failure, reached
 from dbdyno.wide.bound import Bound
 from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
+from dbdyno.wide.loaded import Loaded
 from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of
 
 STATE = "load.json"
@@ -47,22 +48,6 @@ RETRIED = {
     "WriteFailure",
 }
 
-
-@dataclass
-class Loaded:
-    """What a load did. `resumed`: rows that an earlier process had written; `tables`: SSTables of the direct way,
-    `checked`: partitions that were asked for after it."""
-
-    rows: int = 0
-    written: int = 0
-    partitions: int = 0
-    batches: int = 0
-    retries: int = 0
-    resumed: int = 0
-    elapsed_ns: int = 0
-    tables: int = 0
-    streamed_ns: int = 0
-    checked: int = 0
 
     def sentences(self) -> Iterator[str]:
         """In words."""
