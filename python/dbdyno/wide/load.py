@@ -16,7 +16,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,22 +47,6 @@ RETRIED = {
     "NoHostAvailable",
     "WriteFailure",
 }
-
-
-    def sentences(self) -> Iterator[str]:
-        """In words."""
-        how = f"{self.tables:,} SSTables" if self.tables else f"{self.batches:,} batches, {self.retries:,} retries"
-        yield f"{self.rows:,} rows; {self.partitions:,} partitions, {how}."
-        if self.resumed:
-            yield f"{self.resumed:,} rows were acknowledged before; all had the same timestamp."
-        rate = self.written / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0
-        yield f"{self.elapsed_ns / 1e9:.3g} s of writing, {rate:,.0f} rows/s."
-        once = "keys are there once, static columns have one value in a partition"
-        if self.tables:
-            yield f"Of it {self.streamed_ns / 1e9:.3g} s are streaming the SSTables to the nodes."
-            yield f"Proved: {once}, every node took its files, and {self.checked:,} partitions asked for were there."
-        else:
-            yield f"Proved: {once}, each write was acknowledged."
 
 
 class State:
