@@ -34,7 +34,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
 
         from dbdyno.errors import TargetError
 
-        super().__init__(ready.plan.watch, {arm.target.safe_dsn: arm.target for arm in ready.arms})
+        super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
         self.failures = (psycopg.Error, TargetError, OSError)
         self.arms = [arm.arm.name for arm in ready.arms]
         self.statements: set[str] = set()
@@ -67,6 +67,17 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         numbers = {name: at for at, name in enumerate(application_names(self.arms).values())}
         rows = connection.execute(_PIDS, [list(numbers)]).fetchall()
         return {Path("/proc", str(pid)): numbers[name] for pid, name in rows}
+
+    def _kept(self, target: Postgres, connection: Connection) -> Mapping[int, Mapping[str, int]]:
+        from dbdyno.bench.postgres.statement_cache import kept_by
+        from dbdyno.bench.postgres.watch import application_names
+
+        if target.engine is None:
+            return {}
+        numbers = {name: at for at, name in enumerate(application_names(self.arms).values())}
+        pids = {numbers[name]: pid for pid, name in connection.execute(_PIDS, [list(numbers)]).fetchall()}
+        found = {arm: kept_by(connection, target.engine, pid) for arm, pid in pids.items()}
+        return {arm: kept.as_row() for arm, kept in found.items() if kept is not None}
 
     def _watcher(self, target: Postgres, period_ns: int) -> Watcher:
         from dbdyno.bench.postgres.watch import Watcher, application_names
