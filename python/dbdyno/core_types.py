@@ -91,6 +91,27 @@ class ArmReport(TypedDict):
     first_error: str | None
 
 
+class Summary(TypedDict):
+    """Operations of a group of blocks in one arm: `summarise`. `count`, `mean_ns`, `m2`, `max_ns` and `quantiles_ns`
+    are of the kind asked for, the others of transactions."""
+
+    group: int
+    arm: str
+    count: int
+    transactions: int
+    failed: int
+    skipped: int
+    rows: int
+    mean_ns: float
+    m2: float
+    max_ns: int
+    sessions: int
+    busy_ns: int
+    quantiles_ns: list[float | None]
+    started_ns: int
+    ended_ns: int
+
+
 class ClientArmReport(ArmReport):
     """One arm in one block that an external client ran, and what that used of the CPU."""
 

@@ -41,16 +41,23 @@ def fits(
     how: How,
     came: Mapping[str, str | None],
 ) -> bool:
-    """Whether the table takes the bytes of the files as they are. `came`: the types that columns had where they came
-    from, of files that a job of this user wrote."""
-    if how.workers != 1 or into.mode not in ("insert", "replace") or files[0].suffix == ".csv":
+    """Whether one session may put the files straight into the table."""
+    if how.workers != 1 or into.mode not in ("insert", "replace"):
         return False
-    if any(one.generated or one.is_parsed or not _same_bytes(one) for one in staged.columns):
-        return False
-    if any(may_differ(one) and came.get(one.name) != one.declared for one in staged.columns):
+    if not takes(staged, files, came):
         return False
     row = None if into.create else conn.execute(RULED_SQL, [staged.oid]).fetchone()
     return not (row and row[0])
+
+
+def takes(staged: Staged, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:
+    """Whether the table takes the bytes of the files as they are. `came`: the types that columns had where they came
+    from, of files that a job of this user wrote."""
+    if files[0].suffix == ".csv":
+        return False
+    if any(one.generated or one.is_parsed or not _same_bytes(one) for one in staged.columns):
+        return False
+    return not any(may_differ(one) and came.get(one.name) != one.declared for one in staged.columns)
 
 
 def _same_bytes(column: Any) -> bool:

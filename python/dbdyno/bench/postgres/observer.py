@@ -34,7 +34,7 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         """`stop`: asked while the server is silent; where it says yes, nothing more is waited for."""
         import psycopg
 
-        super().__init__(ready.plan.watch, {arm.target.safe_dsn: arm.target for arm in ready.arms})
+        super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
         self.failures = (psycopg.Error, TargetError, OSError)
         self.arms = [arm.arm.name for arm in ready.arms]
         self.statements: set[str] = set()
@@ -82,6 +82,17 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
                 next_step='run dbdyno where the server runs, or leave out waits = "exact" under [watch]',
             )
         return connection
+
+    def _kept(self, target: Postgres, connection: Connection) -> Mapping[int, Mapping[str, int]]:
+        from dbdyno.bench.postgres.statement_cache import kept_by
+        from dbdyno.bench.postgres.watch import application_names
+
+        if target.engine is None:
+            return {}
+        numbers = {name: at for at, name in enumerate(application_names(self.arms).values())}
+        pids = {numbers[name]: pid for pid, name in connection.execute(_PIDS, [list(numbers)]).fetchall()}
+        found = {arm: kept_by(connection, target.engine, pid) for arm, pid in pids.items()}
+        return {arm: kept.as_row() for arm, kept in found.items() if kept is not None}
 
     def _watcher(self, target: Postgres, period_ns: int) -> Watcher | ExactWatcher:
         from dbdyno.bench.postgres.watch import Watcher, application_names

@@ -16,24 +16,24 @@ from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.study.analysis import pictures
-from dbdyno.study.analysis.contract import SCHEMA
-from dbdyno.study.analysis.facts import arm_of, is_open, run_facts
-from dbdyno.study.analysis.measures import Measures, measure
-from dbdyno.study.analysis.over_time import over_time
-from dbdyno.study.analysis.reads import in_virtual_time, reads
-from dbdyno.study.analysis.rows import Figures, Judging, MetricRow, Model, RunRow, TestRow
+from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.rows import Figures, Judging, MetricRow, Model, RunRow, TestRow
+from dbdyno.study.analysis.drawn import pictures
+from dbdyno.study.analysis.drawn.over_time import over_time
+from dbdyno.study.analysis.measured.facts import arm_of, is_open, run_facts
+from dbdyno.study.analysis.measured.measures import Measures, measure
+from dbdyno.study.analysis.measured.reads import in_virtual_time, reads
 
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.decide import Verdict, Withheld
     from dbdyno.stats.metrics import Metric
-    from dbdyno.study.analysis.gates import Examined
+    from dbdyno.study.analysis.checks.gates import Examined
 
 SOURCES = {
     "operations": "dbdyno.study.analysis.analyse",
-    "cells": "dbdyno.study.analysis.cells",
-    "flash": "dbdyno.study.analysis.flash",
+    "cells": "dbdyno.study.analysis.cells.run",
+    "flash": "dbdyno.study.analysis.probe.flash",
 }
 """Which module reads evidence of which kind."""
 ARMS_TOLD = 3
@@ -71,8 +71,11 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> Model:
-    from dbdyno.study.analysis import databases, devices, failed, gates, logs, race, resources, tail
+    from dbdyno.study.analysis.checks import gates
+    from dbdyno.study.analysis.measured import databases, devices, failed, race, resources, tail
     from dbdyno.study.analysis.method import engine, method
+    from dbdyno.study.analysis.probe import logs
+    from dbdyno.study.analysis.questions import order
     from dbdyno.study.analysis.why import run as why
 
     kind = run.manifest.kind
@@ -124,6 +127,8 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
         model["devices"] = devices.of_run(connection, measures)
     if "databases" in parts:
         model["databases"] = databases.of_run(connection, measures, judge["level"])
+    if "order" in parts:
+        order.add(model, measures, run, without)
     if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
     model["why"] = why.of_run(connection, run, measures, model, without)
@@ -150,11 +155,11 @@ def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connec
 
 def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) -> None:
     """The verdict of a run whose arms are not judged one by one, and what it rests on."""
-    from dbdyno.study.analysis import correlation, curve, sweep, tune
+    from dbdyno.study.analysis.questions import correlation, curve, sweep, tune
 
     kind = run.manifest.kind
     if kind == "aa":
-        from dbdyno.study.analysis.noise import noise_verdict
+        from dbdyno.study.analysis.questions.noise import noise_verdict
 
         model["verdict"] = noise_verdict(
             measures, run.manifest.plan["judge"], headline_of(run), in_virtual_time=in_virtual_time(run)
@@ -185,7 +190,7 @@ def _examined(
     comparisons: dict[str, list[BlockComparison]],
 ) -> Examined:
     """What the gates look at."""
-    from dbdyno.study.analysis.gates import Examined
+    from dbdyno.study.analysis.checks.gates import Examined
 
     headline = headline_of(run)
     usable = [c.blocks for own in comparisons.values() for c in own if c.metric == headline]

@@ -230,6 +230,13 @@ WATCH = (
     Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders", None),
     Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0, high=1_000),
     Key("statements", "bool", "read pg_stat_statements at the blocks' borders as well: counters per statement", None),
+    Key(
+        "statement_cache",
+        "bool",
+        "read at the end of a turn what a session keeps of statements, and in how much memory: an embedded PostgreSQL"
+        " from its log, MariaDB from its performance schema",
+        None,
+    ),
 )
 
 VERDICT = (

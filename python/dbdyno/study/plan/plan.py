@@ -89,6 +89,7 @@ class Watch:
     counters: bool = True
     overhead_blocks: int = 2
     statements: bool = False
+    statement_cache: bool = False
 
 
 @dataclass(frozen=True)

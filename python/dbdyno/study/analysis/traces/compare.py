@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import TraceError
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.analyse import cleaned
-from dbdyno.study.analysis.contract import SCHEMA
-from dbdyno.study.analysis.pictures import distribution, tail
-from dbdyno.study.analysis.rows import Model
+from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.rows import Model
+from dbdyno.study.analysis.drawn.pictures import distribution, tail
 from dbdyno.study.analysis.traces import page as traces_page
 from dbdyno.study.analysis.traces import verdict as traces_verdict
 from dbdyno.study.analysis.traces.account import account

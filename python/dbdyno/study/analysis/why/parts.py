@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.study.analysis.measures import ArmMeasures
-from dbdyno.study.analysis.pictures import has_table
+from dbdyno.study.analysis.drawn.pictures import has_table
+from dbdyno.study.analysis.measured.measures import ArmMeasures
 
 CPU = ("CPU", "CPU")
 READY = ("CPU", "ready, without a processor")
