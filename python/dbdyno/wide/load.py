@@ -16,7 +16,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from dbdyno.wide.address import Address, failure, reached
 from dbdyno.wide.bound import Bound
 from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
+from dbdyno.wide.loaded import Loaded
 from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of
 
 STATE = "load.json"
@@ -46,38 +47,6 @@ RETRIED = {
     "NoHostAvailable",
     "WriteFailure",
 }
-
-
-@dataclass
-class Loaded:
-    """What a load did. `resumed`: rows that an earlier process had written; `tables`: SSTables of the direct way,
-    `checked`: partitions that were asked for after it."""
-
-    rows: int = 0
-    written: int = 0
-    partitions: int = 0
-    batches: int = 0
-    retries: int = 0
-    resumed: int = 0
-    elapsed_ns: int = 0
-    tables: int = 0
-    streamed_ns: int = 0
-    checked: int = 0
-
-    def sentences(self) -> Iterator[str]:
-        """In words."""
-        how = f"{self.tables:,} SSTables" if self.tables else f"{self.batches:,} batches, {self.retries:,} retries"
-        yield f"{self.rows:,} rows; {self.partitions:,} partitions, {how}."
-        if self.resumed:
-            yield f"{self.resumed:,} rows were acknowledged before; all had the same timestamp."
-        rate = self.written / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0
-        yield f"{self.elapsed_ns / 1e9:.3g} s of writing, {rate:,.0f} rows/s."
-        once = "keys are there once, static columns have one value in a partition"
-        if self.tables:
-            yield f"Of it {self.streamed_ns / 1e9:.3g} s are streaming the SSTables to the nodes."
-            yield f"Proved: {once}, every node took its files, and {self.checked:,} partitions asked for were there."
-        else:
-            yield f"Proved: {once}, each write was acknowledged."
 
 
 class State:
