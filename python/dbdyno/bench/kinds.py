@@ -70,7 +70,7 @@ _ROWS = (
     Kind(
         "cassandra",
         "cassandra:",
-        "dbdyno.bench.flows.bench",
+        "dbdyno.bench.cassandra.bench",
         "Cassandra",
         "cassandra://host/keyspace, by wide-loader",
         has_plans=False,

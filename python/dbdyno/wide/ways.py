@@ -23,7 +23,8 @@ from dbdyno.bench.flows.worker import own_cpu_ns, serve
 from dbdyno.wide.address import address, reached
 from dbdyno.wide.bound import Bound
 from dbdyno.wide.catalog import read_keyspace
-from dbdyno.wide.load import BATCH_ROWS, Loaded, Writer
+from dbdyno.wide.load import BATCH_ROWS, Writer
+from dbdyno.wide.loaded import Loaded
 
 TARGET = "DBDYNO_CASSANDRA"
 TABLE = "dbdyno_wide_loader"

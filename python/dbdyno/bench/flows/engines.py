@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.errors import FlowError, TargetError
+from dbdyno.errors import FlowError
 from dbdyno.flow import in_pig
 from dbdyno.processes import find_program, python_command
 
@@ -104,26 +104,3 @@ ENGINES = {
         ),
     )
 }
-
-
-LOADERS = {
-    "cassandra": Engine(
-        "cassandra",
-        "Cassandra",
-        "way",
-        "",
-        "a wide table",
-        lambda: _package("cassandra", "make setup-wide, or pip install 'dbdyno[wide]'")(),
-        lambda _: python_command("dbdyno.wide.ways"),
-        at="DBDYNO_CASSANDRA",
-    )
-}
-"""Engines that are loaded and asked nothing: their flows are ways."""
-
-
-def engine(name: str) -> Engine:
-    """The engine of a name that is there. Raises `TargetError` where it is not set up."""
-    found = (ENGINES | LOADERS)[name]
-    if (gone := found.missing()) is not None:
-        raise TargetError(f"{found.title} cannot run: {gone}", where=f"engine {name}")
-    return found
