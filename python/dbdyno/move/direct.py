@@ -51,6 +51,14 @@ def fits(
     return not (row and row[0])
 
 
+def logged(conn: psycopg.Connection[Any], into: Into) -> str:
+    """What the server's log gets of the rows, in words."""
+    row = conn.execute("show wal_level").fetchone()
+    fresh = into.create or into.mode == "replace"
+    # A table that is made or emptied in the same transaction is synced instead, where no replica needs the log.
+    return "not logged, since wal_level is minimal" if fresh and row == ("minimal",) else "logged"
+
+
 def takes(staged: Staged, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:
     """Whether the table takes the bytes of the files as they are. `came`: the types that columns had where they came
     from, of files that a job of this user wrote."""

@@ -67,7 +67,7 @@ def bring(
                 and not compare
                 and direct.fits(conn, straight, into, files, how, came)
             ):
-                say("one worker: straight into the table, in one transaction")
+                say(f"one worker: straight into the table, in one transaction; rows are {direct.logged(conn, into)}")
 
                 def before_commit() -> None:
                     nonlocal publishing
@@ -87,7 +87,7 @@ def bring(
             loading = _Loading(target, conn, files, records, into, how, goal, heads)
             swaps = rejects is None and not compare and loading.swaps(straight, came, say)
             job, place = stage_name(goal.schema)
-            say(f"job {job}: {'filling' if swaps else 'staging into'} {'.'.join(place)}")
+            say(f"job {job}: {'filling' if swaps else 'staging, unlogged, into'} {'.'.join(place)}")
             with loading.stage(place, rejects, swaps=swaps) as stage:
                 rows = loading.fill(stage, job, rejects, read_again=read_again)
                 publishing = True

@@ -117,6 +117,7 @@ class EmbeddedMariaDB(OwnServer):
                 "--no-defaults",
                 *self._programs.options,
                 f"--datadir={self.data_dir}",
+                f"--tmpdir={self.folder}",
                 *own,
                 *self._install,
             ],
@@ -130,7 +131,8 @@ class EmbeddedMariaDB(OwnServer):
             )
 
     def _start_with(self, settings: Mapping[str, str]) -> None:
-        options = {**self._settings, **settings}
+        # A server that starts removes what looks like temporary tables from its folder: those of the others, too.
+        options = {"tmpdir": str(self.folder), **self._settings, **settings}
         own = {"datadir": self.data_dir, "socket": self.folder / "s", "pid-file": self.folder / "pid"}
         command = [
             str(self._programs.server),

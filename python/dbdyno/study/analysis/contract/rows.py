@@ -21,6 +21,7 @@ class Judging(TypedDict, total=False):
     longest: int
     accept: list[str]
     equal_work: bool
+    factor: str | None
 
 
 class RunRow(TypedDict, total=False):
