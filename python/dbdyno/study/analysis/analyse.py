@@ -118,6 +118,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
         }
     if run.manifest.study and kind in ("experiment", "sweep"):
         model["verdict"]["sentences"] += resources.sentences(model, measures)
+    model["verdict"]["sentences"][:0] = gates.busy(found)
     if judge.get("longest"):
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
     if "devices" in parts:

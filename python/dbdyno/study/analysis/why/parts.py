@@ -67,6 +67,8 @@ class Side:
     reads: Array
     writes: Array
     cpu_count: Array
+    programs: bool = False
+    """Whether programs ran in place of sessions: the kernel's account of each is all that is known."""
 
     @property
     def of_temporary_files(self) -> float:
@@ -106,7 +108,7 @@ class Side:
         return times | parts | {QUEUE: float(self.queued[keep].sum() / count)}
 
 
-def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") -> Side:
+def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", programs: bool = False) -> Side:
     """What the evidence of an arm says; `looks` is 0 where nobody looked (`hertz` is 0, and no wait was timed)."""
     places = {block.index: at for at, block in enumerate(arm.blocks)}
     listed = list(places)
@@ -135,6 +137,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") 
         samples,
         looks,
         *_billed(arm),
+        programs=programs,
     )
 
 
