@@ -291,7 +291,7 @@ def test_an_option_that_makes_no_sense_is_refused(study, options, words):
 
 
 def test_planning_is_told_where_the_server_counts_it():
-    from dbdyno.study.analysis import resources
+    from dbdyno.study.analysis.measured import resources
 
     plan = STUDIES["bind-variables"].plan({"plan_time": "on"})
     assert plan.watch.statements and plan.schedule.switch == "turns"

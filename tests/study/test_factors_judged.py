@@ -17,7 +17,7 @@ from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.stats.levels import compare_levels
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.analysis.factors import _sentence, axis_of, numbers_of
+from dbdyno.study.analysis.questions.factors import _sentence, axis_of, numbers_of
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
 

@@ -64,6 +64,9 @@ _ROWS = (
         urls=("mariadb://", "mysql://"),
         own_sql=True,
     ),
+    Kind(
+        "flows", "flows:", "dbdyno.bench.flows.bench", "engines of data flows", "flows:, by flow-order", has_plans=False
+    ),
     Kind("mock", "mock:", "dbdyno.bench.mock.bench", "a mock", "mock:", for_tests=True),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ROWS}

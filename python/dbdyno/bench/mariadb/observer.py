@@ -44,7 +44,7 @@ class MariaDBObserver(Observer["MariaDB", Any]):
     """Watches the MariaDB servers of a run."""
 
     def __init__(self, ready: Prepared) -> None:
-        super().__init__(ready.plan.watch, {arm.target.safe_dsn: arm.target for arm in ready.arms})
+        super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
         self.names = program_names([arm.arm.name for arm in ready.arms])
         self.failures = (driver().Error, Error, OSError)
 

@@ -85,6 +85,7 @@ class Watch:
     """What is watched beside the load."""
 
     activity_hz: float = 10.0
+    waits: str = "sampled"
     counters: bool = True
     overhead_blocks: int = 2
     statements: bool = False
