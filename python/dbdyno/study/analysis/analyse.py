@@ -93,6 +93,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     _of_its_kind(model, connection, measures, run)
     if run.manifest.study and kind in ("experiment", "sweep"):
         model["verdict"]["sentences"] += resources.sentences(model, measures)
+    model["verdict"]["sentences"][:0] = gates.busy(found)
     _of_its_bench(model, connection, measures, latencies, run, without)
     model["why"] = why.of_run(connection, run, measures, model, without)
     gates.conclude(model, without)
