@@ -447,7 +447,7 @@ def test_duckdb_refuses_what_it_would_answer_without_the_server():
 
 def test_duckdb_keeps_no_setting_of_a_session_and_says_so_before_it_connects():
     asked = harness.Job(1, "literals", None, [], [], ["set work_mem = '1MB'"], None)
-    with pytest.raises(harness.CannotGoOnError, match="no setting of a session stays"):
+    with pytest.raises(harness.CannotGoOnError, match="no setting of a session would stay"):
         duckdb_reader.attached("postgresql://nobody@127.0.0.1:1/none", asked)
 
 

@@ -5,9 +5,7 @@ use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType,
     TimestampMicrosecondType, UInt32Type,
 };
-use arrow_array::{
-    Array, BinaryArray, BinaryViewArray, BooleanArray, RecordBatch, StringArray, StringViewArray,
-};
+use arrow_array::{Array, BinaryArray, BinaryViewArray, BooleanArray, RecordBatch, StringArray, StringViewArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 
@@ -62,6 +60,29 @@ pub struct Place {
     pub refused: Vec<Refused>,
 }
 
+impl Place {
+    /// Number in its file of a row of the batch, from 1 on.
+    pub(crate) fn number(&self, row: usize) -> u64 {
+        self.before + row as u64 + 1
+    }
+
+    /// A row that the server cannot take: left out, or an error.
+    pub(crate) fn refuse(
+        &mut self,
+        batch: &RecordBatch,
+        row: usize,
+        column: usize,
+        reason: &'static str,
+    ) -> Result<(), MoveError> {
+        let (row, column) = (self.number(row), batch.schema_ref().field(column).name().clone());
+        if !self.rejects {
+            return Err(MoveError::Refused { column, reason, row });
+        }
+        self.refused.push(Refused { row, column, reason });
+        Ok(())
+    }
+}
+
 /// The rows of a batch from one on, until `limit` bytes are there; the row to go on with.
 pub fn rows(
     batch: &RecordBatch,
@@ -81,19 +102,11 @@ pub fn rows(
             out.extend_from_slice(&[0, 0, 0, 4]);
             out.extend_from_slice(&file.to_be_bytes());
             out.extend_from_slice(&[0, 0, 0, 8]);
-            out.extend_from_slice(&(place.before + row as u64 + 1).to_be_bytes());
+            out.extend_from_slice(&place.number(row).to_be_bytes());
         }
         if let Err((column, reason)) = columns(&fields, row, out) {
-            let refused = Refused {
-                row: place.before + row as u64 + 1,
-                column: batch.schema_ref().field(column).name().clone(),
-                reason,
-            };
-            if !place.rejects {
-                return Err(MoveError::Refused { column: refused.column, reason, row: refused.row });
-            }
+            place.refuse(batch, row, column, reason)?;
             out.truncate(begun);
-            place.refused.push(refused);
         }
         row += 1;
     }

@@ -22,11 +22,13 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveDone
 from dbdyno.errors import MoveError
 from dbdyno.move import direct, swap
 from dbdyno.move.create import create
 from dbdyno.move.filed import described, files_of
 from dbdyno.move.into import Column, Into, Loaded
+from dbdyno.move.ledger import Filed
 from dbdyno.move.proof import MODULUS
 from dbdyno.move.publish import Staged, publish
 from dbdyno.move.rejects import Rejects
@@ -52,7 +54,7 @@ def bring(
     says otherwise: whoever is cut off while the server commits does not know."""
     files, records = files_of(folder)
     heads = described(files)[0][0]
-    rejects = _rejects(into, files)
+    rejects = rejects_of(into, files)
     publishing = False
     try:
         with reached(target, into) as conn:
@@ -65,7 +67,7 @@ def bring(
                 and not compare
                 and direct.fits(conn, straight, into, files, how, came)
             ):
-                say("one worker: straight into the table, in one transaction")
+                say(f"one worker: straight into the table, in one transaction; rows are {direct.logged(conn, into)}")
 
                 def before_commit() -> None:
                     nonlocal publishing
@@ -85,7 +87,7 @@ def bring(
             loading = _Loading(target, conn, files, records, into, how, goal, heads)
             swaps = rejects is None and not compare and loading.swaps(straight, came, say)
             job, place = stage_name(goal.schema)
-            say(f"job {job}: {'filling' if swaps else 'staging into'} {'.'.join(place)}")
+            say(f"job {job}: {'filling' if swaps else 'staging, unlogged, into'} {'.'.join(place)}")
             with loading.stage(place, rejects, swaps=swaps) as stage:
                 rows = loading.fill(stage, job, rejects, read_again=read_again)
                 publishing = True
@@ -110,7 +112,7 @@ class _Loading:
     target: Postgres
     conn: psycopg.Connection[Any]
     files: Sequence[Path]
-    records: dict[str, dict[str, Any]] | None
+    records: dict[str, Filed] | None
     into: Into
     how: How
     goal: Goal
@@ -143,7 +145,7 @@ class _Loading:
         done = fill(self.target, self.conn, self.files, stage, self.goal.columns, self.how, job, placed=placed)
         refuse_other_than_records(self.files, done, self.records)
         if rejects is not None:
-            _refused(rejects, done)
+            refused(rejects, done)
         if read_again and self.files[0].suffix != CSV:
             _read_again(self.target, self.conn, stage, self.goal, done, self.how)
         return sum(one["rows"] for one in done)
@@ -229,7 +231,8 @@ def maker(into: Into, heads: Heads) -> Callable[[psycopg.Connection[Any]], None]
     return (lambda conn: create(conn, into.table, heads)) if into.create else None
 
 
-def _rejects(into: Into, files: Sequence[Path]) -> Rejects | None:
+def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
+    """Where rejected rows go. Raises `MoveError`."""
     if into.rejects is None:
         return None
     if into.rejects.exists():
@@ -239,7 +242,7 @@ def _rejects(into: Into, files: Sequence[Path]) -> Rejects | None:
     return Rejects(into.rejects, into.rejects_most, files)
 
 
-def _refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
+def refused(rejects: Rejects, done: Sequence[MoveDone]) -> None:
     """Rows of the files that could not even be staged."""
     for file in done:
         for one in file["refused"]:
@@ -247,7 +250,7 @@ def _refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
 
 
 def refuse_other_than_records(
-    files: Sequence[Path], done: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]] | None
+    files: Sequence[Path], done: Sequence[MoveDone], records: dict[str, Filed] | None
 ) -> None:
     """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
     for path, one in zip(files, done, strict=True):
@@ -260,6 +263,16 @@ def refuse_other_than_records(
             )
 
 
+def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `MoveError` where rows cannot be read again, since they were not staged."""
+    if any(one["refused"] for one in done):
+        raise MoveError(
+            "rows were rejected before they were staged: the others alone have no hash to compare with",
+            where="--verify",
+            next_step="nothing of the table was changed; repair them, or leave --verify out",
+        )
+
+
 def _read_again(
     target: Postgres,
     conn: psycopg.Connection[Any],
@@ -269,12 +282,7 @@ def _read_again(
     how: How,
 ) -> None:
     """Reads the staged rows by our own reader and compares. Raises `MoveError` where they differ."""
-    if any(one["refused"] for one in done):
-        raise MoveError(
-            "rows were rejected before they were staged: the others alone have no hash to compare with",
-            where="--verify",
-            next_step="nothing of the table was changed; repair them, or leave --verify out",
-        )
+    refuse_unstaged(done)
     total = sum(int(one["hash"], 16) for one in done) % MODULUS
     wish = Wish(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
     with take(target, wish, new_id()) as snapshot:

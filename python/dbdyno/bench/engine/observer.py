@@ -98,10 +98,25 @@ class Observer(ABC, Generic[Target, Link]):
                 self.drop_connections()
         return Bill(arms, used(arms))
 
+    def _kept(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
+        """By arm what one of its sessions keeps of statements (`Resources` has the names); none where nobody says."""
+        del target, connection
+        return {}
+
+    def with_kept(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
+        """The arms of a load's report, each with what a session keeps of statements, where the plan asks for it."""
+        found: dict[int, Mapping[str, int]] = {}
+        for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
+            try:
+                found |= self._kept(target, self._connection(target))
+            except self.failures:
+                self.drop_connections()
+        return [{**report, **found.get(int(str(report["arm"])), {})} for report in reports]
+
     def __enter__(self) -> Self:
-        if (hertz := self.watch_plan.activity_hz) > 0:
+        if (hertz := self.watch_plan.activity_hz) > 0 or self.watch_plan.waits == "exact":
             for target in self.targets.values():
-                if (watcher := self._watcher(target, round(1e9 / hertz))) is not None:
+                if (watcher := self._watcher(target, round(1e9 / (hertz or 1)))) is not None:
                     watcher.start()
                     self.watchers.append(watcher)
         return self
@@ -160,6 +175,7 @@ class Observer(ABC, Generic[Target, Link]):
         if waits and waits["arm"]:
             waits["class"] = list(self._classes(waits))
             _core.write_waits(folder / "waits", name, waits)
+        self.metrics += self._beside_waits()
         if self.metrics:
             _core.write_metrics(folder / "metrics", name, columns_of(self.metrics))
         self.metrics = []
@@ -168,7 +184,12 @@ class Observer(ABC, Generic[Target, Link]):
         """Drops what was seen of a block that does not count."""
         for watcher in self.watchers:
             watcher.take()
+        self._beside_waits()
         self.metrics = []
+
+    def _beside_waits(self) -> list[tuple[str, int, Metric]]:
+        """What is known of the waits that were just taken, beside them."""
+        return []
 
     def drop_connections(self) -> None:
         """Closes the connections that counters are read over."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.study.analysis.cells.turns import METRICS, SKIPPED, Turn, compared
 from dbdyno.study.analysis.checks.gates import conclude, rows, withheld_from
+from dbdyno.study.analysis.contract.parts import BlockRatios, RaceRow
 from dbdyno.study.analysis.contract.rows import Caution, Model, VerdictRow
 from dbdyno.study.analysis.measured.race import COUNTERS, share_over_blocks
 
@@ -84,7 +85,7 @@ def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
     }
 
 
-def _race(turns: list[list[Turn]], level: float) -> Iterator[dict[str, object]]:
+def _race(turns: list[list[Turn]], level: float) -> Iterator[RaceRow]:
     """Per arm that raced: who was first, with the share's interval over blocks, and why writes
     passed the flash log by."""
     for at, own in enumerate(turns):
@@ -105,7 +106,11 @@ def _race(turns: list[list[Turn]], level: float) -> Iterator[dict[str, object]]:
         share, low, high = share_over_blocks(shares, level) if shares else (math.nan,) * 3
         yield {
             "arm": at,
-            **{key: round(value) for key, value in totals.items()},
+            "disk_first": round(totals["disk_first"]),
+            "flash_first": round(totals["flash_first"]),
+            "prevented": round(totals["prevented"]),
+            "outliers": round(totals["outliers"]),
+            "flash_outliers": round(totals["flash_outliers"]),
             "races": round(totals["disk_first"] + totals["flash_first"]),
             "share": share,
             "low": low,
@@ -146,11 +151,11 @@ def _race_sentences(model: Model, run: Run) -> Iterator[str]:
             yield f"{name}: passed by the flash log: {reasons}."
 
 
-def _ends(row: dict[str, Any]) -> str:
+def _ends(row: RaceRow) -> str:
     """The interval of flash's share, in parentheses; nothing where one block gives none."""
     if math.isnan(row["low"]):
         return ""
-    low, high = (f"{100 * row[end]:.2f}" for end in ("low", "high"))
+    low, high = (f"{100 * end:.2f}" for end in (row["low"], row["high"]))
     return f" ({100 * row['level']:g} % {low} to {high} over {row['blocks']} blocks)"
 
 
@@ -193,7 +198,7 @@ def _interval(values: list[float], level: float) -> tuple[float, float]:
 
 def _by_block(
     turns: list[list[Turn]], blocks: list[Block], comparisons: list[BlockComparison]
-) -> Iterator[dict[str, object]]:
+) -> Iterator[BlockRatios]:
     """The ratio of the arms by block, for the figure."""
     for name in (c.metric for c in comparisons):
         points = []

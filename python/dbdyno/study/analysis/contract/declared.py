@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from dbdyno.study.analysis.contract.used import Database, Device, Order, Race, Resources
 from dbdyno.study.analysis.contract.why import Explained, key
 
 SCHEMA = 1
@@ -158,87 +159,6 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Race:
-    """The race of disk and flash in one arm."""
-
-    arm: int | None = key()
-    races: int | None = key()
-    disk_first: int | None = key()
-    flash_first: int | None = key()
-    share: float | None = key()
-    low: float | None = key()
-    high: float | None = key()
-    level: float | None = key()
-    blocks: int | None = key("that the interval is over")
-    prevented: int | None = key()
-    outliers: int | None = key()
-    flash_outliers: int | None = key()
-    passed: dict[str, int] | None = key("on cells: writes that passed it by, by reason")
-    served_ns: float | None = key("on cells: time of a write that raced")
-    request_ns: float | None = key("on cells: of any redo write")
-
-
-@dataclass(frozen=True, slots=True)
-class Database:
-    """What a database got of a storage that several share."""
-
-    arm: int | None = key()
-    database: str | None = key()
-    transactions_per_s: float | None = key()
-    disk_per_s: float | None = key()
-    flash_per_s: float | None = key()
-    share: float | None = key("of the disks' I/Os")
-    low: float | None = key()
-    high: float | None = key()
-    level: float | None = key()
-    blocks: int | None = key("that the interval is over")
-    wait_ns: float | None = key("for the turn that resource management gives, per I/O")
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A kind of station of a model in one arm."""
-
-    arm: int | None = key()
-    station: str | None = key()
-    stations: int | None = key()
-    servers: int | None = key()
-    utilisation: float | None = key()
-    utilisation_max: float | None = key()
-    queue: float | None = key()
-    present: float | None = key()
-    present_max: float | None = key()
-    completions: int | None = key()
-    per_s: float | None = key()
-    sojourn_ns: float | None = key()
-    wait_ns: float | None = key()
-    service_ns: float | None = key()
-    wait_max_ns: float | None = key()
-    looks: int | None = key()
-    little_broken: int | None = key()
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a transaction of an arm used, on average; null where the bench does not see it."""
-
-    arm: int | None = key()
-    user_ns: float | None = key("CPU in user mode: of programs, or of the server's processes for the load's sessions")
-    system_ns: float | None = key("CPU in system mode")
-    read_calls: float | None = key("calls that read from files")
-    write_calls: float | None = key("calls that write to files")
-    read_bytes: float | None = key("from the storage, not from the file system's cache")
-    write_bytes: float | None = key("to the storage, or to be written there later")
-    log_bytes: float | None = key("of the engine's log, by its position: where arms take turns")
-    blocks: float | None = key("that its statements touched: where arms take turns and statements are counted")
-    blocks_read: float | None = key("of these, not found in shared_buffers")
-    temp_blocks: float | None = key("of temporary files, read and written")
-    plans: float | None = key("how often its statements were planned: where the server counts that too")
-    plan_ns: float | None = key("what planning them took")
-    executions: float | None = key("how often statements ran that have plans: with `plans`, how many took a kept one")
-
-
-@dataclass(frozen=True, slots=True)
 class Gate:
     """A check that a verdict rests on."""
 
@@ -333,6 +253,7 @@ class Analysis:
     resources: list[Resources] | None = key("on an engine of this host and of commands, per arm:", Resources)
     race: list[Race] | None = key("on a model and on storage cells, per arm with a flash log:", Race)
     databases: list[Database] | None = key("on a model with several, per arm and database:", Database)
+    order: list[Order] | None = key("of the study flow-order, per engine and size:", Order)
     logs: Many | None = key(
         "of a run on this host, per arm: `commits`, `writes`, `commits_per_write`, `redo_bytes`, `wasted_bytes`, "
         "`laps`, `write` (the log writer's own: `writes`, `mean_ns`, `max_ns`, `quantiles_ns`), `paths` (the same per "

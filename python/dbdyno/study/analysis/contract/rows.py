@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from dbdyno.stats.comparison import ComparisonRow
+from dbdyno.study.analysis.contract import parts
 
 
 class Judging(TypedDict, total=False):
@@ -20,6 +21,7 @@ class Judging(TypedDict, total=False):
     longest: int
     accept: list[str]
     equal_work: bool
+    factor: str | None
 
 
 class RunRow(TypedDict, total=False):
@@ -107,6 +109,27 @@ class TestRow(TypedDict):
     note: str
 
 
+class RatioRow(TypedDict):
+    """A time as a multiple of another, with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+class OrderRow(TypedDict, total=False):
+    """What the order of a flow's steps does in one engine."""
+
+    engine: str
+    lines: int
+    floor_ns: float
+    written: RatioRow
+    given_back: RatioRow
+    left: RatioRow
+    done: RatioRow
+    sentence: str
+
+
 class DatabaseRow(TypedDict, total=False):
     """What a database got of a storage that several share."""
 
@@ -185,17 +208,17 @@ class MethodRow(TypedDict, total=False):
 class Figures(TypedDict, total=False):
     """What the figures draw: parallel arrays."""
 
-    distribution: list[dict[str, Any]]
-    quantile_ratio: list[dict[str, Any]]
-    tail: list[dict[str, Any]]
-    blocks: list[dict[str, Any]]
-    heatmap: list[dict[str, Any]]
-    waits: list[dict[str, Any]]
-    over_time: list[dict[str, Any]]
-    contributions: list[dict[str, Any]]
+    distribution: list[parts.Outline]
+    quantile_ratio: list[parts.QuantileRatios]
+    tail: list[parts.Tail]
+    blocks: list[parts.BlockRatios]
+    heatmap: list[parts.Heat]
+    waits: list[parts.Waited]
+    over_time: list[parts.OverTime]
+    contributions: list[parts.Contribution]
     curve: dict[str, Any] | None
-    sweep: dict[str, Any]
-    correlation: dict[str, Any]
+    sweep: parts.Sweep
+    correlation: parts.Dots
 
 
 class Model(TypedDict, total=False):
@@ -209,23 +232,24 @@ class Model(TypedDict, total=False):
     arms: list[ArmRow]
     metrics: list[MetricRow]
     classical: list[TestRow]
-    lines: list[dict[str, Any]]
-    account: dict[str, Any]
+    lines: list[parts.LineRow]
+    account: parts.AccountRow
     reasons: list[dict[str, Any]]
     changes: list[dict[str, Any]]
     pairs: list[dict[str, Any]]
     tails: dict[str, Any] | None
-    errors: list[dict[str, Any]]
-    statements: list[dict[str, Any]]
+    errors: list[parts.FailureRow]
+    statements: list[parts.StatementRow]
     figures: Figures
     factors: dict[str, Any]
     tune: dict[str, Any]
     devices: list[DeviceRow]
-    resources: list[dict[str, Any]]
-    race: list[dict[str, Any]]
+    resources: list[parts.ResourceRow]
+    race: list[parts.RaceRow]
     databases: list[DatabaseRow]
-    logs: list[dict[str, Any]]
-    correlation: dict[str, Any]
+    order: list[OrderRow]
+    logs: list[parts.LogRow]
+    correlation: parts.Correlation
     gates: list[GateRow]
     warnings: list[Caution]
     method: MethodRow

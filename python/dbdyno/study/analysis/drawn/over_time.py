@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.evidence.run import Block, Run
+from dbdyno.study.analysis.contract.parts import OverTime
 from dbdyno.study.analysis.drawn.pictures import has_table
 from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.analysis.measured.resources import BLOCKS, ON_CPU, counted_by_block
@@ -46,7 +48,7 @@ _TOUCHED = (("blocks of a transaction", "blocks"), ("temporary blocks of a trans
 """What is told of an arm's own sessions, and of its own statements."""
 
 
-def over_time(connection: Any, run: Run, measures: Measures) -> list[dict[str, Any]]:
+def over_time(connection: Any, run: Run, measures: Measures) -> list[OverTime]:
     """One entry per measure and arm: `measure`, `unit` (`share`, `ns`, `bytes`, `count`, `bytes/s`, `1/s`), `arm`
     (null: all of them), `at_s`, `seconds` (how long the stretch was), `value`. Empty where nothing was read."""
     blocks = measures.arms[0].blocks
@@ -56,23 +58,19 @@ def over_time(connection: Any, run: Run, measures: Measures) -> list[dict[str, A
     points: dict[tuple[str, str, int | None], list[tuple[float, float, float]]] = defaultdict(list)
     stretches = _stretches(connection, list(started))
     spans = {
-        (arm, block): (at_s[block] + max(0.0, (own["began"] - started[block]) / 1e9), own["seconds"])
+        (arm, block): (at_s[block] + max(0.0, (own.began_ns - started[block]) / 1e9), own.seconds)
         for (arm, block), own in stretches.items()
     }
     for measure, unit, at, block, value in (*_used(measures), *_touched(connection, run, measures)):
         whole = at_s[block.index], (block.ended_ns - block.started_ns) / 1e9
         points[measure, unit, at].append((*spans.get((measures.arms[at].name, block.index), whole), value))
-    for (arm, index), own in sorted(stretches.items(), key=lambda it: it[1]["began"]):
+    for (arm, index), own in sorted(stretches.items(), key=lambda it: it[1].began_ns):
         for measure, unit, value in _values(own):
             points[measure, unit, numbers.get(arm)].append((*spans[arm, index], value))
     for measure, unit, number, failed in _errors(measures):
         points[measure, unit, number] += [(at_s[b.index], (b.ended_ns - b.started_ns) / 1e9, v) for b, v in failed]
     told = {measure for (measure, _, _), own in points.items() if any(value for _, _, value in own)}
-    return [
-        {"measure": measure, "unit": unit, "arm": number, **_columns(own)}
-        for (measure, unit, number), own in points.items()
-        if measure in told
-    ]
+    return [_columns(measure, unit, number, own) for (measure, unit, number), own in points.items() if measure in told]
 
 
 Point = tuple[str, str, int, Block, float]
@@ -107,26 +105,37 @@ def _touched(connection: Any, run: Run, measures: Measures) -> Iterator[Point]:
                 yield measure, "count", at, block, sum(found[metric] for metric in BLOCKS[name]) / count
 
 
-def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], dict[str, Any]]:
+@dataclass
+class _Stretch:
+    """A turn of an arm, or a block: when it began and ended, and by how much counters grew in it."""
+
+    began_ns: int
+    ended_ns: int
+    sums: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    @property
+    def seconds(self) -> float:
+        return (self.ended_ns - self.began_ns) / 1e9
+
+
+def _stretches(connection: Any, blocks: list[int]) -> dict[tuple[str, int], _Stretch]:
     """Differences of counters by (arm, block), with the stretch's begin and length."""
     if not has_table(connection, "metrics"):
         return {}
-    found: dict[tuple[str, int], dict[str, Any]] = {}
+    found: dict[tuple[str, int], _Stretch] = {}
     own_names = [name for _, _, names in _RATES for name in names]
     given = {"blocks": blocks, "partitions": _PARTITIONS, "own": own_names}
     rows = connection.execute(_READINGS, given).fetchall()
     for arm, block, source, metric, _, first, last, began, ended in rows:
-        own = found.setdefault((arm or "", block), {"began": began, "ended": ended, "sums": defaultdict(float)})
-        own["began"], own["ended"] = min(own["began"], began), max(own["ended"], ended)
+        own = found.setdefault((arm or "", block), _Stretch(began, ended))
+        own.began_ns, own.ended_ns = min(own.began_ns, began), max(own.ended_ns, ended)
         if last >= first:  # a counter that went back was reset in between
-            own["sums"][metric if source != "/proc/stat" else f"host {metric}"] += last - first
-    for own in found.values():
-        own["seconds"] = (own["ended"] - own["began"]) / 1e9
-    return {key: own for key, own in found.items() if own["seconds"] > 0}
+            own.sums[metric if source != "/proc/stat" else f"host {metric}"] += last - first
+    return {key: own for key, own in found.items() if own.seconds > 0}
 
 
-def _values(own: dict[str, Any]) -> list[tuple[str, str, float]]:
-    sums = own["sums"]
+def _values(own: _Stretch) -> list[tuple[str, str, float]]:
+    sums = own.sums
     cpu = {name.removeprefix("host "): value for name, value in sums.items() if name.startswith("host cpu_")}
     values = []
     if total := sum(cpu.values()):
@@ -139,7 +148,7 @@ def _values(own: dict[str, Any]) -> list[tuple[str, str, float]]:
         if given:
             # Redo has two counters of the same thing, of which a version has one or both.
             amount = given[0] if measure == "redo" else sum(given)
-            values.append((measure, unit, amount / own["seconds"]))
+            values.append((measure, unit, amount / own.seconds))
     return values
 
 
@@ -157,6 +166,7 @@ def _errors(measures: Measures) -> list[tuple[str, str, int, list[tuple[Any, flo
     return found
 
 
-def _columns(points: list[tuple[float, float, float]]) -> dict[str, list[float]]:
+def _columns(measure: str, unit: str, arm: int | None, points: list[tuple[float, float, float]]) -> OverTime:
     begin, seconds, values = zip(*sorted(points), strict=True)
-    return {"at_s": list(begin), "seconds": list(seconds), "value": list(values)}
+    told: OverTime = {"measure": measure, "unit": unit, "arm": arm, "at_s": [], "seconds": [], "value": []}
+    return {**told, "at_s": list(begin), "seconds": list(seconds), "value": list(values)}

@@ -6,6 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.study.analysis.contract.parts import (
+    BlockRatios,
+    Heat,
+    Outline,
+    QuantileRatios,
+    StatementArm,
+    StatementRow,
+    Tail,
+    Waited,
+)
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures, summaries
 from dbdyno.study.analysis.measured.timeline import timeline
 
@@ -28,7 +38,7 @@ QUANTILE_GRID = [
 BLOCK_GRID = [0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999]
 
 
-def distribution(latencies: Latencies) -> list[dict[str, Any]]:
+def distribution(latencies: Latencies) -> list[Outline]:
     """Share of operations by logarithmic bucket, per arm."""
     import numpy as np
 
@@ -37,7 +47,7 @@ def distribution(latencies: Latencies) -> list[dict[str, Any]]:
     first = math.floor(math.log10(max(low, 1)) * BUCKETS_PER_DECADE)
     last = math.ceil(math.log10(max(high, 10)) * BUCKETS_PER_DECADE) + 1
     edges = 10 ** (np.arange(first, last + 1) / BUCKETS_PER_DECADE)
-    figures = []
+    figures: list[Outline] = []
     for arm, values in enumerate(latencies):
         counts = np.diff(np.searchsorted(values, edges))
         share = counts / max(values.size, 1)
@@ -52,11 +62,11 @@ def distribution(latencies: Latencies) -> list[dict[str, Any]]:
     return figures
 
 
-def tail(latencies: Latencies, points: int = 400) -> list[dict[str, Any]]:
+def tail(latencies: Latencies, points: int = 400) -> list[Tail]:
     """Share of operations at least so long, at logarithmic ranks, per arm."""
     import numpy as np
 
-    figures = []
+    figures: list[Tail] = []
     for arm, values in enumerate(latencies):
         if not values.size:
             continue
@@ -71,12 +81,12 @@ def tail(latencies: Latencies, points: int = 400) -> list[dict[str, Any]]:
     return figures
 
 
-def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> list[dict[str, Any]]:
+def quantile_ratio(measures: Measures, latencies: Latencies, level: float) -> list[QuantileRatios]:
     """Quantile by quantile: pooled ratio of each arm to the base, with intervals over blocks."""
     import numpy as np
 
     tables = [_block_quantiles(arm) for arm in measures.arms]
-    figures = []
+    figures: list[QuantileRatios] = []
     for number, arm in measures.compared():
         at = arm.base
         base, other = latencies[at], latencies[number]
@@ -121,11 +131,11 @@ def _band(
     return low, high
 
 
-def by_block(measures: Measures, metric: str) -> list[dict[str, object]]:
+def by_block(measures: Measures, metric: str) -> list[BlockRatios]:
     """Ratio of each arm to the base by block in the order of time."""
     import numpy as np
 
-    figures = []
+    figures: list[BlockRatios] = []
     for number, arm in measures.compared():
         base = measures.arms[arm.base]
         n = min(len(base.blocks), len(arm.blocks))
@@ -148,7 +158,7 @@ def by_block(measures: Measures, metric: str) -> list[dict[str, object]]:
     return figures
 
 
-def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns: int = 60) -> list[dict[str, Any]]:
+def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns: int = 60) -> list[Heat]:
     """Counts of transactions by time and logarithmic latency, per arm. Time is that of the blocks
     laid one after the other, so that a step of the wall clock is none here."""
     blocks = measures.arms[0].blocks
@@ -176,7 +186,7 @@ def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns
             "listed": measures.expected,
         },
     ).fetchall()
-    figures = []
+    figures: list[Heat] = []
     for number, arm in enumerate(measures.arms):
         own = [row for row in rows if row[0] == arm.name]
         figures.append(
@@ -192,7 +202,7 @@ def heatmap(connection: Any, measures: Measures, resumed: Sequence[int], columns
     return figures
 
 
-def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
+def waits(connection: Any, measures: Measures) -> list[Waited]:
     """Time of the load's sessions at work by class and event, per arm, in blocks that count: shares
     of what was sampled, or, where every wait was timed, of the transactions' time, with what no
     wait covers as CPU. An idle session is not counted."""
@@ -215,7 +225,7 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
                 [blocks],
             ).fetchall()
         )
-    figures = []
+    figures: list[Waited] = []
     for number, arm in enumerate(measures.arms):
         own = [(row[1], row[2], row[3], row[4] if busy else row[3]) for row in rows if row[0] == arm.name]
         total = busy.get(arm.name, 0.0) if busy else sum(row[3] for row in own)
@@ -230,7 +240,7 @@ def waits(connection: Any, measures: Measures) -> list[dict[str, Any]]:
     return figures
 
 
-def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
+def statements(connection: Any, measures: Measures) -> list[StatementRow]:
     """Per statement and arm: count, mean, median, p99 of its own time."""
     blocks = [block.index for block in measures.arms[0].blocks]
     rows = connection.execute(
@@ -244,7 +254,7 @@ def statements(connection: Any, measures: Measures) -> list[dict[str, Any]]:
         """,
         [blocks, measures.expected],
     ).fetchall()
-    table: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    table: dict[tuple[str, str], list[StatementArm]] = {}
     names = [arm.name for arm in measures.arms]
     for statement, kind, arm, ops, mean, median, p99 in rows:
         table.setdefault((statement, kind), []).append(

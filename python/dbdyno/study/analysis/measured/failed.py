@@ -4,8 +4,9 @@ expected errors beside it."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
+from dbdyno.study.analysis.contract.parts import FailureRow
 from dbdyno.study.analysis.contract.rows import Caution, Model
 from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.plan.conditions import class_of, condition_of, meaning
@@ -35,7 +36,7 @@ class Failures:
     """`rows`: one per arm, statement, SQLSTATE, number and message, the most frequent first; `codes`: per arm, failed
     transactions by SQLSTATE; `expected`: per arm, those that ended in an expected error."""
 
-    rows: list[dict[str, Any]]
+    rows: list[FailureRow]
     codes: list[dict[str, int]]
     expected: list[dict[str, int]]
 
@@ -64,12 +65,15 @@ def of_run(connection: Any, measures: Measures) -> Failures:
         else:
             of_commands[key] = of_commands.get(key, 0) + row["failed"]
     told = [
-        {
-            **{key: value for key, value in row.items() if value is not None},
-            "meaning": meaning(row["sqlstate"]),
-            "error_class": class_of(row["sqlstate"]),
-            **({"condition": name} if (name := condition_of(row["vendor_code"])) else {}),
-        }
+        cast(
+            "FailureRow",
+            {
+                **{key: value for key, value in row.items() if value is not None},
+                "meaning": meaning(row["sqlstate"]),
+                "error_class": class_of(row["sqlstate"]),
+                **({"condition": name} if (name := condition_of(row["vendor_code"])) else {}),
+            },
+        )
         for row in rows
         if row["kind"] != TRANSACTION or of_commands.get(_same(row), 0) < row["failed"]
     ]

@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dbdyno.core_types import Summary
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Block, Run
 
@@ -172,16 +173,15 @@ def summaries(
     quantiles: list[float],
     operation: str = "transaction",
     expected: Sequence[str] = (),
-) -> list[dict[str, Any]]:
+) -> list[Summary]:
     """One row per group and arm; see `_core.summarise`."""
     from dbdyno import _core
 
     listed = [list(group) for group in groups]
-    rows: list[dict[str, Any]] = _core.summarise(listed, quantiles, operation, list(expected))
-    return rows
+    return _core.summarise(listed, quantiles, operation, list(expected))
 
 
-def throughput(row: dict[str, Any]) -> float:
+def throughput(row: Summary) -> float:
     """Successful transactions per second: transactions x sessions / (their busy time summed)."""
     if not row["transactions"] or not row["busy_ns"]:
         return math.nan
@@ -199,7 +199,7 @@ def served(values: dict[str, Array], number: int, blocks: list[Block], length_ns
     return rate
 
 
-def _first_quantile(row: dict[str, Any]) -> float:
+def _first_quantile(row: Summary) -> float:
     return _number(row["quantiles_ns"][0])
 
 
@@ -207,8 +207,8 @@ def _number(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _arrays(rows: list[dict[str, Any]], arm: str, groups: int) -> dict[str, Array]:
-    def column(value: Callable[[dict[str, Any]], float]) -> Array:
+def _arrays(rows: list[Summary], arm: str, groups: int) -> dict[str, Array]:
+    def column(value: Callable[[Summary], float]) -> Array:
         return _column(rows, arm, groups, value)
 
     def quantile(at: int) -> Array:
@@ -228,7 +228,7 @@ def _arrays(rows: list[dict[str, Any]], arm: str, groups: int) -> dict[str, Arra
     }
 
 
-def _column(rows: list[dict[str, Any]], arm: str, groups: int, value: Callable[[dict[str, Any]], float]) -> Array:
+def _column(rows: list[Summary], arm: str, groups: int, value: Callable[[Summary], float]) -> Array:
     import numpy as np
 
     out = np.full(groups, np.nan)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.study.analysis.contract.parts import RaceRow
+
 if TYPE_CHECKING:
     from dbdyno.study.analysis.measured.measures import Measures
 
@@ -35,13 +37,13 @@ select arm, block, metric, sum(value) from counter group by all
 """
 
 
-def of_run(connection: Any, measures: Measures, level: float) -> list[dict[str, Any]]:
+def of_run(connection: Any, measures: Measures, level: float) -> list[RaceRow]:
     """Per arm that raced: the counters over all blocks that count, the share of races that flash
     won with its interval over blocks. Empty where no cell raced."""
     blocks = [block.index for block in measures.arms[0].blocks]
     found = connection.execute(_SQL, [list(COUNTERS.values()), blocks]).fetchall()
     names = {metric: name for name, metric in COUNTERS.items()}
-    rows = []
+    rows: list[RaceRow] = []
     for at, arm in enumerate(measures.arms):
         by_block: dict[int, dict[str, float]] = {}
         for own, block, metric, value in found:
@@ -54,7 +56,11 @@ def of_run(connection: Any, measures: Measures, level: float) -> list[dict[str, 
             rows.append(
                 {
                     "arm": at,
-                    **totals,
+                    "disk_first": totals["disk_first"],
+                    "flash_first": totals["flash_first"],
+                    "prevented": totals["prevented"],
+                    "outliers": totals["outliers"],
+                    "flash_outliers": totals["flash_outliers"],
                     "races": int(sum(map(_races, raced))),
                     "share": share,
                     "low": low,

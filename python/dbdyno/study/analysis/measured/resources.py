@@ -8,15 +8,19 @@ count of transactions. A number that a bench does not see is null.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.contract.parts import ResourceRow
 from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 
 COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
 """Names in a block's report, per arm, of what its transactions used."""
 ON_CPU = "on_cpu_ns"
+KEPT = ("kept_statements", "kept_bytes", "session_bytes", "kept_whole")
+"""The same of what a session kept of statements, where it was asked."""
 BLOCKS = {
     "blocks": ("shared_hits", "shared_reads"),
     "blocks_read": ("shared_reads",),
@@ -57,18 +61,28 @@ ARMS_TOLD = 4
 """With more arms than this only the ends are told."""
 
 
-def of_run(connection: Any, run: Run, measures: Measures) -> list[dict[str, Any]]:
+def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
     """Per arm what a transaction used on average over the blocks that count; empty where no bench saw it."""
-    rows = []
+    rows: list[ResourceRow] = []
     for arm in measures.arms:
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
         seen = [own for own in reports if "user_ns" in own]
         count = sum(own["transactions"] for own in seen)
         if count:
-            rows.append(_exact({"arm": arm.number, **{name: _each(seen, name, count) for name in (*COSTS, ON_CPU)}}))
+            used = cast("ResourceRow", {"arm": arm.number, **{name: _each(seen, name, count) for name in COSTS}})
+            rows.append({**_exact(used, _each(seen, ON_CPU, count)), **_kept(reports)})
     blocks = _blocks(connection, run, measures)
     log = _log(connection, measures)
-    return [{**row, **blocks.get(row["arm"], dict.fromkeys(BLOCKS)), "log_bytes": log.get(row["arm"])} for row in rows]
+    for row in rows:
+        row.update(cast("ResourceRow", blocks.get(row["arm"], dict.fromkeys(BLOCKS))))
+        row["log_bytes"] = log.get(row["arm"])
+    return rows
+
+
+def _kept(reports: list[dict[str, Any]]) -> ResourceRow:
+    """What a session of an arm kept at the end of the last block; nothing where no server said."""
+    last = next((own for own in reversed(reports) if KEPT[0] in own), {})
+    return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
 
 
 def _log(connection: Any, measures: Measures) -> dict[int, float]:
@@ -88,12 +102,12 @@ def _log(connection: Any, measures: Measures) -> dict[int, float]:
     return per
 
 
-def _exact(row: dict[str, Any]) -> dict[str, Any]:
+def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
     """The row with its CPU as long as the scheduler says, where it does; ticks tell the share of the system."""
-    on_cpu, ticks = row.pop(ON_CPU), _cpu(row)
+    ticks = _cpu(row)
     if on_cpu is None or not ticks:
         return row
-    return {**row, **{name: row[name] * on_cpu / ticks for name in COSTS[:2]}}
+    return {**row, "user_ns": row["user_ns"] * on_cpu / ticks, "system_ns": row["system_ns"] * on_cpu / ticks}
 
 
 def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str, float]]:
@@ -150,10 +164,17 @@ def sentences(model: Model, measures: Measures) -> list[str]:
         ranked = sorted(rows.values(), key=_cpu)
         least, most = (f"{_used(row)} with {names[row['arm']]}" for row in (ranked[0], ranked[-1]))
         told = [f"CPU of a transaction: from {least} to {most}."]
-    return [*told, *_planned(list(rows.values()), names), *_bloated(pairs, names), *_read(list(rows.values()), names)]
+    caches = _caches(list(rows.values()), names)
+    return [
+        *told,
+        *_planned(list(rows.values()), names),
+        *caches,
+        *_bloated(pairs, names),
+        *_read(list(rows.values()), names),
+    ]
 
 
-def _planned(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
+def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     """What planning took, where the server counted it: how often a transaction's statements were planned, how long."""
     from dbdyno.stats.words import duration
 
@@ -166,13 +187,32 @@ def _planned(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
     return [f"Planning of a transaction: {'; '.join(told)}.", *kept]
 
 
-def _hits(row: dict[str, Any]) -> str:
+def _caches(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
+    """What a session kept of statements, where the server told it."""
+    known = [row for row in rows if row.get(KEPT[0]) is not None]
+    if not 0 < len(known) <= PLANNED_MOST:
+        return []
+    return [f"Statements that a session kept: {'; '.join(_cache(row, names[row['arm']]) for row in known)}."]
+
+
+def _cache(row: ResourceRow, name: str) -> str:
+    from dbdyno.stats.words import size
+
+    more = "" if row.get("kept_whole", 1) else "at least "
+    count = f"{more}{row['kept_statements']:,}" if row["kept_statements"] else f"{more}none"
+    kept = row.get("kept_bytes")
+    parts = [size(kept)] if kept else []
+    held = f"of the session's {size(row['session_bytes'])}"
+    return f"{count} with {name} ({' '.join([*parts, held])})"
+
+
+def _hits(row: ResourceRow) -> str:
     """The part of the executions that were not planned anew."""
     part = max(0.0, 1 - row["plans"] / row["executions"])
     return f"{100 * part:.3g} %"
 
 
-def _bloated(pairs: list[tuple[dict[str, Any], dict[str, Any]]], names: dict[int, str]) -> list[str]:
+def _bloated(pairs: list[tuple[ResourceRow, ResourceRow]], names: dict[int, str]) -> list[str]:
     """The arms whose transactions touch more blocks than those of their bases: of each base the one that touches
     most."""
     most: dict[int, tuple[float, str]] = {}
@@ -191,13 +231,12 @@ def _count(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def _read(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
+def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     """Whether the arms were cold or hot: of an arm that is hot, hardly anything came from the storage."""
     from dbdyno.stats.words import size
 
-    known = [row for row in rows if row["read_bytes"] is not None]
-    reading = [row for row in known if row["read_bytes"] >= COLD_BYTES]
-    cold = [f"{names[row['arm']]} ({size(row['read_bytes'])} a transaction)" for row in reading]
+    known = [(row["arm"], read) for row in rows if (read := row["read_bytes"]) is not None]
+    cold = [f"{names[arm]} ({size(read)} a transaction)" for arm, read in known if read >= COLD_BYTES]
     if not known:
         return []
     if not cold:
@@ -208,20 +247,20 @@ def _read(rows: list[dict[str, Any]], names: dict[int, str]) -> list[str]:
     ]
 
 
-def _against(row: dict[str, Any], base: dict[str, Any]) -> str:
+def _against(row: ResourceRow, base: ResourceRow) -> str:
     from dbdyno.stats.words import duration
 
     change = 100 * (_cpu(row) / _cpu(base) - 1)
     return f"{_used(row)}, {change:+.1f} % against {duration(_cpu(base))}"
 
 
-def _used(row: dict[str, Any]) -> str:
+def _used(row: ResourceRow) -> str:
     from dbdyno.stats.words import duration
 
     return f"{duration(_cpu(row))} ({100 * row['system_ns'] / _cpu(row):.0f} % of it in the system)"
 
 
-def _cpu(row: dict[str, Any]) -> float:
+def _cpu(row: ResourceRow) -> float:
     return float(row["user_ns"] + row["system_ns"])
 
 

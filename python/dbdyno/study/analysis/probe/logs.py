@@ -4,9 +4,10 @@ went. Puts `logs`, and for a probe alone the verdict, into the analysis model.""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.contract.parts import LogPath, LogRace, LogRow, Writes
 from dbdyno.study.analysis.contract.rows import Caution, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import QUANTILES, Measures
 
@@ -57,7 +58,7 @@ def warnings(run: Run) -> Iterator[Caution]:
             }
 
 
-def _waits(connection: Any, blocks: list[int]) -> dict[tuple[str, str], dict[str, Any]]:
+def _waits(connection: Any, blocks: list[int]) -> dict[tuple[str, str], Writes]:
     """Numbers on `log file parallel write` by (arm, who waited)."""
     rows = connection.execute(
         "select arm, object, count(*), avg(elapsed_ns), max(elapsed_ns),"
@@ -93,16 +94,16 @@ def _counts(connection: Any, blocks: list[int]) -> dict[tuple[str, str, str], fl
 def _log(
     at: int,
     given: dict[str, Any],
-    waits: dict[tuple[str, str], dict[str, Any]],
+    waits: dict[tuple[str, str], Writes],
     counts: dict[tuple[str, str, str], float],
-) -> dict[str, Any]:
+) -> LogRow:
     name = given["name"]
 
     def count(thing: str, metric: str) -> int:
         return int(counts.get((name, thing, metric), 0))
 
     writes, commits = count("lgwr", "redo writes"), count("lgwr", "commits")
-    paths = [
+    paths: list[LogPath] = [
         {
             "path": who,
             "file": file,
@@ -124,7 +125,7 @@ def _log(
         "laps": count("lgwr", "laps"),
         "write": waits.get((name, "lgwr"), {}),
         "paths": paths,
-        "race": {key: count("race", metric) for key, metric in RACE.items()} if raced else None,
+        "race": cast("LogRace", {key: count("race", metric) for key, metric in RACE.items()}) if raced else None,
         "outlier_ns": given["outlier_ns"],
         "cost_ns": given["cost"]["write_ns"],
     }
@@ -150,7 +151,7 @@ def _verdict(model: Model) -> VerdictRow:
     }
 
 
-def _writes(log: dict[str, Any]) -> Iterator[str]:
+def _writes(log: LogRow) -> Iterator[str]:
     from dbdyno.stats.words import duration, size
 
     per_write = log["commits_per_write"] or 0
@@ -167,7 +168,7 @@ def _writes(log: dict[str, Any]) -> Iterator[str]:
             )
 
 
-def race_sentences(log: dict[str, Any]) -> Iterator[str]:
+def race_sentences(log: LogRow) -> Iterator[str]:
     """How the race of a log went; nothing where there was none."""
     from dbdyno.stats.words import duration
 
@@ -191,7 +192,7 @@ def race_sentences(log: dict[str, Any]) -> Iterator[str]:
         yield f"{race['held_back']:,} writes waited until the first path was less far behind."
 
 
-def _cost(logs: list[dict[str, Any]]) -> str:
+def _cost(logs: list[LogRow]) -> str:
     from dbdyno.stats.words import duration
 
     costs = " and ".join(duration(log["cost_ns"]) for log in logs)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import StatsError
 from dbdyno.evidence.memory import for_files
+from dbdyno.study.analysis.contract.parts import Correlated, CorrelatedStatement, Property
 from dbdyno.study.analysis.contract.rows import Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 
@@ -30,7 +31,7 @@ ASSUMPTION = (
     "so the real uncertainty is larger; and what goes together need not cause each other."
 )
 
-PROPERTIES = (
+PROPERTIES: tuple[tuple[Property, str], ...] = (
     ("hit_ratio", "hit ratio"),
     ("blocks", "blocks touched a call"),
     ("reads", "blocks read a call"),
@@ -53,16 +54,16 @@ def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
         "rows": rows,
         "assumption": ASSUMPTION,
     }
-    shown = [s for s in statements if s["hit_ratio"] is not None]
+    shown = [(ratio, s) for s in statements if (ratio := s["hit_ratio"]) is not None]
     model["figures"]["correlation"] = {
-        "hit_ratio": [s["hit_ratio"] for s in shown],
-        "mean_ns": [s["mean_ns"] for s in shown],
-        "label": [s["text"] or s["statement"] for s in shown],
+        "hit_ratio": [ratio for ratio, _ in shown],
+        "mean_ns": [s["mean_ns"] for _, s in shown],
+        "label": [s["text"] or s["statement"] for _, s in shown],
     }
     model["verdict"] = _verdict(rows, statements, fallen)
 
 
-def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[dict[str, Any]], int]:
+def _statements(connection: Any, run: Run, blocks: list[int]) -> tuple[list[CorrelatedStatement], int]:
     """A row per statement, the slowest first, and how many were left out as reset."""
     found = connection.execute(
         """
@@ -111,7 +112,7 @@ def texts_of(run: Run) -> dict[str, str]:
         return dict(rows.fetchall())
 
 
-def _statement(name: str, text: str, counted: dict[str, float]) -> dict[str, Any]:
+def _statement(name: str, text: str, counted: dict[str, float]) -> CorrelatedStatement:
     calls = counted["calls"]
     blocks = counted.get("shared_hits", 0.0) + counted.get("shared_reads", 0.0)
     temp = counted.get("temp_reads", 0.0) + counted.get("temp_writes", 0.0)
@@ -128,7 +129,7 @@ def _statement(name: str, text: str, counted: dict[str, float]) -> dict[str, Any
     }
 
 
-def _row(statements: list[dict[str, object]], name: str, label: str) -> dict[str, Any] | None:
+def _row(statements: list[CorrelatedStatement], name: Property, label: str) -> Correlated | None:
     """Pearson's and Spearman's correlation of a property with the mean time; None where either
     does not vary or there are too few statements."""
     from dbdyno.stats.correlation import pearson, spearman
@@ -154,7 +155,7 @@ def _row(statements: list[dict[str, object]], name: str, label: str) -> dict[str
     }
 
 
-def _adjust(rows: list[dict[str, Any]]) -> None:
+def _adjust(rows: list[Correlated]) -> None:
     """False-discovery control over the properties (Benjamini and Hochberg 1995)."""
     from dbdyno.stats.decide import benjamini_hochberg
 
@@ -163,7 +164,7 @@ def _adjust(rows: list[dict[str, Any]]) -> None:
         row["q"] = q
 
 
-def _verdict(rows: list[dict[str, Any]], statements: list[dict[str, Any]], fallen: int) -> VerdictRow:
+def _verdict(rows: list[Correlated], statements: list[CorrelatedStatement], fallen: int) -> VerdictRow:
     own = next((row for row in rows if row["property"] == "hit_ratio"), None)
     if own is None:
         return {
@@ -200,7 +201,7 @@ def _verdict(rows: list[dict[str, Any]], statements: list[dict[str, Any]], falle
     }
 
 
-def _in_the_open(row: dict[str, Any]) -> str:
+def _in_the_open(row: Correlated) -> str:
     p = 10.0 ** row["pearson_log10_p"]
     words = f"p {p:.2g}" if p >= 1e-4 else f"p 10^{row['pearson_log10_p']:.0f}"
     return (
@@ -209,7 +210,7 @@ def _in_the_open(row: dict[str, Any]) -> str:
     )
 
 
-def _partial(statements: list[dict[str, object]], name: str) -> float | None:
+def _partial(statements: list[CorrelatedStatement], name: Property) -> float | None:
     """Rank correlation of hit ratio and time with a third property held fixed: the first-order
     partial correlation of the ranks."""
     from dbdyno.stats.correlation import spearman

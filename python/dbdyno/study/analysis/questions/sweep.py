@@ -7,10 +7,11 @@ The number that grows is what differs between arms in most values, the sessions 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.evidence.manifest import ArmRecord
 from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.contract.parts import Sweep, SweepPoint
 from dbdyno.study.analysis.contract.rows import Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.measured.reads import reads
@@ -27,21 +28,22 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     """Puts the curves and what they say into the model."""
     planned = factors.levels_of(run)
     every = planned or [set_by(own) for own in run.manifest.arms]
-    axis, names = axes(every)
+    asked = run.manifest.plan["judge"].get("factor")
+    axis, names = axes(every, asked if planned else None)
     places, words = _places([own[axis] for own in every])
     level = run.manifest.plan["judge"]["level"]
-    curves: dict[str, list[dict[str, Any]]] = {}
+    curves: dict[str, list[SweepPoint]] = {}
     for at, arm in enumerate(measures.arms):
-        point = {"arm": at, "x": places[at], **_point(arm, level)}
-        curves.setdefault(names[at], []).append(point)
+        curves.setdefault(names[at], []).append(_point(at, places[at], arm, level))
     for points in curves.values():
         points.sort(key=lambda point: point["x"])
     model["figures"]["sweep"] = {
         "x_label": axis.rpartition(".")[2].replace("_", " "),
-        **({"x_words": words} if words else {}),
         "operation": measures.arms[0].operation,
         "curves": [{"name": name, "points": points} for name, points in curves.items()],
     }
+    if words:
+        model["figures"]["sweep"]["x_words"] = words
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
     if planned:
         factors.add(model, measures, run, headline)
@@ -55,11 +57,12 @@ def set_by(arm: ArmRecord) -> dict[str, str]:
     return {**arm["changes"], SESSIONS: str(arm["sessions"])}
 
 
-def axes(every: list[dict[str, str]]) -> tuple[str, list[str]]:
-    """The factor that is the horizontal axis, and the name of each arm's curve; `every` has the levels of each arm."""
+def axes(every: list[dict[str, str]], asked: str | None = None) -> tuple[str, list[str]]:
+    """The factor that is the horizontal axis (`asked`: by the plan), and the name of each arm's curve; `every` has the
+    levels of each arm."""
     keys = list(dict.fromkeys(key for own in every for key in own))
     varying = [key for key in keys if len({own.get(key) for own in every}) > 1]
-    axis = factors.axis_of(every)
+    axis = asked or factors.axis_of(every)
     others = [key for key in varying if key != axis]
     names = [", ".join(f"{key.rpartition('.')[2]} {own.get(key)}" for key in others) for own in every]
     return axis, [name or "all" for name in names]
@@ -75,11 +78,13 @@ def _places(levels: list[str]) -> tuple[list[float], list[str] | None]:
     return [words.index(level) + 1.0 for level in levels], words
 
 
-def _point(arm: ArmMeasures, level: float) -> dict[str, object]:
+def _point(at: int, x: float, arm: ArmMeasures, level: float) -> SweepPoint:
     rate, mean = arm.values["throughput"], arm.values["mean"]
     middle, low, high = _interval(rate, level)
     mean_middle, mean_low, mean_high = _interval(mean, level)
     return {
+        "arm": at,
+        "x": x,
         "per_s": middle,
         "per_s_low": low,
         "per_s_high": high,
@@ -99,7 +104,7 @@ def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, 
     return math.exp(middle), math.exp(low), math.exp(high)
 
 
-def _verdict(sweep: dict[str, Any]) -> VerdictRow:
+def _verdict(sweep: Sweep) -> VerdictRow:
     """The best curve against the first where most is asked, and where each one stops growing."""
     from dbdyno.stats.words import duration
 
@@ -120,7 +125,7 @@ def _verdict(sweep: dict[str, Any]) -> VerdictRow:
     return {"decision": "found", "headline": headline, "sentences": sentences}
 
 
-def _knee(points: list[dict[str, Any]], label: str) -> str:
+def _knee(points: list[SweepPoint], label: str) -> str:
     """From which point on there is no more to be had."""
     most = max(point["per_s"] for point in points)
     at = next(point["x"] for point in points if point["per_s"] >= 0.95 * most)
