@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from dbdyno.bench.engine.account import bare_environment, can_enter, engine_account
 from dbdyno.bench.engine.places import base_folder, free_port
+from dbdyno.wide.java import modules
 
 ROOT = Path(__file__).resolve().parents[1]
 JARS = ROOT / "target" / "wide" / "cassandra" / "lib"
@@ -53,18 +54,6 @@ LOGBACK = """<configuration><appender name="F" class="ch.qos.logback.core.FileAp
 <pattern>%-5level %date{{ISO8601}} %logger{{20}} %msg%n</pattern></encoder></appender>
 <root level="INFO"><appender-ref ref="F"/></root></configuration>
 """
-EXPORTS = (
-    "java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/sun.nio.ch java.base/java.lang.ref"
-    " java.base/java.lang.reflect java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry"
-    " java.rmi/sun.rmi.server java.rmi/sun.rmi.transport.tcp java.sql/java.sql jdk.unsupported/sun.misc"
-)
-OPENS = (
-    "java.base/java.lang.module java.base/java.net java.base/jdk.internal.loader java.base/jdk.internal.ref"
-    " java.base/jdk.internal.reflect java.base/jdk.internal.math java.base/jdk.internal.module"
-    " java.base/jdk.internal.util.jar jdk.management/com.sun.management.internal java.base/sun.nio.ch java.base/java.io"
-    " java.base/java.lang java.base/java.lang.reflect java.base/java.util java.base/java.nio java.base/java.math"
-    " java.base/java.util.concurrent java.base/java.util.concurrent.atomic"
-)
 
 
 def missing() -> str | None:
@@ -79,12 +68,6 @@ def missing() -> str | None:
     except ImportError:
         return f"no cassandra-driver; {NEXT}"
     return None
-
-
-def modules() -> list[str]:
-    """What Cassandra asks of Java 17's modules."""
-    exports = [f"--add-exports={one}=ALL-UNNAMED" for one in EXPORTS.split()]
-    return [*exports, *(f"--add-opens={one}=ALL-UNNAMED" for one in OPENS.split())]
 
 
 class CassandraServer:

@@ -95,6 +95,8 @@ class MariaServer:
         if self.account.other:
             os.chown(self.folder, self.account.uid, self.account.gid)
         options = [*self.programs.options, f"--datadir={self.data}", "--auth-root-authentication-method=normal"]
+        # A server that starts removes all temporary tables of its folder, those of the others, too.
+        options += [f"--tmpdir={self.folder}"]
         done = run_as(self.account, [self.programs.install, "--no-defaults", *options], cwd=self.folder)
         assert done.returncode == 0, done.stdout
 
@@ -105,7 +107,7 @@ class MariaServer:
         if account.other:
             command += [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
         command += ["--", str(self.programs.server), "--no-defaults", *self.programs.options, *OPTIONS, *self.options]
-        command += [f"--datadir={self.data}", f"--port={self.port}"]
+        command += [f"--datadir={self.data}", f"--port={self.port}", f"--tmpdir={self.folder}"]
         command += [f"--socket={self.folder}/s", f"--pid-file={self.folder}/pid"]
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(

@@ -91,6 +91,27 @@ class ArmReport(TypedDict):
     first_error: str | None
 
 
+class Summary(TypedDict):
+    """Operations of a group of blocks in one arm: `summarise`. `count`, `mean_ns`, `m2`, `max_ns` and `quantiles_ns`
+    are of the kind asked for, the others of transactions."""
+
+    group: int
+    arm: str
+    count: int
+    transactions: int
+    failed: int
+    skipped: int
+    rows: int
+    mean_ns: float
+    m2: float
+    max_ns: int
+    sessions: int
+    busy_ns: int
+    quantiles_ns: list[float | None]
+    started_ns: int
+    ended_ns: int
+
+
 class ClientArmReport(ArmReport):
     """One arm in one block that an external client ran, and what that used of the CPU."""
 
@@ -226,13 +247,43 @@ class ModelBlock(TypedDict):
     stopped: bool
 
 
+class MachineParameter(TypedDict):
+    """A parameter of a machine; `given`: its text names it."""
+
+    path: str
+    value: Any
+    default: Any
+    unit: str
+    range: list[float] | None
+    meaning: str
+    source: str
+    given: bool
+
+
+class MachinePart(TypedDict):
+    """A part of a machine, and what it stands over."""
+
+    name: str
+    kind: str
+    over: list[str]
+    count: int
+    text: str
+
+
+class MachineDatabase(TypedDict):
+    """A database beside the one that is studied."""
+
+    name: str
+    text: str
+
+
 class ModelMachine(TypedDict):
     """A machine as it is shown."""
 
     title: str
-    databases: list[dict[str, Any]]
-    parts: list[dict[str, Any]]
-    parameters: list[dict[str, Any]]
+    databases: list[MachineDatabase]
+    parts: list[MachinePart]
+    parameters: list[MachineParameter]
 
 
 class RackFacts(TypedDict):
@@ -297,6 +348,30 @@ class MoveDone(TypedDict):
     cost: str | None
     refused: list[MoveRefused]
     parts: list[MovePart]
+
+
+class MoveFailed(TypedDict):
+    """What ended a job; where a column cannot be held, which."""
+
+    kind: str
+    message: str
+    chunk: int | None
+    table: NotRequired[int]
+    column: NotRequired[str]
+
+
+class MoveEvent(TypedDict, total=False):
+    """What a job tells: a finished chunk, a failure, or nothing yet."""
+
+    done: MoveDone
+    failed: MoveFailed
+
+
+class MoveRecord(MoveDone):
+    """A finished chunk in the ledger: its file, and in which of the job's snapshots it was read."""
+
+    file: str
+    snapshot: int
 
 
 class MovePart(TypedDict):

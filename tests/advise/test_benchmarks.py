@@ -86,7 +86,7 @@ def test_one_hot_row_and_writes_without_autovacuum_and_checkpoints(server: Embed
     model = advised(server, tmp_path, ONE_ROW)
     found = of(model, "hot_block")
     assert found["subject"] in ("transactionid", "tuple") and found["figures"]["waits for locks and latches"] > 0.4
-    assert of(model, "unvacuumed_benchmark")["figures"]["rows written by a transaction"] == pytest.approx(1, rel=0.2)
+    assert of(model, "unvacuumed_benchmark")["figures"]["rows written by a transaction"] == pytest.approx(1, rel=0.4)
     assert of(model, "no_checkpoints")["figures"]["checkpoints"] == 0
 
 

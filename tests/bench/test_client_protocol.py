@@ -17,7 +17,7 @@ import pytest
 from target_help import eventually
 
 from dbdyno import _core
-from dbdyno.bench.clients import stream
+from dbdyno.bench.clients import duckdb_reader, harness, stream
 from dbdyno.bench.clients.arrivals import Arrivals, drawn
 from dbdyno.bench.clients.builtin import BUILTIN, absent, found, installing
 from dbdyno.bench.clients.failures import Failures, failures_of
@@ -432,6 +432,23 @@ def test_a_client_that_is_not_there_is_refused_with_what_to_do(monkeypatch: pyte
         found("jdbc", tmp_path, "arm 'a'")
     assert "make setup-clients" in str(caught.value.next_step)
     assert installing(BUILTIN["polars"]).startswith("make setup-clients, or pip install polars adbc_driver_postgresql")
+
+
+def test_duckdb_refuses_what_it_would_answer_without_the_server():
+    """Its own pg_catalog and functions hide the server's, so such a query would measure DuckDB."""
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    connection.execute("attach ':memory:' as pg")
+    fetch = duckdb_reader.scanned(connection)
+    with pytest.raises(harness.CannotGoOnError, match="reads no table of the server"):
+        fetch("select i from generate_series(1, 3) t(i)")
+
+
+def test_duckdb_keeps_no_setting_of_a_session_and_says_so_before_it_connects():
+    asked = harness.Job(1, "literals", None, [], [], ["set work_mem = '1MB'"], None)
+    with pytest.raises(harness.CannotGoOnError, match="no setting of a session would stay"):
+        duckdb_reader.attached("postgresql://nobody@127.0.0.1:1/none", asked)
 
 
 def test_a_program_is_never_taken_from_the_current_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -276,7 +276,7 @@ def test_the_same_plan_twice_gives_a_noise_floor(tmp_path: Path):
 
 def test_without_a_difference_a_difference_is_called_at_the_nominal_rate(tmp_path: Path):
     """Of 200 runs with equal arms and 3 % of noise, at most 5 % and a margin are called."""
-    from dbdyno.study.analysis.cells_turns import Turn, compared
+    from dbdyno.study.analysis.cells.turns import Turn, compared
 
     dice = np.random.default_rng(20)
 

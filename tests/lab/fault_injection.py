@@ -30,7 +30,7 @@ from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence import list_runs
-from dbdyno.study.analysis.measures import measure
+from dbdyno.study.analysis.measured.measures import measure
 
 PATIENCE_S = 120.0
 HUNG_S = 600.0

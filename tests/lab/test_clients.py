@@ -233,7 +233,7 @@ def test_the_clients_are_listed_with_what_installs_them(lab, monkeypatch, tmp_pa
     assert found["jdbc"]["installed"] == "no" and "make setup-clients" in found["jdbc"]["next"]
 
 
-@pytest.mark.parametrize("name", [name for name in BUILTIN if name != "psycopg"])
+@pytest.mark.parametrize("name", [name for name in BUILTIN if name not in ("psycopg", "duckdb-scan")])
 def test_a_built_in_client_reads_the_same_rows(lab, name):
     """Those that are installed; CI has psycopg alone."""
     if (gone := BUILTIN[name].missing()) is not None:
@@ -241,6 +241,18 @@ def test_a_built_in_client_reads_the_same_rows(lab, name):
     arms = f'[[arm]]\nname = "a"\nclient = "{name}"\n'
     lab("run", lab.plan(arms, script="select i, i * 0.5 as half, 'x' as word from generate_series(1, 7) i;", blocks=2))
     assert rows(lab, "select distinct rows, error from calls") == [{"rows": 7, "error": None}]
+
+
+def test_duckdb_over_the_attached_server_reads_its_tables_and_refuses_what_it_would_answer_alone(lab):
+    if (gone := BUILTIN["duckdb-scan"].missing()) is not None:
+        pytest.skip(gone)
+    more = """setup = ["create table attached as select i, 'x' as word from generate_series(1, 7) i"]
+teardown = ["drop table attached"]"""
+    arms = '[[arm]]\nname = "a"\nclient = "duckdb-scan"\n'
+    lab("run", lab.plan(arms, script="select i, word from attached where i <= 5;", blocks=2, more=more))
+    assert rows(lab, "select distinct rows, error from calls") == [{"rows": 5, "error": None}]
+    alone = lab("run", lab.plan(arms, script="select 1 as alone;", blocks=2), code=2).stderr
+    assert "the client duckdb-scan cannot go on: DuckDB answers this query alone" in alone
 
 
 @pytest.mark.parametrize(
@@ -279,7 +291,7 @@ def test_an_option_that_makes_no_sense_is_refused(study, options, words):
 
 
 def test_planning_is_told_where_the_server_counts_it():
-    from dbdyno.study.analysis import resources
+    from dbdyno.study.analysis.measured import resources
 
     plan = STUDIES["bind-variables"].plan({"plan_time": "on"})
     assert plan.watch.statements and plan.schedule.switch == "turns"

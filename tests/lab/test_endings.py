@@ -150,7 +150,7 @@ def test_killed_at_any_instant_the_evidence_is_readable(lab):
 def check(out, told: str) -> int:
     from dbdyno.errors import EvidenceError
     from dbdyno.evidence import list_runs
-    from dbdyno.study.analysis.measures import measure
+    from dbdyno.study.analysis.measured.measures import measure
 
     blocks = 0
     for run in list_runs(out):

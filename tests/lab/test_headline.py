@@ -15,9 +15,9 @@ import pytest
 from lab_help import TWO_ARMS, until
 
 from dbdyno.evidence.run import Block
-from dbdyno.study.analysis import stalls
-from dbdyno.study.analysis.measures import ArmMeasures, Measures
-from dbdyno.study.analysis.timeline import timeline
+from dbdyno.study.analysis.checks import stalls
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.measured.timeline import timeline
 
 HALF_FAILS = (
     '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'

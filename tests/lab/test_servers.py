@@ -11,7 +11,8 @@ import pytest
 from command_line import dbdyno
 from dbdyno.bench.postgres.bench import PostgresBench
 from dbdyno.bench.postgres.binaries import find_binaries
-from dbdyno.bench.postgres.prepare import open_targets
+from dbdyno.bench.postgres.observer import PostgresObserver
+from dbdyno.bench.postgres.prepare import open_targets, prepare
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan, Server, plan_from_dict
@@ -107,3 +108,30 @@ def test_a_run_from_elsewhere_says_which_programs_it_would_start():
     assert "runs the server programs in /tmp/evil (0)" in lines
     assert "runs initdb with -X /x (0)" in lines
     assert "starts the server with archive_command = rm -r x (0)" in lines
+
+
+def test_counters_of_several_servers_are_kept_apart():
+    """Both had one name: the difference between two servers stood for what an arm wrote."""
+    made = plan(
+        arms("{settings = {wal_level = 'minimal', max_wal_senders = 0}}", "{settings = {wal_level = 'logical'}}")
+    )
+    with open_targets(made) as targets:
+        observer = PostgresObserver(prepare(made, targets, 1))
+        with targets[0].connect() as conn:
+            conn.execute("create table filled as select repeat('x', 500) from generate_series(1, 20000)")
+        with observer.stretch(0, "1"), targets[1].connect() as conn:
+            conn.execute("create table t as select 1 as i")
+        alone = observer.metrics
+        observer.metrics = []
+        with observer.stretch(1, ""):
+            pass
+        observer.drop_connections()
+    values: dict[tuple[str, str, str], list[float]] = {}
+    for arm, _, one in alone:
+        assert arm == "1"
+        values.setdefault((one.source, one.object, one.metric), []).append(one.value)
+    assert {len(own) for key, own in values.items() if key[0].startswith("pg_stat_wal")} == {2}
+    before, after = values["pg_stat_wal", "", "wal_bytes"]
+    assert 0 <= after - before < 5_000_000, "what the other server wrote is none of it"
+    named = {one.object for _, _, one in observer.metrics if one.source == "pg_stat_wal"}
+    assert named == {f"of {target.safe_dsn}" for target in targets}

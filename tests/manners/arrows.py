@@ -8,7 +8,7 @@ from __future__ import annotations
 MAY_IMPORT: dict[str, set[str]] = {
     "evidence": set(),
     "stats": set(),
-    "bench": {"evidence", "cells", "model"},
+    "bench": {"evidence", "cells", "flow", "model"},
     "trace": {"evidence"},
     "model": {"evidence"},
     "move": {"evidence", "bench"},

@@ -92,13 +92,20 @@ def server() -> Iterator[MariaServer]:
         yield running
 
 
-@pytest.fixture
-def maria(move_engine: EmbeddedPostgres, server: MariaServer, tmp_path: Path) -> Iterator[Maria]:
+@contextlib.contextmanager
+def fresh(engine: EmbeddedPostgres, server: MariaServer, folder: Path) -> Iterator[Maria]:
     """Both servers, each with an empty schema."""
-    with Maria(move_engine, server, tmp_path) as made:
+    with Maria(engine, server, folder) as made:
         with contextlib.closing(server.connect()) as conn, conn.cursor() as cursor:
             cursor.execute("drop database if exists test")
             cursor.execute("create database test character set utf8mb4")
+        yield made
+
+
+@pytest.fixture
+def maria(move_engine: EmbeddedPostgres, server: MariaServer, tmp_path: Path) -> Iterator[Maria]:
+    """Both servers, each with an empty schema."""
+    with fresh(move_engine, server, tmp_path) as made:
         yield made
 
 

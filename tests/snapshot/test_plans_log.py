@@ -457,7 +457,8 @@ def test_since_and_until_keep_what_is_between(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("".join(lines))
     words = ("--since", "2026-11-21T00:01", "--until", "2026-11-21T01:03+01:00", "--format", "json")
     done = dbdyno("snap", "plans", "--log", "a.csv", *words, cwd=tmp_path)
-    rows = json.loads(done.stdout)["sections"][3]["tables"][0]["rows"]
+    (read_of,) = (one for one in json.loads(done.stdout)["sections"] if one["name"] == "logs")
+    rows = read_of["tables"][0]["rows"]
     assert [row["executions"] for row in rows] == [3]
     assert dbdyno("snap", "plans", "--log", "a.csv", "--since", "noon", cwd=tmp_path).returncode == 2
 

@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import report_model_runs
 import report_models
 
-from dbdyno.study.analysis import contract, rows
+from dbdyno.study.analysis.contract import declared as contract
+from dbdyno.study.analysis.contract import rows
 
 MODELS = {
     "experiment": report_models.experiment,

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from dbdyno.evidence.run import Block
-from dbdyno.study.analysis.measures import ArmMeasures, Measures
-from dbdyno.study.analysis.over_time import over_time
-from dbdyno.study.analysis.resources import sentences
+from dbdyno.study.analysis.drawn.over_time import over_time
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
+from dbdyno.study.analysis.measured.resources import sentences
 
 SECOND = 1_000_000_000
+CORRELATION = "dbdyno.study.analysis.questions.correlation"
 
 
 def row(arm: int, user_us: float, *, system_us: float = 0.0, read: float | None = 0.0, blocks: float | None = None):
@@ -114,8 +115,10 @@ def test_a_bench_that_does_not_see_the_sessions_draws_nothing_of_them():
 
 
 def test_blocks_that_an_arm_touched_are_drawn_where_statements_are_counted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dbdyno.study.analysis.correlation.texts_of", lambda _: {"7": "select 1", "8": "select own"})
-    monkeypatch.setattr("dbdyno.study.analysis.correlation.is_own", lambda text: text.endswith("own"))
+    monkeypatch.setattr(
+        "dbdyno.study.analysis.questions.correlation.texts_of", lambda _: {"7": "select 1", "8": "select own"}
+    )
+    monkeypatch.setattr("dbdyno.study.analysis.questions.correlation.is_own", lambda text: text.endswith("own"))
     readings = [
         f"select '{arm}', {block}::uinteger, 'pg_stat_statements', '', '{statement}', '{metric}', {at}, {value}.0, 'c'"
         for arm, block, hits in (("a", 0, 400), ("a", 1, 500), ("b", 0, 40_000))

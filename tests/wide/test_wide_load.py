@@ -124,3 +124,17 @@ def test_a_node_that_is_killed_ends_the_load_with_a_sentence_and_it_goes_on(
     done = dbdyno("move", "resume", str(job), "--source", shop, "--to", wide_lab.dsn, "--verify", "target")
     assert done.returncode == 0, done.stderr
     assert "the table holds exactly what was loaded" in done.stdout
+
+
+def test_the_direct_way_writes_the_same_by_sstables(shop: str, wide_lab: WideLab, tmp_path: Path) -> None:
+    done = dbdyno(*words(shop, wide_lab, tmp_path / "job", "--direct", "--verify", "target"))
+    assert done.returncode == 0, done.stderr
+    assert "SSTables" in done.stdout and "the table holds exactly what was loaded" in done.stdout
+    assert wide_lab.rows("select name, no from wide where id = 2000") == [("name 2000", None)]
+
+
+def test_an_import_of_no_rows_is_an_error(shop: str, wide_lab: WideLab, tmp_path: Path) -> None:
+    given = words(shop, wide_lab, tmp_path / "job", "--direct")
+    given[given.index("--query") + 1] += " where false"
+    done = dbdyno(*given)
+    assert done.returncode == 2 and "no row became an SSTable" in done.stderr

@@ -48,7 +48,7 @@ impl Encoder {
             }
         }
         match &self.batch {
-            Some(batch) if self.as_lines => self.row = lines(batch, self.row, limit, self.place.before, out)?,
+            Some(batch) if self.as_lines => self.row = lines(batch, self.row, limit, &mut self.place, out)?,
             Some(batch) => self.row = rows(batch, self.row, limit, &mut self.place, out)?,
             None if self.as_lines => {}
             None => end(out),

@@ -12,6 +12,7 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 
+use crate::encode::Place;
 use crate::error::MoveError;
 use crate::mariadb::{civil_from_days, days_from_civil};
 
@@ -39,35 +40,45 @@ pub fn mariadb_type(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// The rows of a batch from one on, until `limit` bytes are there; the row to go on with. `before`: rows of the file
-/// before this batch.
+/// The rows of a batch from one on, until `limit` bytes are there; the row to go on with. Where `place` has a file, its
+/// number and that of the row come first.
 pub fn lines(
     batch: &RecordBatch,
     from: usize,
     limit: usize,
-    before: u64,
+    place: &mut Place,
     out: &mut Vec<u8>,
 ) -> Result<usize, MoveError> {
     let mut row = from;
     while row < batch.num_rows() && out.len() < limit {
-        for (place, array) in batch.columns().iter().enumerate() {
-            if place > 0 {
-                out.push(b'\t');
-            }
-            if array.is_null(row) {
-                out.extend_from_slice(b"\\N");
-                continue;
-            }
-            field(array.as_ref(), row, out).map_err(|reason| MoveError::Refused {
-                column: batch.schema_ref().field(place).name().clone(),
-                reason,
-                row: before + row as u64 + 1,
-            })?;
+        let begun = out.len();
+        if let Some(file) = place.file {
+            write(out, format_args!("{file}\t{}\t", place.number(row)));
         }
-        out.push(b'\n');
+        match fields(batch, row, out) {
+            Ok(()) => out.push(b'\n'),
+            Err((column, reason)) => {
+                place.refuse(batch, row, column, reason)?;
+                out.truncate(begun);
+            }
+        }
         row += 1;
     }
     Ok(row)
+}
+
+fn fields(batch: &RecordBatch, row: usize, out: &mut Vec<u8>) -> Result<(), (usize, &'static str)> {
+    for (place, array) in batch.columns().iter().enumerate() {
+        if place > 0 {
+            out.push(b'\t');
+        }
+        if array.is_null(row) {
+            out.extend_from_slice(b"\\N");
+        } else {
+            field(array.as_ref(), row, out).map_err(|reason| (place, reason))?;
+        }
+    }
+    Ok(())
 }
 
 fn write(out: &mut Vec<u8>, value: impl std::fmt::Display) {
@@ -183,7 +194,7 @@ mod tests {
     fn of(column: ArrayRef) -> Result<String, MoveError> {
         let batch = RecordBatch::try_from_iter([("c", column)]).expect("a batch");
         let mut out = Vec::new();
-        lines(&batch, 0, usize::MAX, 0, &mut out)?;
+        lines(&batch, 0, usize::MAX, &mut Place::default(), &mut out)?;
         Ok(String::from_utf8(out).expect("text"))
     }
 
@@ -191,6 +202,16 @@ mod tests {
     fn what_separates_is_escaped_and_null_is_no_text() {
         let texts = [Some("a\tb\nc\\N"), None, Some("\\N"), Some("")];
         assert_eq!(of(Arc::new(StringArray::from_iter(texts))).expect("lines"), "a\\\tb\\\nc\\\\N\n\\N\n\\\\N\n\n");
+    }
+
+    #[test]
+    fn a_row_says_where_it_stood_and_a_bad_one_is_left_out() {
+        let numbers: ArrayRef = Arc::new(Float64Array::from(vec![1.0, f64::NAN, 2.0]));
+        let batch = RecordBatch::try_from_iter([("c", numbers)]).expect("a batch");
+        let (mut place, mut out) = (Place { file: Some(4), before: 10, rejects: true, ..Place::default() }, Vec::new());
+        assert_eq!(lines(&batch, 0, usize::MAX, &mut place, &mut out).expect("lines"), 3);
+        assert_eq!(String::from_utf8(out).expect("text"), "4\t11\t1e0\n4\t13\t2e0\n");
+        assert_eq!(place.refused.iter().map(|one| one.row).collect::<Vec<_>>(), [12]);
     }
 
     #[test]

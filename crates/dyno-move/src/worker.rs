@@ -258,7 +258,7 @@ impl ChunkSink<'_> {
             let (mut row, mut out) = (0, Vec::with_capacity(2 * SEND_BYTES));
             while row < batch.num_rows() {
                 out.clear();
-                row = lines(&batch, row, SEND_BYTES, 0, &mut out)?;
+                row = lines(&batch, row, SEND_BYTES, &mut Place::default(), &mut out)?;
                 target.send_in(&out)?;
             }
         }

@@ -223,6 +223,27 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """A statement's logged executions whose rows were counted (`measured`), by plan, and the node with which its rows
+    were wrong in `executions` of them (0: in none, and there is no node). Rows are medians for a loop."""
+
+    statement: str
+    text: str
+    plan: str
+    measured: int
+    spent_ms: float
+    executions: int = 0
+    node: str = ""
+    kind: str = ""
+    table: str = ""
+    conditions: tuple[str, ...] = ()
+    planned: float = 0.0
+    found: float = 0.0
+    loops: float = 0.0
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoints:
     """Checkpoints by what asked for them."""
 
@@ -367,6 +388,7 @@ PLACES: dict[type, str] = {
     Hypothetical: "HypoPG",
     Key: "pg_sequences",
     Statement: "pg_stat_statements",
+    Estimate: "plans of auto_explain with log_analyze",
     Checkpoints: "checkpoint counters",
     Wal: "pg_stat_wal",
     Io: "pg_stat_io",

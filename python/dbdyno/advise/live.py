@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.hypothetical import hypothetical
-from dbdyno.advise.kinds import PLACES, Hypothetical, Server, Setting, Statement, Table
+from dbdyno.advise.kinds import PLACES, Estimate, Hypothetical, Server, Setting, Statement, Table
 from dbdyno.advise.queries import QUERIES, SERVER, STATEMENTS, Query
 from dbdyno.advise.rules.missing_index import candidates
 from dbdyno.bench.postgres.shown_settings import shown_value
@@ -90,6 +90,10 @@ def _facts(connection: Connection, title: str, identity: str) -> Facts:
         # What the rule would name, the planner is asked for: no other column of any table.
         wanted = candidates(Facts(title, "server", rows)) if {Table, Statement} <= rows.keys() else ()
         rows[Hypothetical] = hypothetical(connection, wanted)
+    lacking[Estimate] = Lack(
+        "plans of the server's log are read by snapshots",
+        "dbdyno snap plans --log FILE, then advise snap:A..B (auto_explain.log_analyze = on)",
+    )
     return Facts(title, "server", rows, {k: v for k, v in lacking.items() if k not in rows}, "since statistics began")
 
 

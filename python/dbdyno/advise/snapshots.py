@@ -7,6 +7,7 @@ judged. A row whose difference is not known (a reset, a crash) is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dbdyno.advise.facts import Facts, Lack
@@ -15,6 +16,7 @@ from dbdyno.advise.kinds import (
     Checkpoints,
     Column,
     Database,
+    Estimate,
     ForeignKey,
     Index,
     Io,
@@ -37,10 +39,13 @@ from dbdyno.advise.placement import Segment
 from dbdyno.errors import AdviceError
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.plans.estimates import Estimated
+from dbdyno.snapshot.plans.proved import estimated
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, relation_name, setting, several_databases
 from dbdyno.snapshot.store import Store
 
+PLANS = "plans of the server's log"
 _LIVE_ONLY = (Index, ForeignKey, Key, Width, Session, Prepared, Load)
 _ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise postgresql://...")
 
@@ -76,6 +81,11 @@ def facts_of(interval: Interval) -> Facts:
     if not rows.get(Wal, [1]):
         lacking[Wal] = Lack(f"{PLACES[Wal]}: the difference is not known")
         del rows[Wal]
+    estimates = _estimates(interval)
+    if isinstance(estimates, Lack):
+        lacking[Estimate] = estimates
+    else:
+        rows[Estimate] = estimates
     numbers = f"snapshots {interval.before.number} to {interval.after.number}"
     return Facts(
         f"{interval.after.target}, {numbers}",
@@ -249,6 +259,33 @@ def _slots(interval: Interval) -> list[dict[str, Any]]:
 
 def _slru(interval: Interval) -> list[dict[str, object]]:
     return interval.query("select name, blks_read as reads from pg_stat_slru where verdict = 'ok'", "pg_stat_slru")
+
+
+def _estimates(interval: Interval) -> list[Estimate] | Lack:
+    found = estimated(interval)
+    if found is None:
+        return Lack(f"{PLANS}: no log of this time is kept", "dbdyno snap plans --log FILE, then ask again")
+    if not found:
+        return Lack(f"{PLANS}: no logged plan has the rows that were found", "auto_explain.log_analyze = on")
+    return [_estimate(one, place) for one, place in found]
+
+
+def _estimate(one: Estimated, place: str) -> Estimate:
+    known = Estimate(one.statement, one.text, one.plan, one.measured, one.spent_us / 1000)
+    if one.node is None:
+        return known
+    return replace(
+        known,
+        executions=one.executions,
+        node=one.node.title,
+        kind=one.node.kind,
+        table=one.node.named,
+        conditions=tuple(words for _, words in one.node.conditions),
+        planned=one.planned,
+        found=one.found,
+        loops=one.loops,
+        place=place,
+    )
 
 
 _READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str, object]]]], ...] = (

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Kind:
     """A kind of bench: its name in manifests, how a target names it (`urls`: beginnings of connection strings that do,
     too), where its code is, and what it is, in a word for messages. `takes_parameters`: an option that is no factor of
-    the study is a parameter of the machine. `has_plans`: a plan file may name it; `in_file`: as a file, too.
+    the study is a parameter of the machine. `own_sql`: SQL of a study that is written for another engine fails there.
+    `has_plans`: a plan file may name it; `in_file`: as a file, too.
     `for_tests`: not offered to users."""
 
     name: str
@@ -31,6 +32,7 @@ class Kind:
     in_file: bool = False
     for_tests: bool = False
     urls: tuple[str, ...] = ()
+    own_sql: bool = False
 
     def names(self, target: str) -> bool:
         """Whether a target is of this kind."""
@@ -60,6 +62,10 @@ _ROWS = (
         "MariaDB",
         "mariadb or mariadb://user@host/db",
         urls=("mariadb://", "mysql://"),
+        own_sql=True,
+    ),
+    Kind(
+        "flows", "flows:", "dbdyno.bench.flows.bench", "engines of data flows", "flows:, by flow-order", has_plans=False
     ),
     Kind("mock", "mock:", "dbdyno.bench.mock.bench", "a mock", "mock:", for_tests=True),
 )

@@ -38,7 +38,7 @@ class Operations:
         costs: Mapping[str, int] | None = None,
     ) -> None:
         """One operation; `error` is a code of five characters where it failed, `said` what it said then, `costs` what
-        it used, added up per arm (`study/analysis/resources.py` has the names)."""
+        it used, added up per arm (`study/analysis/measured/resources.py` has the names)."""
         about = (self.names[turn.arm], self.recorder.planned.index, turn.slice, session, "operation")
         times = (started_ns, elapsed_ns, 0 if error else rows, error)
         for name, value in zip(_COLUMNS, (*about, *times), strict=True):

@@ -8,9 +8,10 @@ here (*half*), or nothing (*no answer*).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from dbdyno.cells.clocks import Clock
+from dbdyno.cells.page import Heading, Table
 from dbdyno.cells.record import said_of
 from dbdyno.cells.series import Measured
 
@@ -29,7 +30,48 @@ SILENT_S = 120.0
 """A cell collects once a minute: two minutes without are worth a word."""
 
 
-def coverage(found: Measured) -> dict[str, Any]:
+class CellClock(TypedDict):
+    """By how much a cell's clock is off ours."""
+
+    ahead_s: float
+    certain: bool
+    words: str
+
+
+class Restart(TypedDict):
+    """A round before which counters began anew, and what told of it."""
+
+    round: int
+    how: str
+
+
+class Covered(TypedDict):
+    """A cell in a recording: its state in each round, and how long it said nothing new."""
+
+    name: str
+    states: list[int]
+    counts: dict[str, int]
+    collections: int
+    silent_s: float
+    restarts: list[Restart]
+    problems: list[str]
+    clock: NotRequired[CellClock]
+
+
+class Coverage(TypedDict):
+    """The states of a recording."""
+
+    rounds: int
+    asked_s: list[float]
+    states: list[str]
+    cells: list[Covered]
+    late: list[str]
+    about: str
+    table: Table
+    notes: list[str]
+
+
+def coverage(found: Measured) -> Coverage:
     """The states of a recording: per cell one a round, counts, silences, restarts, failures."""
     blocks = found.run.blocks()
     times = _times(found)
@@ -74,9 +116,7 @@ def _resets(found: Measured) -> Iterator[tuple[str, dict[int, str]]]:
     yield from by_cell.items()
 
 
-def _cell(
-    run: Run, blocks: Sequence[Block], name: str, times: Mapping[int, int], resets: Mapping[int, str]
-) -> dict[str, Any]:
+def _cell(run: Run, blocks: Sequence[Block], name: str, times: Mapping[int, int], resets: Mapping[int, str]) -> Covered:
     states = []
     last: int | None = None
     silent_since, silent_s = blocks[0].started_ns, 0.0
@@ -113,13 +153,13 @@ def _state(at_ns: int | None, last: int | None, problem: str | None, reset: bool
     return OLD if at_ns == last else COLLECTED
 
 
-def _table(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _table(cells: Sequence[Covered]) -> Table:
     keys = [state for state in STATES if state in (COLLECTED, OLD) or any(cell["counts"][state] for cell in cells)]
     return {
         "title": "Rounds by cell",
         "columns": [
             {"name": "cell", "label": "cell", "unit": "text"},
-            *({"name": key, "label": key, "unit": "count"} for key in keys),
+            *[Heading(name=key, label=key, unit="count") for key in keys],
             {"name": "silent_ns", "label": "longest without a new collection", "unit": "ns"},
         ],
         "rows": [

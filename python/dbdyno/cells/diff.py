@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import column_of, pattern_of
@@ -20,6 +19,7 @@ from dbdyno.cells.documents import read_any
 from dbdyno.cells.files import cell_of, text_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing
+from dbdyno.cells.page import DiffPage, FlashLog
 from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change, changes, latencies, totals
 from dbdyno.errors import CellsError
 
@@ -79,7 +79,7 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
     return Collection(columns)
 
 
-def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> dict[str, Any]:
+def diff_page(before: Collection, after: Collection, *, by: str = "cell") -> DiffPage:
     """The page of a difference: counters, latencies, the flash log, and what has no difference."""
     if not {c.host.name for c in before.columns} & {c.host.name for c in after.columns}:
         before = _renamed_alone(before, after)
@@ -136,7 +136,7 @@ def moved(before: Collection, after: Collection) -> list[Change]:
     ]
 
 
-def flash_log(found: Sequence[Change]) -> dict[str, Any] | None:
+def flash_log(found: Sequence[Change]) -> FlashLog | None:
     """Who was first between the two collections, over all cells whose counters hold; None where no
     write went through the flash log."""
     sums = {name: delta for (name, _, _), (delta, _) in totals(found, "all").items()}

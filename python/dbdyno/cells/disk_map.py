@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from dbdyno.cells.catalogue import metric
+from dbdyno.cells.page import DiskMap, Table
 
 KINDS = ("hard disks", "flash disks")
 RATES = ("CD_IO_RQ_R_SM", "CD_IO_RQ_W_SM", "CD_IO_BY_R_LG", "CD_IO_BY_W_LG")
@@ -17,7 +17,7 @@ _DISK = re.compile(r"([CF]D_\d+)")
 Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
-def disk_maps(cells: Sequence[str], objects: Objects) -> list[dict[str, object]]:
+def disk_maps(cells: Sequence[str], objects: Objects) -> list[DiskMap]:
     """A map per kind of disk and metric that was not all zero: `values[cell][disk]`, None where a
     disk has none. `objects` as `Measured.objects` gives them."""
     maps = []
@@ -55,7 +55,7 @@ def _map(
     cells: Sequence[str],
     disks: Sequence[str],
     values: dict[tuple[str, str], float],
-) -> dict[str, object]:
+) -> DiskMap:
     timed = name in TIMES
     shown = f"{name}_RQ" if timed else name
     unit = "ns" if timed else "MB/s" if "_BY_" in name else "1/s"
@@ -71,9 +71,9 @@ def _map(
     }
 
 
-def disk_table(maps: Sequence[dict[str, Any]]) -> dict[str, object]:
+def disk_table(maps: Sequence[DiskMap]) -> Table:
     """Of each map the disk with the least and that with the most, and the median."""
-    rows = []
+    rows: list[Mapping[str, object]] = []
     for one in maps:
         known = sorted(
             (value, f"{cell} {disk}")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from dbdyno.cells.page import Steps
 from dbdyno.cells.series import Measure, Measured, Step
 
 MOST = 6
@@ -60,7 +60,7 @@ def chosen(measures: Sequence[Measure]) -> list[Measure]:
     return [*listed, *others][:MOST]
 
 
-def _steps(cell: str, steps: Sequence[Step], origin_ns: int) -> dict[str, Any]:
+def _steps(cell: str, steps: Sequence[Step], origin_ns: int) -> Steps:
     few = thinned(steps)
     return {
         "cell": cell,

@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from dbdyno.cells.aggregate import Combined, combine, own_names, side_by_side
 from dbdyno.cells.catalogue import family_words, metric
 from dbdyno.cells.clocks import MINUTE_S, NEAR_S, about
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.identity import shown
+from dbdyno.cells.page import ShownCell, ShownMetric, ShowPage
 
 SCHEMA = 1
 RULE_WORDS = {
@@ -23,7 +23,7 @@ RULE_WORDS = {
 }
 
 
-def show_page(collection: Collection, *, by: str = "cell") -> dict[str, Any]:
+def show_page(collection: Collection, *, by: str = "cell") -> ShowPage:
     """The page of one collection: `by` 'cell' puts a cell's objects together, 'object' puts cells
     together, 'both' keeps every object of every cell; then <cell> stands in an object's name for
     what the cell calls itself."""
@@ -37,7 +37,7 @@ def show_page(collection: Collection, *, by: str = "cell") -> dict[str, Any]:
     }
 
 
-def _cell(column: Column) -> dict[str, Any]:
+def _cell(column: Column) -> ShownCell:
     times = [r.at_ns for r in column.everything or column.readings if r.at_ns is not None]
     return {
         "name": column.host.name,
@@ -53,7 +53,7 @@ def _cell(column: Column) -> dict[str, Any]:
     }
 
 
-def _rows(collection: Collection, by: str) -> Iterable[dict[str, Any]]:
+def _rows(collection: Collection, by: str) -> Iterable[ShownMetric]:
     readings, rates = collection.readings, collection.rates
     descriptions = collection.descriptions
     keep_objects = by != "cell"
@@ -91,10 +91,10 @@ def _rows(collection: Collection, by: str) -> Iterable[dict[str, Any]]:
         }
 
 
-def flat_rows(page: dict[str, Any]) -> list[dict[str, object]]:
+def flat_rows(page: ShowPage) -> list[dict[str, object]]:
     """A row per metric, object and cell, with cell 'all' for what stands for all of them: for CSV
     and JSON lines. Numbers as they are, None where there is none."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for row in page["rows"]:
         whole = {"all": row["all"]}
         for cell, value in {**row["values"], **whole}.items():
@@ -114,7 +114,7 @@ def flat_rows(page: dict[str, Any]) -> list[dict[str, object]]:
     return rows
 
 
-def age_words(page: dict[str, Any]) -> list[str]:
+def age_words(page: ShowPage) -> list[str]:
     """How old the values are: one sentence for the cells whose clocks are near ours, one for each that is not."""
     ages = {cell["name"]: cell["age_s"] for cell in page["cells"] if cell["age_s"] is not None}
     near = {name: age for name, age in ages.items() if -NEAR_S <= age <= MINUTE_S + NEAR_S}
@@ -130,7 +130,7 @@ def age_words(page: dict[str, Any]) -> list[str]:
     return said
 
 
-def worst_of(row: dict[str, Any]) -> tuple[str, float] | None:
+def worst_of(row: ShownMetric) -> tuple[str, float] | None:
     """The cell to look at first: of what is better low (latencies, errors, percentages, loads) the one with the
     most, of anything else the one farthest from the middle of all."""
     known = {cell: value for cell, value in row["values"].items() if value is not None}
@@ -143,7 +143,7 @@ def worst_of(row: dict[str, Any]) -> tuple[str, float] | None:
 
 
 def table_rows(
-    page: dict[str, Any],
+    page: ShowPage,
     *,
     cells: bool | Sequence[str] = True,
     stats: bool = False,
@@ -168,20 +168,19 @@ def table_rows(
             if cells is True or (cells and cell["name"] in cells):
                 line[_head(cell)] = digits_text(row["values"].get(cell["name"]), scientific)
         if stats:
-            for name in ("low", "high", "mean"):
-                word = {"low": "min", "high": "max", "mean": "avg"}[name]
-                line[word] = digits_text(row[name], scientific)
+            for word, value in (("min", row["low"]), ("max", row["high"]), ("avg", row["mean"])):
+                line[word] = digits_text(value, scientific)
         if describe:
             line["description"] = row["description"]
         found.append(line)
     return found
 
 
-def _head(cell: dict[str, object]) -> str:
+def _head(cell: ShownCell) -> str:
     return f"{cell['name']}{' !' if cell['problem'] else ''}"
 
 
-def _all_text(row: dict[str, Any], scientific: bool) -> str:
+def _all_text(row: ShownMetric, scientific: bool) -> str:
     if row["all"] is not None:
         return digits_text(row["all"], scientific)
     if row["rule"] == "spread":

@@ -14,12 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from dbdyno.cells.aggregate import combine
 from dbdyno.cells.catalogue import metric, request_counters
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import moved
+from dbdyno.cells.page import WatchedRow, WatchPage
 from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change
 
 RATE, LATENCY, GAUGE = "rate", "latency", "gauge"
@@ -27,7 +27,7 @@ _PER_S = {"MB": "MB/s", "KB": "KB/s"}
 _OVER = {"cell": "cell", "object": "all", "both": "object"}
 Key = tuple[str, str, str, str]
 """Kind, metric, cell, object."""
-Row = dict[str, Any]
+Row = WatchedRow
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Since:
         }
 
 
-def watch_page(since: Since, before: Collection, after: Collection, *, by: str = "cell") -> dict[str, Any]:
+def watch_page(since: Since, before: Collection, after: Collection, *, by: str = "cell") -> WatchPage:
     """The page of a round: its rows in order of rank, and what has no difference."""
     found = moved(before, after)
     since.rounds += 1

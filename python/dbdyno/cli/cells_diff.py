@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.cli.output import FLAT, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, show_page
+
+if TYPE_CHECKING:
+    from dbdyno.cells.page import DiffPage, FlashLog, Moved, Without
 
 
 @click.command()
@@ -79,7 +82,7 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def _print(page: dict[str, Any], rows: list[dict[str, Any]], output: Path | None) -> None:
+def _print(page: DiffPage, rows: list[Moved], output: Path | None) -> None:
     from dbdyno.cells.show import digits_text
 
     if rows:
@@ -107,7 +110,7 @@ def _print(page: dict[str, Any], rows: list[dict[str, Any]], output: Path | None
     tell_without(page["without"])
 
 
-def _lines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _lines(rows: list[Moved]) -> list[dict[str, str]]:
     from dbdyno.cells.show import digits_text
 
     lines = [
@@ -125,7 +128,7 @@ def _lines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: line[key] for key in shown} for line in lines]
 
 
-def tell_without(entries: list[dict[str, Any]]) -> None:
+def tell_without(entries: list[Without]) -> None:
     """Which cells' counters have no difference, and why."""
     told: dict[tuple[str, str], int] = {}
     for entry in entries:
@@ -143,7 +146,7 @@ _WORDS = {
 }
 
 
-def flash_log_sentences(log: dict[str, Any] | None) -> list[str]:
+def flash_log_sentences(log: FlashLog | None) -> list[str]:
     """The flash log's part in words."""
     if log is None:
         return []

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +24,9 @@ from dbdyno.cli.output import FLAT, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS
 from dbdyno.cli.pages import show_page as show_whole
 from dbdyno.errors import CellsError
+
+if TYPE_CHECKING:
+    from dbdyno.cells.page import ShowPage
 
 MANY = 8
 FIXED, CELL_WIDTH = 60, 15
@@ -114,9 +117,7 @@ def command(
         raise click.exceptions.Exit(2)
 
 
-def _columns(
-    page: dict[str, Any], by: str, per_cell: bool, chosen: str | None, output: Path | None
-) -> bool | Sequence[str]:
+def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Path | None) -> bool | Sequence[str]:
     """Which cells have a column: all where they fit, else those chosen, beside all and the worst."""
     names = [cell["name"] for cell in page["cells"]]
     if chosen:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, show_page
 from dbdyno.limits import Number
+
+if TYPE_CHECKING:
+    from dbdyno.judge.cells_skew import Sibling
 
 
 @click.command()
@@ -84,7 +88,7 @@ def command(
         raise click.exceptions.Exit(1)
 
 
-def _line(row: dict[str, float]) -> dict[str, str]:
+def _line(row: Sibling) -> dict[str, str]:
     return {
         "metric": str(row["metric"]),
         "siblings": f"{row['n_siblings']} {row['siblings']}",

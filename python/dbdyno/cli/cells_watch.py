@@ -24,6 +24,7 @@ from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection
+    from dbdyno.cells.page import WatchedRow, WatchPage
 
 
 @click.command()
@@ -76,7 +77,7 @@ def command(every: float, lasting: float | None, by: str, top: int | None, form:
         raise click.exceptions.Exit(2)
 
 
-def _print(page: dict[str, Any], collection: Collection, top: int | None, form: str) -> None:
+def _print(page: WatchPage, collection: Collection, top: int | None, form: str) -> None:
     """A round; of what stood still all the time nothing is shown."""
     from dbdyno.cells.show import age_words, show_page
     from dbdyno.cli.cells_diff import tell_without
@@ -96,7 +97,7 @@ def _print(page: dict[str, Any], collection: Collection, top: int | None, form: 
         click.echo("nothing moved")
 
 
-def _lines(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _lines(rows: list[WatchedRow]) -> list[dict[str, str]]:
     lines = [
         {
             "metric": row["metric"],

@@ -20,7 +20,7 @@ from dbdyno.evidence import Run, find_run
 from dbdyno.limits import Number
 
 if TYPE_CHECKING:
-    from dbdyno.study.analysis.rows import Model
+    from dbdyno.study.analysis.contract.rows import Model
     from dbdyno.study.analysis.traces.question import Question
 
 NAME_LONGEST = 24

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
-    from dbdyno.study.analysis.rows import Model
+    from dbdyno.study.analysis.contract.rows import Model
 
 NAMES = ("slower", "cannot-tell", "gate")
 _UNDECIDED = ("unclear", "provisional", "no verdict")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from dbdyno.move.source import Wish
 
 URLS = ("mariadb://", "mysql://")
-NOT_INTO = ("defer_indexes", "rejects", "max_rejects")
+NOT_INTO = ("defer_indexes",)
+NOT_ACROSS = ("rejects", "max_rejects")
 
 
 def is_mariadb(dsn: str) -> bool:
@@ -83,10 +84,11 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load: --table, once")
-    _refuse_into(level, rest)
+    _refuse_into(rest)
     goal = into(rest["tables"][0], rest)
+    again, compare = level in ("source", "target"), level == "target"
     with given_file(source) as path:
-        show(bring(MariaDB.open(to), path, goal, how, shared.say, read_again=level == "source"))
+        show(bring(MariaDB.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
@@ -94,7 +96,8 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
     from dbdyno.move.mariadb.handing import move
 
     if is_mariadb(to):
-        _refuse_into(level, rest)
+        _refuse_into(rest)
+    refuse(rest, NOT_ACROSS, "is not for the way from server to server")
     wish = _wish(rest)
     table = rest["into"] or next(iter(wish.tables), None)
     if table is None or rest["job"] is None:
@@ -104,10 +107,9 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
         show(move(server(source), wish, server(to), goal, Path(rest["job"]), how, shared.say, level))
 
 
-def _refuse_into(level: str, rest: Mapping[str, Any]) -> None:
-    refuse(rest, NOT_INTO, "is for the way into a PostgreSQL")
-    if level == "target":
-        raise click.UsageError("--verify target is for PostgreSQL; --verify source reads the staged rows again")
+def _refuse_into(rest: Mapping[str, Any]) -> None:
+    why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
+    refuse(rest, NOT_INTO, f"is for the way into a PostgreSQL; {why}")
 
 
 def go_on(

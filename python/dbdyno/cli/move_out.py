@@ -10,7 +10,7 @@ import click
 
 from dbdyno.cli import move_mariadb as mariadb
 from dbdyno.cli import move_options as shared
-from dbdyno.cli import move_wide
+from dbdyno.cli import move_oracle, move_wide
 from dbdyno.cli.move_across import hand_on
 from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move_wish import refuse_wish
@@ -54,6 +54,7 @@ _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
 @click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where chunks are read [here].")
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
 @click.option("--cluster", help="Into a Cassandra: the clustering columns, with commas between.")
+@click.option("--direct", is_flag=True, help="Into a Cassandra: write SSTables here and stream them to its nodes.")
 @click.option("--static", help="Into a Cassandra: columns of the parent, once for each partition.")
 @click.option("--dry-run", is_flag=True, help="Show the plan; read no row, write nothing.")
 @shared.in_options
@@ -84,7 +85,10 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
     if to.startswith(move_wide.SCHEME):
         move_wide.load_rows(source, to, level, how, rest)
         return
-    refuse(rest, ("cluster", "static"), "is for the way into a Cassandra")
+    refuse(rest, ("cluster", "static", "direct"), "is for the way into a Cassandra")
+    if source.startswith(move_oracle.SCHEME):
+        move_oracle.take(source, to, level, how, rest)
+        return
     from_mariadb = mariadb.is_mariadb(source)
     if source == "-" or Path(source).exists():
         if mariadb.is_mariadb(to):

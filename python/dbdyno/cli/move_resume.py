@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbdyno.cli import move_options as shared
+from dbdyno.cli import move_oracle
 from dbdyno.cli.move_in import show
 from dbdyno.cli.move_mariadb import go_on, is_mariadb
 from dbdyno.cli.move_wide import resume_load
@@ -57,6 +58,9 @@ def command(
         resume_load(job, source, to, level, how)
         return
     ledger = Ledger.open(job)
+    if source.startswith(move_oracle.SCHEME):
+        move_oracle.go_on(job, source, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        return
     if is_mariadb(source) or (to is not None and is_mariadb(to)):
         go_on(job, source, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return

@@ -22,7 +22,7 @@ NOT_IN = (
     *("patterns", "where", "columns", "piece", "dry_run", "hold", "into", "partition_by"),
     *("mode", "defer_indexes", "rejects", "max_rejects"),
 )
-NOT_OUT = (*NOT_IN, "query", "as_text", "key", "create", "job", "cluster", "static")
+NOT_OUT = (*NOT_IN, "query", "as_text", "key", "create", "job", "cluster", "static", "direct")
 
 
 def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
@@ -33,6 +33,7 @@ def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
     from dbdyno.move.run import work
     from dbdyno.move.source import Wish
     from dbdyno.wide.address import address
+    from dbdyno.wide.java import jars
     from dbdyno.wide.load import ROWS, begin
     from dbdyno.wide.target import Shape
 
@@ -48,8 +49,10 @@ def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
     if folder.exists():
         raise click.UsageError(f"{folder} is there already: `dbdyno move resume` goes on with a job")
     query = _ordered(rest["query"], shape)
+    if rest["direct"]:
+        jars()
     make_folder(folder)
-    state = begin(folder, where, shape, create=rest["create"])
+    state = begin(folder, where, shape, create=rest["create"], direct=rest["direct"])
     wish = Wish(query=query, as_text=names(rest["as_text"]))
     with _goes_on(folder):
         ledger, snapshot = begin_rows(target, wish, folder / ROWS, how, shared.say)
@@ -97,7 +100,7 @@ def _load(state: State, where: Address, level: str, how: How) -> None:
     from dbdyno.wide.compare import compare
     from dbdyno.wide.load import files_of, load
 
-    loaded = load(state, where, at_once=16 * how.workers)
+    loaded = load(state, where, at_once=16 * how.workers, say=shared.say)
     for line in loaded.sentences():
         click.echo(line)
     if level != "target":

@@ -17,7 +17,7 @@ from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
-    from dbdyno.study.analysis.rows import Model
+    from dbdyno.study.analysis.contract.rows import Model
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.run.progress import Progress
 

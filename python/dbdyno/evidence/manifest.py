@@ -100,6 +100,7 @@ class Manifest:
     restored: bool = True
     target: Section
     flash: Section
+    flows: Section
 
     # of a recording of cells
     cells: Sequence[str] = ()

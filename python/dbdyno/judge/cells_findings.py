@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dbdyno.cells.alerts import recorded_alerts
+from dbdyno.cells.coverage import Coverage
 from dbdyno.cells.disk_map import KINDS
 from dbdyno.cells.series import Measured
 from dbdyno.judge.cells_flash import ALL
+from dbdyno.judge.cells_skew import Sibling, SkewPage
 
 SKEW_MOST = 8
 NAMED_MOST = 6
@@ -30,7 +32,7 @@ Row = dict[str, Any]
 Objects = Sequence[tuple[str, str, str, str, float, float, float]]
 
 
-def findings(found: Measured, covered: Row, skew: Row, log: Row | None, objects: Objects) -> list[Row]:
+def findings(found: Measured, covered: Coverage, skew: SkewPage, log: Row | None, objects: Objects) -> list[Row]:
     """All findings: {code, level, text, next}; in order of level, then as they are found."""
     said = [
         *_dead(covered),
@@ -49,7 +51,7 @@ def _finding(code: str, level: str, text: str, step: str = "") -> Row:
     return {"code": code, "level": level, "text": text, "next": step}
 
 
-def _dead(covered: Row) -> Iterator[Row]:
+def _dead(covered: Coverage) -> Iterator[Row]:
     """Cells that gave nothing at all, and those that gave nothing any more: before anything else, since every
     number of the page is without them."""
     rounds = covered["rounds"]
@@ -76,7 +78,7 @@ def _first_silent(states: Sequence[int], nothing: int) -> int:
     return first
 
 
-def _clocks(covered: Row) -> Iterator[Row]:
+def _clocks(covered: Coverage) -> Iterator[Row]:
     """Clocks that are off: the cells' times then fit neither each other nor anything else."""
     alike: dict[tuple[str, bool], list[str]] = {}
     for cell in covered["cells"]:
@@ -140,7 +142,7 @@ def _errors(objects: Objects) -> Iterator[Row]:
             )
 
 
-def _coverage(covered: Row) -> Iterator[Row]:
+def _coverage(covered: Coverage) -> Iterator[Row]:
     rounds, nothing = covered["rounds"], covered["states"].index("no answer")
     cells = [cell for cell in covered["cells"] if _first_silent(cell["states"], nothing)]  # of dead ones all is said
     began = [
@@ -190,9 +192,9 @@ def _listed(words: Sequence[str]) -> str:
     return f"{', '.join(words[:NAMED_MOST])}{more}"
 
 
-def _skew(skew: Row) -> Iterator[Row]:
+def _skew(skew: SkewPage) -> Iterator[Row]:
     different = sorted((row for row in skew["rows"] if row["differs"]), key=_severity)
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[Sibling]] = {}
     for row in different:
         groups.setdefault((row["metric"], row["siblings"]), []).append(row)
     groups = {key: rows for key, rows in groups.items() if not _told_otherwise(*key, groups)}
@@ -231,7 +233,7 @@ def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str],
     return head == "GD" and any((f"CD_{rest}", kind) in groups for kind in KINDS)
 
 
-def _severity(row: Row) -> tuple[bool, float]:
+def _severity(row: Sibling) -> tuple[bool, float]:
     """Latencies before rates, the farthest first."""
     return not row["metric"].endswith("_RQ"), -abs(math.log(row["ratio"]))
 

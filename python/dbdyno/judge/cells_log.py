@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from dbdyno.cells.diff import share_interval
+from dbdyno.cells.page import Section, Table
 from dbdyno.judge.cells_parts import DIFFERENT, as_dict, section, table
 from dbdyno.judge.cells_rates import SKIP, Row
 
 
-def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[dict[str, object]]:
+def log_section(rows: Sequence[Row], names: tuple[str, str]) -> list[Section]:
     """The sections of shares: the flash log's, and the flash cache's; none without counters."""
     shares = [row for row in rows if row.measure == "share"]
     log = [row for row in shares if row.name != "cache_hits" and row.decision != "none in either"]
@@ -79,7 +80,7 @@ def _said(row: Row) -> str:
     return f"{row.decision}, {ratio} (95 % {low} to {high})"
 
 
-def _counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _counts(rows: Sequence[Row]) -> list[Counted]:
     """Events of the flash log over the intervals that count: from the shares' own sums, so that
     parts and wholes are of the same intervals."""
     found = {row.name: row for row in rows if not row.cell}
@@ -109,11 +110,19 @@ def _counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return told
 
 
-def _count(what: str, first: float, second: float) -> dict[str, object]:
+class Counted(TypedDict):
+    """How often something happened in each recording."""
+
+    what: str
+    first: int
+    second: int
+
+
+def _count(what: str, first: float, second: float) -> Counted:
     return {"what": what, "first": round(first), "second": round(second)}
 
 
-def _intervals(rows: Sequence[Row], names: tuple[str, str]) -> dict[str, object]:
+def _intervals(rows: Sequence[Row], names: tuple[str, str]) -> Table:
     told = []
     for row in rows:
         for name, side in zip(names, (row.a, row.b), strict=True):
@@ -141,7 +150,7 @@ def _intervals(rows: Sequence[Row], names: tuple[str, str]) -> dict[str, object]
     )
 
 
-def _changes(rows: Sequence[Row]) -> dict[str, Any]:
+def _changes(rows: Sequence[Row]) -> Table:
     told = [{**as_dict(row), "share": row.label} for row in rows]
     return table(
         "Shares compared",

@@ -20,6 +20,7 @@ from dbdyno.cells.collection import Collection
 from dbdyno.cells.configuration import Facts
 from dbdyno.cells.identity import known_as
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
+from dbdyno.cells.page import End, Lost, PageFacts, Section, Unlike, Verdict, Warned
 from dbdyno.cells.record import all_rounds, cells_of
 from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Run
@@ -142,7 +143,7 @@ def compare_page(
     }
 
 
-def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[dict[str, str]]]:
+def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, list[Warned]]:
     """Where the cells differ, only those that both have, and the warning that says so: sums over
     three cells and over two differ for that alone. All of each where they share none."""
     cells = [cell for cell in one.found.cells if cell in other.found.cells]
@@ -157,7 +158,7 @@ def _of_both(one: Recording, other: Recording) -> tuple[Recording, Recording, li
     return kept[0], kept[1], [told]
 
 
-def _configuration(unlike: Sequence[dict[str, object]]) -> dict[str, object]:
+def _configuration(unlike: Sequence[Unlike]) -> Section:
     return section(
         "configuration",
         "Cells, software and configuration that differ",
@@ -174,9 +175,9 @@ def _drawn(rows: Sequence[Row]) -> list[dict[str, object]]:
     return [{**as_dict(row), "pale": row.decision not in DIFFERENT} for row in ranked]
 
 
-def differences(one: Recording, other: Recording) -> list[dict[str, Any]]:
+def differences(one: Recording, other: Recording) -> list[Unlike]:
     """What makes two recordings unlike, or one unlike itself: cells, software, configuration."""
-    found = []
+    found: list[Unlike] = []
     if one.found.cells != other.found.cells:
         found.append(
             {"what": "cells", "cell": "", "first": ", ".join(one.found.cells), "second": ", ".join(other.found.cells)}
@@ -199,7 +200,7 @@ def _unlike(one: Facts, other: Facts) -> Iterable[tuple[str, str, str, str]]:
                 yield cell, what, values[0], values[1]
 
 
-def _facts(one: Recording, other: Recording) -> dict[str, Any]:
+def _facts(one: Recording, other: Recording) -> PageFacts:
     release = {known.get("cell.releaseVersion", "") for known in other.facts.values()}
     return {
         "title": f"{other.name} against {one.name}",
@@ -210,7 +211,7 @@ def _facts(one: Recording, other: Recording) -> dict[str, Any]:
     }
 
 
-def _end(side: Recording) -> dict[str, Any]:
+def _end(side: Recording) -> End:
     at = datetime.fromtimestamp(side.found.first_ns / 1e9, UTC).isoformat()
     cells = len(side.found.cells)
     count = side.found.count
@@ -219,7 +220,7 @@ def _end(side: Recording) -> dict[str, Any]:
     return {"number": side.name, "at": at, "note": note}
 
 
-def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
+def _verdict(rows: Sequence[Row], allowed: bool) -> Verdict:
     """What the rows over all cells say."""
     if not allowed:
         return {"word": "not comparable", "why": _UNLIKE}
@@ -236,7 +237,7 @@ def _verdict(rows: Sequence[Row], allowed: bool) -> dict[str, Any]:
     return {"word": "ok", "why": "nothing differs for certain over all cells"}
 
 
-def _words(rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: bool, threshold: float) -> dict[str, Any]:
+def _words(rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: bool, threshold: float) -> Section:
     """The verdict in sentences."""
     whole = [row for row in rows if not row.cell]
     tested = [row for row in whole if not math.isnan(row.p)]
@@ -273,7 +274,7 @@ _COLUMNS = (
 )
 
 
-def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, object]]:
+def _tables(rows: Sequence[Row], everything: bool) -> list[Section]:
     """Latencies and rates over all cells, then single cells and objects."""
     whole = [row for row in rows if not row.cell and row.measure != "share"]
     made = []
@@ -284,7 +285,7 @@ def _tables(rows: Sequence[Row], everything: bool) -> list[dict[str, object]]:
     return made
 
 
-def _objects(rows: Sequence[Row]) -> dict[str, Any]:
+def _objects(rows: Sequence[Row]) -> Section:
     """Single cells and objects, a line per metric and decision, with the surest of them: often a
     whole rack moves at once. Every row is in `rows` of the model."""
     tested = Counter(row.label for row in rows if not math.isnan(row.p))
@@ -313,7 +314,7 @@ def _objects(rows: Sequence[Row]) -> dict[str, Any]:
     )
 
 
-def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> dict[str, Any]:
+def _measured(name: str, title: str, rows: Sequence[Row], everything: bool) -> Section:
     moved = [row for row in rows if row.decision != "none in either"]
     shown = moved if everything else [row for row in moved if row.decision in DIFFERENT]
     if not shown and moved and not everything:  # nothing differs: the busiest say how it was
@@ -333,7 +334,7 @@ def _by_weight(row: Row) -> tuple[int, float, float]:
     return _ORDER.get(row.decision, 3), q, change
 
 
-def _lost(one: Recording, other: Recording) -> list[dict[str, Any]]:
+def _lost(one: Recording, other: Recording) -> list[Lost]:
     return [
         {"recording": side.name, "cell": cell, "why": _LOST.get(why, why), "intervals": count}
         for side in (one, other)
@@ -341,9 +342,7 @@ def _lost(one: Recording, other: Recording) -> list[dict[str, Any]]:
     ]
 
 
-def _warnings(
-    one: Recording, other: Recording, unlike: Sequence[dict[str, object]], allowed: bool
-) -> list[dict[str, str]]:
+def _warnings(one: Recording, other: Recording, unlike: Sequence[Unlike], allowed: bool) -> list[Warned]:
     from dbdyno.stats.ratios import ROUNDS_LEAST
 
     found = [
@@ -393,5 +392,5 @@ def _warnings(
     return found
 
 
-def _warning(code: str, text: str, step: str) -> dict[str, str]:
+def _warning(code: str, text: str, step: str) -> Warned:
     return {"code": code, "text": text, "next": step}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.intervals import Intervals
+from dbdyno.cells.page import Heading, Section, Table
 from dbdyno.judge.cells_rates import Row
 
 TOP = 40
@@ -18,20 +19,20 @@ DIFFERENT = ("worse", "better", "more", "less")
 def section(
     name: str,
     title: str,
-    tables: Iterable[dict[str, object]] = (),
+    tables: Iterable[Table] = (),
     *,
     about: str = "",
     notes: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> Section:
     """A section of a page; tables without rows are left out."""
     kept = [one for one in tables if one["rows"]]
     return {"name": name, "title": title, "about": about, "tables": kept, "not_measured": [], "notes": list(notes)}
 
 
-def table(title: str, columns: str, rows: Sequence[dict[str, object]], *, top: int | None = None) -> dict[str, Any]:
+def table(title: str, columns: str, rows: Sequence[Mapping[str, object]], *, top: int | None = None) -> Table:
     """A table with columns from words `name:unit:label` (a count where no unit is named)."""
     words = [[*word.split(":"), "", ""][:3] for word in columns.split()]
-    shown = [
+    shown: list[Heading] = [
         {"name": name, "unit": unit or "count", "label": (label or name).replace("_", " ")}
         for name, unit, label in words
     ]
@@ -73,7 +74,7 @@ def as_dict(row: Row) -> dict[str, Any]:
     }
 
 
-def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> dict[str, object]:
+def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> Section:
     """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
     tested."""
     rows = []

@@ -10,17 +10,18 @@ own clocks; pictures of long recordings show the means of several steps, tables 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from dbdyno.cells.coverage import coverage, what_they_are
+from dbdyno.cells.coverage import Coverage, coverage, what_they_are
 from dbdyno.cells.disk_map import disk_maps, disk_table
+from dbdyno.cells.page import DiskMap, Heading, Table, Verdict
 from dbdyno.cells.panels import panels
 from dbdyno.cells.series import Measured, measured
 from dbdyno.judge import cells_flash as report_flash
 from dbdyno.judge.cells_findings import findings
-from dbdyno.judge.cells_skew import THRESHOLD, skew_page
+from dbdyno.judge.cells_skew import THRESHOLD, Sibling, SkewPage, skew_page
 from dbdyno.judge.cells_why import PER, why_busy, work_of_recording
 
 if TYPE_CHECKING:
@@ -66,7 +67,21 @@ def report_page(run: Run, *, threshold: float = THRESHOLD) -> dict[str, Any]:
         }
 
 
-def _facts(found: Measured, covered: dict[str, object]) -> dict[str, Any]:
+class _Facts(TypedDict):
+    """The head of the page."""
+
+    title: str
+    run: str
+    cells: list[str]
+    rounds: int
+    every_s: float | None
+    status: str
+    began: str
+    ended: str
+    seconds: float
+
+
+def _facts(found: Measured, covered: Coverage) -> _Facts:
     run = found.run
     return {
         "title": f"{run.id}: {len(found.cells)} cell{'s' * (len(found.cells) != 1)}",
@@ -85,7 +100,7 @@ def _moment(at_ns: int) -> str:
     return datetime.fromtimestamp(at_ns // 10**9, UTC).isoformat()
 
 
-def _verdict(said: Sequence[Row]) -> dict[str, str]:
+def _verdict(said: Sequence[Row]) -> Verdict:
     """What to look at, if there is anything."""
     number = sum(one["level"] == "bad" for one in said)
     if number:
@@ -98,11 +113,11 @@ def _verdict(said: Sequence[Row]) -> dict[str, str]:
 
 def _sections(
     found: Measured,
-    covered: dict[str, object],
+    covered: Coverage,
     log: Row | None,
     cache: Row | None,
-    maps: list[Row],
-    skew: dict[str, object],
+    maps: list[DiskMap],
+    skew: SkewPage,
 ) -> list[Row]:
     own = {"flash log": report_flash.log_section(log), "flash cache": report_flash.cache_section(cache)}
     sections = [
@@ -154,11 +169,11 @@ def _slug(name: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in name.lower())
 
 
-def _table(found: Measured, family: str) -> Row:
+def _table(found: Measured, family: str) -> Table:
     """A family's measures that were not all zero: means over the recording."""
     wide = len(found.cells) > COLUMNS_MOST
     heads = ["least", "mean", "most"] if wide else found.cells
-    rows = []
+    rows: list[Mapping[str, object]] = []
     for measure in found.family(family):
         if not measure.moved:
             continue
@@ -178,7 +193,7 @@ def _table(found: Measured, family: str) -> Row:
         "columns": [
             {"name": "metric", "label": "metric", "unit": "text"},
             {"name": "all", "label": "all cells", "unit": "quantity"},
-            *({"name": f"c{at}", "label": head, "unit": "quantity"} for at, head in enumerate(heads)),
+            *[Heading(name=f"c{at}", label=head, unit="quantity") for at, head in enumerate(heads)],
             {"name": "meaning", "label": "meaning", "unit": "text", "page_only": True},
         ],
         "rows": rows,
@@ -191,7 +206,7 @@ def _spread(values: Sequence[float | None]) -> list[float | None]:
     return [min(known), sum(known) / len(known), max(known)] if known else [None] * 3
 
 
-def _skew_section(skew: dict[str, Any]) -> Row:
+def _skew_section(skew: SkewPage) -> Row:
     different = [row for row in skew["rows"] if row["differs"]]
     percent = f"{100 * skew['threshold']:g} %"
     if not skew["enough"]:
@@ -212,7 +227,7 @@ def _skew_section(skew: dict[str, Any]) -> Row:
     }
 
 
-def skew_table(rows: Sequence[Row]) -> Row:
+def skew_table(rows: Sequence[Sibling]) -> Table:
     """Siblings as a table: which, how many times the median, interval, q."""
     return {
         "title": "",
@@ -228,7 +243,12 @@ def skew_table(rows: Sequence[Row]) -> Row:
         ],
         "rows": [
             {
-                **{key: row[key] for key in ("metric", "ratio", "low", "high", "rounds", "q")},
+                "metric": row["metric"],
+                "ratio": row["ratio"],
+                "low": row["low"],
+                "high": row["high"],
+                "rounds": row["rounds"],
+                "q": row["q"],
                 "which": row["name"],
                 "of": f"{row['n_siblings']} {row['siblings']}",
             }

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 SCHEMA = 1
 ROUNDS_LEAST = 4
@@ -45,7 +45,36 @@ class Finding:
     differs: bool
 
 
-def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> dict[str, Any]:
+class Sibling(TypedDict):
+    """A `Finding` on the page."""
+
+    metric: str
+    siblings: str
+    name: str
+    n_siblings: int
+    rounds: int
+    ratio: float
+    low: float
+    high: float
+    p: float
+    q: float
+    differs: bool
+
+
+class SkewPage(TypedDict):
+    """Siblings that differ; `enough` rounds to test anything."""
+
+    schema: int
+    kind: str
+    page: str
+    rounds: int
+    threshold: float
+    tested: int
+    enough: bool
+    rows: list[Sibling]
+
+
+def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> SkewPage:
     """The page of a recording's series over so many intervals (`Measured.siblings`)."""
     found = findings(series, threshold=threshold)
     return {
@@ -56,7 +85,7 @@ def skew_page(series: Series, rounds: int, *, threshold: float = THRESHOLD) -> d
         "threshold": threshold,
         "tested": len(found),
         "enough": rounds >= ROUNDS_LEAST,
-        "rows": [vars(one) for one in sorted(found, key=_by_size)],
+        "rows": [cast("Sibling", vars(one)) for one in sorted(found, key=_by_size)],
     }
 
 

@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.core_types import MoveDone
 from dbdyno.errors import MoveError
 from dbdyno.move import indexes
 from dbdyno.move.into import Into, Loaded
@@ -41,16 +42,31 @@ def fits(
     how: How,
     came: Mapping[str, str | None],
 ) -> bool:
-    """Whether the table takes the bytes of the files as they are. `came`: the types that columns had where they came
-    from, of files that a job of this user wrote."""
-    if how.workers != 1 or into.mode not in ("insert", "replace") or files[0].suffix == ".csv":
+    """Whether one session may put the files straight into the table."""
+    if how.workers != 1 or into.mode not in ("insert", "replace"):
         return False
-    if any(one.generated or one.is_parsed or not _same_bytes(one) for one in staged.columns):
-        return False
-    if any(may_differ(one) and came.get(one.name) != one.declared for one in staged.columns):
+    if not takes(staged, files, came):
         return False
     row = None if into.create else conn.execute(RULED_SQL, [staged.oid]).fetchone()
     return not (row and row[0])
+
+
+def logged(conn: psycopg.Connection[Any], into: Into) -> str:
+    """What the server's log gets of the rows, in words."""
+    row = conn.execute("show wal_level").fetchone()
+    fresh = into.create or into.mode == "replace"
+    # A table that is made or emptied in the same transaction is synced instead, where no replica needs the log.
+    return "not logged, since wal_level is minimal" if fresh and row == ("minimal",) else "logged"
+
+
+def takes(staged: Staged, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:
+    """Whether the table takes the bytes of the files as they are. `came`: the types that columns had where they came
+    from, of files that a job of this user wrote."""
+    if files[0].suffix == ".csv":
+        return False
+    if any(one.generated or one.is_parsed or not _same_bytes(one) for one in staged.columns):
+        return False
+    return not any(may_differ(one) and came.get(one.name) != one.declared for one in staged.columns)
 
 
 def _same_bytes(column: Any) -> bool:
@@ -69,7 +85,7 @@ def load(
     files: Sequence[Path],
     how: How,
     *,
-    check: Callable[[Sequence[dict[str, Any]]], None],
+    check: Callable[[Sequence[MoveDone]], None],
     first: Callable[[psycopg.Connection[Any]], None] | None,
     publishing: Callable[[], None],
 ) -> Loaded:
@@ -100,7 +116,7 @@ def load(
     )
 
 
-def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[dict[str, Any]]:
+def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[MoveDone]:
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     size = [path.stat().st_size for path in files]

@@ -22,11 +22,13 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveDone
 from dbdyno.errors import MoveError
-from dbdyno.move import direct
+from dbdyno.move import direct, swap
 from dbdyno.move.create import create
 from dbdyno.move.filed import described, files_of
 from dbdyno.move.into import Column, Into, Loaded
+from dbdyno.move.ledger import Filed
 from dbdyno.move.proof import MODULUS
 from dbdyno.move.publish import Staged, publish
 from dbdyno.move.rejects import Rejects
@@ -52,7 +54,7 @@ def bring(
     says otherwise: whoever is cut off while the server commits does not know."""
     files, records = files_of(folder)
     heads = described(files)[0][0]
-    rejects, csv = _rejects(into, files), files[0].suffix == CSV
+    rejects = rejects_of(into, files)
     publishing = False
     try:
         with reached(target, into) as conn:
@@ -65,7 +67,7 @@ def bring(
                 and not compare
                 and direct.fits(conn, straight, into, files, how, came)
             ):
-                say("one worker: straight into the table, in one transaction")
+                say(f"one worker: straight into the table, in one transaction; rows are {direct.logged(conn, into)}")
 
                 def before_commit() -> None:
                     nonlocal publishing
@@ -82,20 +84,14 @@ def bring(
                     publishing=before_commit,
                 )
                 return replace(loaded, records=records is not None)
+            loading = _Loading(target, conn, files, records, into, how, goal, heads)
+            swaps = rejects is None and not compare and loading.swaps(straight, came, say)
             job, place = stage_name(goal.schema)
-            say(f"job {job}: staging into {'.'.join(place)}")
-            with staging(conn, place, goal.columns, placed=rejects is not None, csv=csv) as stage:
-                done = fill(target, conn, files, stage, goal.columns, how, job, placed=rejects is not None)
-                refuse_other_than_records(files, done, records)
-                if rejects is not None:
-                    _refused(rejects, done)
-                if read_again and not csv:
-                    _read_again(target, conn, stage, goal, done, how)
-                rows = sum(one["rows"] for one in done)
+            say(f"job {job}: {'filling' if swaps else 'staging, unlogged, into'} {'.'.join(place)}")
+            with loading.stage(place, rejects, swaps=swaps) as stage:
+                rows = loading.fill(stage, job, rejects, read_again=read_again)
                 publishing = True
-                loaded = publish(
-                    conn, goal.staged(stage, rows), into, rejects, compare=compare, first=maker(into, heads)
-                )
+                loaded = loading.publish(stage, rows, rejects, say, compare=compare, swaps=swaps)
                 publishing = False
     except psycopg.Error as error:
         if publishing and (error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))):
@@ -104,7 +100,68 @@ def bring(
     except KeyboardInterrupt as stop:
         words = f"{_UNKNOWN}: {_COUNT}" if publishing else f"nothing of {into.table} was changed"
         raise KeyboardInterrupt(words) from stop
-    return replace(loaded, files=len(files), records=records is not None, read_again=read_again and not csv)
+    return replace(
+        loaded, files=len(files), records=records is not None, read_again=read_again and files[0].suffix != CSV
+    )
+
+
+@dataclass(frozen=True)
+class _Loading:
+    """Files on their way through a table of our own."""
+
+    target: Postgres
+    conn: psycopg.Connection[Any]
+    files: Sequence[Path]
+    records: dict[str, Filed] | None
+    into: Into
+    how: How
+    goal: Goal
+    heads: Heads
+
+    def swaps(self, straight: Staged, came: Mapping[str, str | None], say: Say) -> bool:
+        """Whether that table may take the target's name at the end."""
+        if self.how.workers == 1 or not (self.into.create or self.into.mode == "replace"):
+            return False
+        if not direct.takes(straight, self.files, came):
+            return False
+        reason = swap.blind(self.conn) if self.into.create else swap.against(self.conn, self.goal.oid)
+        if reason is not None:
+            say(f"rows are written twice, since no other table can take the place of this one: {reason}")
+        return reason is None
+
+    def stage(
+        self, place: tuple[str, str], rejects: Rejects | None, *, swaps: bool
+    ) -> contextlib.AbstractContextManager[sql.Identifier]:
+        """The table, gone afterwards unless it is the target then."""
+        if not swaps:
+            csv, placed = self.files[0].suffix == CSV, rejects is not None
+            return staging(self.conn, place, self.goal.columns, placed=placed, csv=csv)
+        heads = self.heads if self.into.create else None
+        return swap.filled_apart(self.conn, place, sql.Identifier(self.goal.schema, self.goal.name), heads)
+
+    def fill(self, stage: sql.Identifier, job: str, rejects: Rejects | None, *, read_again: bool) -> int:
+        """Puts the files there; their rows. Raises `MoveError`."""
+        placed = rejects is not None
+        done = fill(self.target, self.conn, self.files, stage, self.goal.columns, self.how, job, placed=placed)
+        refuse_other_than_records(self.files, done, self.records)
+        if rejects is not None:
+            refused(rejects, done)
+        if read_again and self.files[0].suffix != CSV:
+            _read_again(self.target, self.conn, stage, self.goal, done, self.how)
+        return sum(one["rows"] for one in done)
+
+    def publish(
+        self, stage: sql.Identifier, rows: int, rejects: Rejects | None, say: Say, *, compare: bool, swaps: bool
+    ) -> Loaded:
+        """Under the target's name, or into the target."""
+        staged = self.goal.staged(stage, rows)
+        if swaps:
+            loaded = swap.publish(self.conn, staged, (self.goal.schema, self.goal.name), self.into)
+            if isinstance(loaded, Loaded):
+                return loaded
+            say(f"the rows are added to the table, which no other can take the place of: {loaded}")
+        first = maker(self.into, self.heads)
+        return publish(self.conn, staged, self.into, rejects, compare=compare, first=first)
 
 
 @contextlib.contextmanager
@@ -174,7 +231,8 @@ def maker(into: Into, heads: Heads) -> Callable[[psycopg.Connection[Any]], None]
     return (lambda conn: create(conn, into.table, heads)) if into.create else None
 
 
-def _rejects(into: Into, files: Sequence[Path]) -> Rejects | None:
+def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
+    """Where rejected rows go. Raises `MoveError`."""
     if into.rejects is None:
         return None
     if into.rejects.exists():
@@ -184,7 +242,7 @@ def _rejects(into: Into, files: Sequence[Path]) -> Rejects | None:
     return Rejects(into.rejects, into.rejects_most, files)
 
 
-def _refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
+def refused(rejects: Rejects, done: Sequence[MoveDone]) -> None:
     """Rows of the files that could not even be staged."""
     for file in done:
         for one in file["refused"]:
@@ -192,7 +250,7 @@ def _refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
 
 
 def refuse_other_than_records(
-    files: Sequence[Path], done: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]] | None
+    files: Sequence[Path], done: Sequence[MoveDone], records: dict[str, Filed] | None
 ) -> None:
     """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
     for path, one in zip(files, done, strict=True):
@@ -205,6 +263,16 @@ def refuse_other_than_records(
             )
 
 
+def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `MoveError` where rows cannot be read again, since they were not staged."""
+    if any(one["refused"] for one in done):
+        raise MoveError(
+            "rows were rejected before they were staged: the others alone have no hash to compare with",
+            where="--verify",
+            next_step="nothing of the table was changed; repair them, or leave --verify out",
+        )
+
+
 def _read_again(
     target: Postgres,
     conn: psycopg.Connection[Any],
@@ -214,12 +282,7 @@ def _read_again(
     how: How,
 ) -> None:
     """Reads the staged rows by our own reader and compares. Raises `MoveError` where they differ."""
-    if any(one["refused"] for one in done):
-        raise MoveError(
-            "rows were rejected before they were staged: the others alone have no hash to compare with",
-            where="--verify",
-            next_step="nothing of the table was changed; repair them, or leave --verify out",
-        )
+    refuse_unstaged(done)
     total = sum(int(one["hash"], 16) for one in done) % MODULUS
     wish = Wish(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
     with take(target, wish, new_id()) as snapshot:

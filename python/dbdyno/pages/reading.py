@@ -12,12 +12,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from dbdyno.errors import ReportError
 from dbdyno.pages import format as fmt
 
 Analysis = dict[str, Any]
+T = TypeVar("T")
 SCHEMA = 1
 KINDS = (
     "experiment",
@@ -94,6 +95,11 @@ def entries(data: Any, *keys: str) -> list[dict[str, Any]]:
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         raise ReportError("expected a list of mappings", where=".".join(("analysis", *keys)))
     return found
+
+
+def listed(of: type[T], data: Any, *keys: str) -> list[T]:
+    """`entries` of a shape that is known: `of` is a TypedDict. An older file may lack a key of it."""
+    return cast("list[T]", entries(data, *keys))
 
 
 def strings(data: Any, *keys: str) -> list[str]:

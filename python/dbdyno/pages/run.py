@@ -7,7 +7,18 @@ from typing import Any
 
 from dbdyno import decisions
 from dbdyno.page import Figure, Finding, Head, Page, Section, Tone
-from dbdyno.pages import common, reading, run_about, run_factors, run_metrics, run_modelled, run_rows, run_traces, why
+from dbdyno.pages import (
+    common,
+    reading,
+    run_about,
+    run_factors,
+    run_metrics,
+    run_modelled,
+    run_order,
+    run_rows,
+    run_traces,
+    why,
+)
 from dbdyno.pages import format as fmt
 from dbdyno.pages.reading import Analysis
 
@@ -59,6 +70,7 @@ def _sections(model: Analysis) -> Iterator[Section]:
     if model["kind"] != "traces":  # its verdict says every cause already
         yield from why.sections(model)
     yield from run_traces.answer(model)
+    yield from run_order.sections(model)
     yield from run_about.arms(model)
     yield from run_about.errors(model)
     yield from run_modelled.logs(model)

@@ -111,6 +111,9 @@ def resources(model: Analysis) -> Iterator[Section]:
     if any(row.get("blocks") is not None for row in given):
         counted = columns("arm:text blocks:number3 blocks_read:number3:not_in_shared_buffers temp_blocks:number3")
         tables.append(common.table("Blocks", counted, rows, look="slim"))
+    if any(row.get("kept_statements") is not None for row in given):
+        kept = columns("arm:text kept_statements:number:statements kept_bytes:bytes:memory session_bytes:bytes:session")
+        tables.append(common.table("Kept by a session", kept, rows, look="slim"))
     about = "A transaction's share of what its programs, or the server's processes for its sessions, used."
     yield Section("resources", "Used by a transaction", about, tables=tuple(tables))
 

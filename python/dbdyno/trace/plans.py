@@ -7,25 +7,72 @@ together: rows as the first one, the mean and the largest of them saw.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal, TypedDict, cast
 
 from dbdyno.trace.source import Traces
 
-_SUMMED = ("rows", "cr", "pr", "pw", "time_us")
+Summed = Literal["rows", "cr", "pr", "pw", "time_us", "starts"]
 
 
-def plans_of(traces: Traces, key: str) -> list[dict[str, object]]:
-    """The plans of a statement (table `keys` says which), the most frequent shape first.
+class Line(TypedDict):
+    """A line of a plan as it was written; figures are sums over executions, with what lies below."""
 
-    Per plan: `plan_hash`, `seen` (how often it was written), `lines` in the order of the tree, each
-    with `level`, `operation`, `rows_first`, `rows_mean`, `rows_max`, mean `cr`, `pr`, `pw`,
-    `time_us` (all with what lies below), `self_time_us` (without it), `starts`, `object_id`.
-    """
+    file: int
+    cursor: int
+    line: int
+    id: int
+    parent: int
+    operation: str
+    partition: str | None
+    object_id: int | None
+    plan_hash: int | None
+    rows: int | None
+    cr: int | None
+    pr: int | None
+    pw: int | None
+    time_us: int | None
+    starts: int | None
+
+
+class Laid(TypedDict):
+    """A line of plans of one shape: means, with what lies below."""
+
+    id: int
+    operation: str
+    partition: str | None
+    object_id: int | None
+    rows_first: int
+    rows_max: int
+    rows_mean: float | None
+    cr: float | None
+    pr: float | None
+    pw: float | None
+    time_us: float | None
+    starts: float | None
+
+
+class PlanLine(Laid):
+    """The same at its place in the tree; `self_time_us` without what lies below."""
+
+    level: int
+    self_time_us: float | None
+
+
+class Plan(TypedDict):
+    """Plans of one shape; `seen`: how often one was written."""
+
+    plan_hash: int | None
+    seen: int
+    lines: list[PlanLine]
+
+
+def plans_of(traces: Traces, key: str) -> list[Plan]:
+    """The plans of a statement (table `keys` says which), the most frequent shape first."""
     traces.connection.execute("create or replace temp table shown as select $1::varchar as key", [key])
     return plans_by_key(traces).get(key, [])
 
 
-def plans_by_key(traces: Traces) -> dict[str, list[dict[str, Any]]]:
+def plans_by_key(traces: Traces) -> dict[str, list[Plan]]:
     """The same for all statements of the table `shown`, by key."""
     rows = traces.rows(
         """
@@ -33,15 +80,15 @@ def plans_by_key(traces: Traces) -> dict[str, list[dict[str, Any]]]:
         where k.key in (select key from shown) order by p.file, p.cursor, p.line
         """
     )
-    lines: dict[str, list[dict[str, Any]]] = {}
+    lines: dict[str, list[Line]] = {}
     for row in rows:
-        lines.setdefault(row.pop("of"), []).append(row)
-    return {key: _shapes(rows) for key, rows in lines.items()}
+        lines.setdefault(row.pop("of"), []).append(cast("Line", row))
+    return {key: _shapes(own) for key, own in lines.items()}
 
 
-def _shapes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _shapes(rows: list[Line]) -> list[Plan]:
     """The lines of a statement's plans as one plan per shape."""
-    shapes: dict[tuple[Any, ...], list[list[dict[str, Any]]]] = {}
+    shapes: dict[tuple[tuple[int, int, str], ...], list[list[Line]]] = {}
     for plan in _instances(rows):
         shape = tuple((line["id"], line["parent"], line["operation"]) for line in plan)
         shapes.setdefault(shape, []).append(plan)
@@ -49,10 +96,10 @@ def _shapes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(plans, key=lambda plan: -plan["seen"])
 
 
-def _instances(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _instances(rows: list[Line]) -> list[list[Line]]:
     """Lines as plans: one begins where the number does not rise."""
-    plans: list[list[dict[str, Any]]] = []
-    before: dict[str, Any] | None = None
+    plans: list[list[Line]] = []
+    before: Line | None = None
     for row in rows:
         goes_on = (
             before is not None
@@ -66,10 +113,10 @@ def _instances(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     return plans
 
 
-def _together(seen: list[list[dict[str, Any]]]) -> dict[str, Any]:
+def _together(seen: list[list[Line]]) -> Plan:
     """Plans of one shape as one, its lines in the order of the tree."""
     first = seen[0]
-    lines = {}
+    lines: dict[int, Laid] = {}
     for at, line in enumerate(first):
         every = [plan[at] for plan in seen]
         rows = [int(each["rows"] or 0) for each in every]
@@ -80,14 +127,18 @@ def _together(seen: list[list[dict[str, Any]]]) -> dict[str, Any]:
             "object_id": line["object_id"],
             "rows_first": rows[0],
             "rows_max": max(rows),
-            **{f"{n}_mean" if n == "rows" else n: _mean(every, n) for n in _SUMMED},
+            "rows_mean": _mean(every, "rows"),
+            "cr": _mean(every, "cr"),
+            "pr": _mean(every, "pr"),
+            "pw": _mean(every, "pw"),
+            "time_us": _mean(every, "time_us"),
             "starts": _mean(every, "starts"),
         }
     children: dict[int, list[int]] = {}
     for line in first:
         parent = line["parent"] if line["parent"] in lines and line["parent"] != line["id"] else 0
         children.setdefault(parent, []).append(line["id"])
-    ordered: list[dict[str, Any]] = []
+    ordered: list[PlanLine] = []
     _walk(0, -1, children, lines, ordered)
     hashes = [line["plan_hash"] for line in first if line["plan_hash"]]
     return {"plan_hash": hashes[0] if hashes else None, "seen": len(seen), "lines": ordered}
@@ -97,8 +148,8 @@ def _walk(
     at: int,
     level: int,
     children: dict[int, list[int]],
-    lines: dict[int, dict[str, Any]],
-    ordered: list[dict[str, Any]],
+    lines: dict[int, Laid],
+    ordered: list[PlanLine],
 ) -> None:
     if at in lines:
         line = lines[at]
@@ -109,6 +160,6 @@ def _walk(
         _walk(child, level + 1, children, lines, ordered)
 
 
-def _mean(lines: list[dict[str, Any]], name: str) -> float | None:
-    known = [line[name] for line in lines if line[name] is not None]
+def _mean(lines: list[Line], name: Summed) -> float | None:
+    known = [value for line in lines if (value := line[name]) is not None]
     return sum(known) / len(known) if known else None

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from dbdyno.trace import profile, statements, tree
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
+from dbdyno.trace.statement_types import Binds, Entry, Longest
+from dbdyno.trace.tree import Tree
 from dbdyno.why import Cause, Why, chosen, rest
 
 BINDS = 3
@@ -54,19 +56,22 @@ def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[st
         entry["longest"] = _longest(traces, OWN_LONGEST, "k.key = ? and ", [entry["statement"]])
         entry["tree"] = _tree(traces, entry, asked.share)
     mostly = _mostly(traces)
-    names = ("statements", "left_out", "totals", "request", "findings")
     body = {
         "why": [_why(whole["profile"], mostly).as_dict()],
         "profile": whole["profile"],
         "calls": whole["calls"],
         "mostly": mostly,
         "longest": _longest(traces, asked.longest),
-        **{name: listed[name] for name in names},
+        "statements": listed["statements"],
+        "left_out": listed["left_out"],
+        "totals": listed["totals"],
+        "request": listed["request"],
+        "findings": listed["findings"],
     }
     return page("report", traces, body)
 
 
-def _why(given: dict[str, Any], mostly: dict[str, dict[str, Any]]) -> Why:
+def _why(given: dict[str, Any], mostly: dict[str, Mostly]) -> Why:
     """Where most of the sessions' time went: the largest lines of the profile, and the statement that has most of
     each. The lines are exact and add up to the time."""
     lines = [row for row in given.get("rows") or () if row["name"] != THINK]
@@ -91,13 +96,13 @@ def _why(given: dict[str, Any], mostly: dict[str, dict[str, Any]]) -> Why:
     return Why(of, "ns", whole, after=whole, causes=named, rest=left, rest_share=share)
 
 
-def _told(name: str, most: dict[str, Any] | None) -> str:
+def _told(name: str, most: Mostly | None) -> str:
     if not most or not most["share"]:
         return name
     return f"{name}, {100 * most['share']:.0f} % of it in statement {most['statement']}"
 
 
-def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | None = None) -> list[dict[str, Any]]:
+def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | None = None) -> list[Longest]:
     """The longest waits but for idle ones: of all, or of one statement."""
     rows = traces.rows(
         f"""
@@ -109,10 +114,17 @@ def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | 
         """,  # noqa: S608
         given,
     )
-    return [row | {"file": traces.path_of(row["file"])} for row in rows]
+    return [cast("Longest", row | {"file": traces.path_of(row["file"])}) for row in rows]
 
 
-def _mostly(traces: Traces) -> dict[str, dict[str, Any]]:
+class Mostly(TypedDict):
+    """The statement with most of an event's time, and its share."""
+
+    statement: str
+    share: float | None
+
+
+def _mostly(traces: Traces) -> dict[str, Mostly]:
     """By event, the statement with most of its time, and the share that it has."""
     rows = traces.rows(
         """
@@ -126,7 +138,7 @@ def _mostly(traces: Traces) -> dict[str, dict[str, Any]]:
     return {row["event"]: {"statement": row["statement"], "share": row["share"]} for row in rows}
 
 
-def _binds(traces: Traces, key: str) -> list[dict[str, Any]]:
+def _binds(traces: Traces, key: str) -> list[Binds]:
     """The bind values of the statement's longest executions, where they were kept: a block of binds
     belongs to the next execution of its cursor."""
     rows = traces.rows(
@@ -145,10 +157,10 @@ def _binds(traces: Traces, key: str) -> list[dict[str, Any]]:
         """,  # noqa: S608
         [key],
     )
-    return [row | {"file": traces.path_of(row["file"])} for row in rows]
+    return [cast("Binds", row | {"file": traces.path_of(row["file"])}) for row in rows]
 
 
-def _tree(traces: Traces, entry: dict[str, object], share: float) -> dict[str, object] | None:
+def _tree(traces: Traces, entry: Entry, share: float) -> Tree | None:
     """The tree of the statement's longest execution, where it called others."""
     if not entry["children"]:
         return None

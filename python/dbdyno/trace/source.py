@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 FORMAT = "oracle 10046"
 
 
+Row = dict[str, Any]
+"""A row of a query: its keys are the columns that the query names."""
+
+
 @dataclass(frozen=True)
 class Traces:
     """Opened traces. `refused` are files that could not be read: `path` and `sentence`; `torn` counts
@@ -47,7 +51,7 @@ class Traces:
         """The manifest of the import."""
         return self.run.manifest
 
-    def rows(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
+    def rows(self, query: str, parameters: Any = None) -> list[Row]:
         """A query's rows as dicts."""
         cursor = self.connection.execute(query, parameters)
         names = [column[0] for column in cursor.description or []]

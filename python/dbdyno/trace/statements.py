@@ -7,14 +7,27 @@ client's turn, most often) are not, and the two are never added together here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 from dbdyno.errors import TraceError
 from dbdyno.trace.literals import findings
 from dbdyno.trace.page import page
 from dbdyno.trace.plans import plans_by_key
-from dbdyno.trace.source import Traces
+from dbdyno.trace.source import Row, Traces
+from dbdyno.trace.statement_types import (
+    Entry,
+    Figure,
+    Figures,
+    LeftOut,
+    Relative,
+    StatementsPage,
+    Step,
+    Total,
+    Totals,
+    Wait,
+)
 
 RECORDED = ("bind", "worker", "connect", "message", "disconnect", "background")
 """Calls that only a recorded PostgreSQL has."""
@@ -50,7 +63,7 @@ _SUMS = """
   sum(coalesce(misses, 0))::bigint as misses,
   sum(elapsed_ns)::bigint as inclusive_ns
 """
-_FIGURES = (
+_FIGURES: tuple[Figure, ...] = (
     "calls",
     "elapsed_ns",
     "cpu_ns",
@@ -75,7 +88,7 @@ class Request:
     statement: str | None = None
 
 
-def statements_page(traces: Traces, request: Request) -> dict[str, Any]:
+def statements_page(traces: Traces, request: Request) -> StatementsPage:
     """The page of statements; raises `TraceError` for an unknown order or statement."""
     if request.sort not in SORTS:
         raise TraceError(f"no order {request.sort!r}", next_step=f"use one of: {', '.join(SORTS)}")
@@ -92,7 +105,8 @@ def statements_page(traces: Traces, request: Request) -> dict[str, Any]:
             f"no statement {request.statement!r}",
             next_step="`dbdyno trace sql FILES --top 0` lists the statements",
         )
-    chosen.sort(key=lambda entry: (-entry["total"][SORTS[request.sort]], entry["statement"]))
+    order = cast("Figure", SORTS[request.sort])
+    chosen.sort(key=lambda entry: (-entry["total"][order], entry["statement"]))
     shown = chosen[: request.top] if request.top else chosen
     _complete(traces, shown)
     whole = sum(entry["total"]["elapsed_ns"] for entry in found.values())
@@ -100,12 +114,12 @@ def statements_page(traces: Traces, request: Request) -> dict[str, Any]:
         entry["share"] = entry["total"]["elapsed_ns"] / whole if whole else 0.0
     body = {
         "statements": shown,
-        "left_out": _sum([entry["total"] for entry in chosen[len(shown) :]]) | {"statements": len(chosen) - len(shown)},
+        "left_out": _left_out(chosen[len(shown) :]),
         "totals": _totals(list(found.values())),
         "request": {"sort": request.sort, "merge_literals": request.merge_literals},
         "findings": findings(traces),
     }
-    return page("sql", traces, body)
+    return cast("StatementsPage", page("sql", traces, body))
 
 
 def _keys(traces: Traces, merge: bool) -> None:
@@ -127,34 +141,36 @@ def _keys(traces: Traces, merge: bool) -> None:
     )
 
 
-def _by_key(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _by_key(rows: list[Row]) -> dict[str, Entry]:
     """Rows by statement and step as one entry per statement."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Entry] = {}
     for row in rows:
         entry = found.setdefault(row["key"], {"statement": row["key"], "steps": []})
-        entry["steps"].append({"step": row["step"], **{name: row[name] for name in _FIGURES}})
+        entry["steps"].append(cast("Step", {name: row[name] for name in ("step", *_FIGURES)}))
     for entry in found.values():
         entry["steps"].sort(key=lambda step: STEPS.index(step["step"]))
         entry["total"] = _total(entry["steps"])
-        executed = [step["calls"] for step in entry["steps"] if step["step"] == "execute"]
-        entry["total"]["executions"] = executed[0] if executed else 0
     return found
 
 
-def _total(steps: list[dict[str, object]]) -> dict[str, int]:
-    """The table's total, without CLOSE as in tkprof's; what closing took stands beside it."""
+def _total(steps: list[Step]) -> Total:
     total = _sum([step for step in steps if step["step"] != "close"])
     closed = _sum([step for step in steps if step["step"] == "close"])
-    return total | {"close_calls": closed["calls"], "close_elapsed_ns": closed["elapsed_ns"]}
+    return {
+        **total,
+        "close_calls": closed["calls"],
+        "close_elapsed_ns": closed["elapsed_ns"],
+        "executions": next((step["calls"] for step in steps if step["step"] == "execute"), 0),
+    }
 
 
-def _sum(rows: list[dict[str, Any]]) -> dict[str, int]:
-    return {name: sum(row[name] for row in rows) for name in _FIGURES}
+def _sum(rows: Sequence[Figures]) -> Figures:
+    return cast("Figures", {name: sum(row[name] for row in rows) for name in _FIGURES})
 
 
-def _describe(traces: Traces, found: dict[str, dict[str, Any]]) -> None:
+def _describe(traces: Traces, found: dict[str, Entry]) -> None:
     """Puts what is known of each statement into its entry."""
-    known: dict[str, list[dict[str, Any]]] = {}
+    known: dict[str, list[Row]] = {}
     for row in traces.rows("select * from keys order by file, line"):
         known.setdefault(row["key"], []).append(row)
     for key, rows in known.items():
@@ -172,14 +188,18 @@ def _describe(traces: Traces, found: dict[str, dict[str, Any]]) -> None:
         }
 
 
-def _is_wanted(entry: dict[str, Any], request: Request) -> bool:
+def _left_out(entries: list[Entry]) -> LeftOut:
+    return {**_sum([entry["total"] for entry in entries]), "statements": len(entries)}
+
+
+def _is_wanted(entry: Entry, request: Request) -> bool:
     if request.statement:
         return request.statement in (entry["statement"], *entry["variants"])
     is_sys = entry["recursive"] and entry["user_id"] in (0, None)
     return request.recursive or not is_sys
 
 
-def _complete(traces: Traces, shown: list[dict[str, Any]]) -> None:
+def _complete(traces: Traces, shown: list[Entry]) -> None:
     """Waits, plans and relatives of the statements shown: a query each for all of them."""
     keys = [entry["statement"] for entry in shown]
     traces.connection.execute("create or replace temp table shown as select unnest($1::varchar[]) as key", [keys])
@@ -197,16 +217,16 @@ def _complete(traces: Traces, shown: list[dict[str, Any]]) -> None:
         }
 
 
-def _of_each(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, object]]]:
+def _of_each(rows: list[Row]) -> dict[str, list[Row]]:
     """Rows by their `of`, which they lose."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.pop("of"), []).append(row)
     return found
 
 
-def _waits(traces: Traces) -> dict[str, list[dict[str, Any]]]:
-    return _of_each(
+def _waits(traces: Traces) -> dict[str, list[Wait]]:
+    found = _of_each(
         traces.rows(
             """
             select k.key as of, event, any_value(class) as class, call is not null as inside,
@@ -219,6 +239,7 @@ def _waits(traces: Traces) -> dict[str, list[dict[str, Any]]]:
             """
         )
     )
+    return cast("dict[str, list[Wait]]", found)
 
 
 # Who called whom, by statement: few rows, however many calls there are.
@@ -231,9 +252,9 @@ group by all
 """
 
 
-def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[dict[str, object]]]:
+def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[Relative]]:
     """Statements that called those shown (`wanted` caller) or that they called (`wanted` called)."""
-    return _of_each(
+    found = _of_each(
         traces.rows(
             f"""
             select g.key as of, w.key as statement, any_value(w.text) as text, sum(r.calls)::bigint as calls,
@@ -246,14 +267,15 @@ def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[dict[s
             """  # noqa: S608
         )
     )
+    return cast("dict[str, list[Relative]]", found)
 
 
-def _totals(found: list[dict[str, Any]]) -> dict[str, Any]:
+def _totals(found: list[Entry]) -> dict[str, Totals]:
     """The call table over all statements: the client's own and the recursive ones."""
-    totals: dict[str, Any] = {}
+    totals: dict[str, Totals] = {}
     for name, wanted in (("client", False), ("recursive", True)):
         mine = [entry for entry in found if entry["recursive"] is wanted]
-        steps: dict[str, list[dict[str, Any]]] = {step: [] for step in STEPS}
+        steps: dict[str, list[Step]] = {step: [] for step in STEPS}
         for entry in mine:
             for step in entry["steps"]:
                 steps[step["step"]].append(step)

@@ -8,13 +8,24 @@ times of a tree add up to the inclusive time of its root.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypedDict, cast
 
 from dbdyno.errors import TraceError
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
 
-_SUMS = (
+Sum = Literal[
+    "elapsed_ns",
+    "cpu_ns",
+    "self_elapsed_ns",
+    "self_cpu_ns",
+    "self_wait_ns",
+    "rows",
+    "physical_reads",
+    "consistent_reads",
+    "current_reads",
+]
+_SUMS: tuple[Sum, ...] = (
     "elapsed_ns",
     "cpu_ns",
     "self_elapsed_ns",
@@ -28,6 +39,79 @@ _SUMS = (
 
 SHARE = 0.005
 """Below this share of the whole, branches are folded."""
+
+
+class Sums(TypedDict):
+    """The figures of calls; those of a call itself begin with `self_`, the others hold the calls inside it."""
+
+    elapsed_ns: int
+    cpu_ns: int
+    self_elapsed_ns: int
+    self_cpu_ns: int
+    self_wait_ns: int
+    rows: int
+    physical_reads: int
+    consistent_reads: int
+    current_reads: int
+
+
+class Call(Sums):
+    """A call of the family."""
+
+    call: int
+    parent: int
+    kind: str
+    statement: str
+    depth: int
+    started_ns: int
+    session: int
+    file: int
+    line: int
+
+
+Waited = TypedDict("Waited", {"event": str, "class": str, "count": int, "total_ns": int})
+"""An event directly inside calls."""
+
+
+class Node(Sums):
+    """A line of the tree: the calls of a statement, or `folded` small branches with all below them."""
+
+    level: int
+    folded: int
+    kinds: dict[str, int]
+    statement: str | None
+    text: str | None
+    calls: int
+    line: int
+    call: int
+    depth: int
+    share: float
+    self_share: float
+    waits: list[Waited]
+
+
+class Top(TypedDict):
+    """The call at the top."""
+
+    call: int
+    file: str
+    line: int
+    started_ns: int
+    session: int
+    calls: int
+    elapsed_ns: int
+
+
+class Tree(TypedDict):
+    """A tree in the order in which it is read."""
+
+    root: Top
+    nodes: list[Node]
+    share: float
+
+
+Inside = dict[int, list[Call]]
+"""The calls directly inside each."""
 
 
 @dataclass(frozen=True)
@@ -48,20 +132,20 @@ def tree_page(traces: Traces, request: Request) -> dict[str, object]:
     return page("tree", traces, tree_of(traces, _root(traces, request), calls=request.calls, share=request.share))
 
 
-def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SHARE) -> dict[str, Any]:
+def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SHARE) -> Tree:
     """The tree of one call: `root` and `nodes` in the order of the tree. Below each parent, the
     statements with less than `share` of the root's time are folded into one node."""
     rows = _family(traces, root)
     waits = _waits(traces)
     texts = dict(traces.connection.execute("select statement, text from statements").fetchall())
-    by_parent: dict[int, list[dict[str, Any]]] = {}
+    by_parent: Inside = {}
     for row in rows:
         if row["call"] != root:
             by_parent.setdefault(row["parent"], []).append(row)
     top = next(row for row in rows if row["call"] == root)
-    nodes: list[dict[str, Any]] = []
+    nodes: list[Node] = []
     whole = top["elapsed_ns"]
-    stack: list[tuple[int, list[dict[str, Any]], int]] = [(0, [top], 0)]
+    stack: list[tuple[int, list[Call], int]] = [(0, [top], 0)]
     while stack:
         level, group, folded = stack.pop()
         if folded:
@@ -76,7 +160,7 @@ def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SH
         if small:
             stack.append((level + 1, small, len(inside) - len(large)))
         stack += [(level + 1, each, 0) for each in reversed(large)]
-    about = {
+    about: Top = {
         "call": root,
         "file": traces.path_of(top["file"]),
         "line": top["line"],
@@ -88,9 +172,7 @@ def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SH
     return {"root": about, "nodes": nodes, "share": share}
 
 
-def _folded(
-    level: int, calls: list[dict[str, Any]], lines: int, by_parent: dict[int, list[dict[str, Any]]], whole: int
-) -> dict[str, Any]:
+def _folded(level: int, calls: list[Call], lines: int, by_parent: Inside, whole: int) -> Node:
     """Small branches as one node, which holds all that lies below: its exclusive figures are those
     of the branches together, so that the tree still adds up."""
     below, stack = list(calls), list(calls)
@@ -98,8 +180,10 @@ def _folded(
         inside = by_parent.get(stack.pop()["call"], [])
         below += inside
         stack += inside
-    own = {name: sum(call[name] for call in below) for name in _SUMS if name.startswith("self_")}
-    sums = {name: sum(call[name] for call in calls) for name in _SUMS} | own
+    sums = _summed(calls)
+    sums["self_elapsed_ns"] = sum(call["self_elapsed_ns"] for call in below)
+    sums["self_cpu_ns"] = sum(call["self_cpu_ns"] for call in below)
+    sums["self_wait_ns"] = sum(call["self_wait_ns"] for call in below)
     first = calls[0]
     return {
         "level": level,
@@ -156,7 +240,7 @@ def _at_place(traces: Traces, place: str) -> int:
     raise TraceError(f"no call at or after {place}", next_step="give a line of one of the files")
 
 
-def _family(traces: Traces, root: int) -> list[dict[str, Any]]:
+def _family(traces: Traces, root: int) -> list[Call]:
     """The call and all calls inside it, by start."""
     traces.connection.execute(
         """
@@ -169,7 +253,7 @@ def _family(traces: Traces, root: int) -> list[dict[str, Any]]:
         """,
         [root],
     )
-    return traces.rows(
+    found = traces.rows(
         """
         select call, parent, kind, statement, depth, started_ns, session, file, line,
                coalesce(rows, 0) as rows, elapsed_ns, coalesce(cpu_ns, 0) as cpu_ns,
@@ -181,11 +265,12 @@ def _family(traces: Traces, root: int) -> list[dict[str, Any]]:
         from calls semi join family using (call) order by started_ns, call
         """
     )
+    return cast("list[Call]", found)
 
 
-def _waits(traces: Traces) -> dict[int, list[dict[str, Any]]]:
+def _waits(traces: Traces) -> dict[int, list[Waited]]:
     """The waits directly inside each call of the family."""
-    found: dict[int, list[dict[str, Any]]] = {}
+    found: dict[int, list[Waited]] = {}
     for row in traces.rows(
         """
         select call, event, any_value(class) as class, count(*) as count,
@@ -193,13 +278,17 @@ def _waits(traces: Traces) -> dict[int, list[dict[str, Any]]]:
         from waits semi join family using (call) group by call, event
         """
     ):
-        found.setdefault(row["call"], []).append(row)
+        found.setdefault(row.pop("call"), []).append(cast("Waited", row))
     return found
 
 
-def _groups(calls: list[dict[str, Any]], single: bool) -> list[list[dict[str, Any]]]:
+def _summed(calls: list[Call]) -> Sums:
+    return cast("Sums", {name: sum(call[name] for call in calls) for name in _SUMS})
+
+
+def _groups(calls: list[Call], single: bool) -> list[list[Call]]:
     """Calls that become one line each: by statement, the one that began first at the top."""
-    groups: dict[Any, list[dict[str, Any]]] = {}
+    groups: dict[int | str, list[Call]] = {}
     for call in calls:
         groups.setdefault(call["call"] if single else call["statement"], []).append(call)
     return list(groups.values())
@@ -207,22 +296,22 @@ def _groups(calls: list[dict[str, Any]], single: bool) -> list[list[dict[str, An
 
 def _node(
     level: int,
-    calls: list[dict[str, Any]],
-    waits: dict[int, list[dict[str, Any]]],
+    calls: list[Call],
+    waits: dict[int, list[Waited]],
     texts: dict[str, str],
     whole: int,
-) -> dict[str, Any]:
+) -> Node:
     first = calls[0]
     kinds: dict[str, int] = {}
-    events: dict[str, dict[str, Any]] = {}
+    events: dict[str, Waited] = {}
     for call in calls:
         kinds[call["kind"]] = kinds.get(call["kind"], 0) + 1
         for wait in waits.get(call["call"], []):
-            start = {"event": wait["event"], "class": wait["class"], "count": 0, "total_ns": 0}
+            start: Waited = {"event": wait["event"], "class": wait["class"], "count": 0, "total_ns": 0}
             seen = events.setdefault(wait["event"], start)
             seen["count"] += wait["count"]
             seen["total_ns"] += wait["total_ns"]
-    sums = {name: sum(call[name] for call in calls) for name in _SUMS}
+    sums = _summed(calls)
     return {
         "level": level,
         "folded": 0,

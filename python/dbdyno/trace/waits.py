@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from dbdyno.errors import TraceError
 from dbdyno.trace.page import page
-from dbdyno.trace.source import Traces
+from dbdyno.trace.source import Row, Traces
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +32,67 @@ _ROUND = [
     43_200_000_000_000,
 ]
 """Round lengths of time in ns: microseconds to half a day."""
+
+
+Event = TypedDict(
+    "Event",
+    {
+        "event": str,
+        "class": str,
+        "count": int,
+        "total_ns": int,
+        "share": float,
+        "mean_ns": float,
+        "p50_ns": int,
+        "p99_ns": int,
+        "max_ns": int,
+    },
+)
+"""An event in the list of events."""
+
+
+class Summary(TypedDict):
+    """The waits of the page in a line."""
+
+    count: int
+    total_ns: int
+    mean_ns: float
+    sd_ns: float | None
+    min_ns: int
+    max_ns: int
+    sessions: int
+    statements: int
+    inside: int
+    from_ns: int
+    to_ns: int
+
+
+class Quantile(TypedDict):
+    """A quantile with its interval; `needs`: from so many waits on it has a value."""
+
+    q: float
+    value_ns: float | None
+    low_ns: float | None
+    high_ns: float | None
+    needs: int
+
+
+class Interval(TypedDict):
+    """The waits that began in an interval."""
+
+    at_ns: int
+    count: int
+    total_ns: int
+    mean_ns: float
+    p99_ns: int
+    max_ns: int
+
+
+class Series(TypedDict):
+    """The intervals in which any wait began."""
+
+    every_ns: int
+    rows: list[Interval]
 
 
 @dataclass(frozen=True)
@@ -90,8 +151,8 @@ def _glob(event: str) -> str:
     return "".join(f"[{c}]" if c in "?[" else c for c in event)
 
 
-def _events(traces: Traces) -> list[dict[str, Any]]:
-    return traces.rows(
+def _events(traces: Traces) -> list[Event]:
+    found = traces.rows(
         """
         select event, any_value(class) as class, count(*) as count,
                sum(elapsed_ns)::bigint as total_ns,
@@ -101,6 +162,7 @@ def _events(traces: Traces) -> list[dict[str, Any]]:
         from chosen group by event order by total_ns desc, event
         """
     )
+    return cast("list[Event]", found)
 
 
 def _nothing(traces: Traces, request: Request) -> str:
@@ -126,7 +188,7 @@ def _values(traces: Traces) -> NDArray[np.int64]:
     return np.sort(np.asarray(found["elapsed_ns"], dtype=np.int64))
 
 
-def _summary(traces: Traces, values: NDArray[np.int64]) -> dict[str, Any]:
+def _summary(traces: Traces, values: NDArray[np.int64]) -> Summary:
     about = traces.rows(
         "select count(distinct session) as sessions, count(distinct statement) as statements,"
         " count(*) filter (call is not null) as inside, min(started_ns) as from_ns,"
@@ -140,25 +202,26 @@ def _summary(traces: Traces, values: NDArray[np.int64]) -> dict[str, Any]:
         "sd_ns": float(values.std(ddof=1)) if n > 1 else None,
         "min_ns": int(values[0]),
         "max_ns": int(values[-1]),
-        **about,
+        "sessions": about["sessions"],
+        "statements": about["statements"],
+        "inside": about["inside"],
+        "from_ns": about["from_ns"],
+        "to_ns": about["to_ns"],
     }
 
 
-def _quantiles(values: NDArray[np.int64]) -> list[dict[str, Any]]:
+def _quantiles(values: NDArray[np.int64]) -> list[Quantile]:
     """Quantiles with their intervals; without a value where too few waits reach that far."""
     from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, quantile_interval, supported
 
-    rows: list[dict[str, Any]] = []
+    rows: list[Quantile] = []
     for q in QUANTILES:
-        row: dict[str, Any] = {"q": q, "value_ns": None, "low_ns": None, "high_ns": None}
+        needs = math.ceil(VALUES_BEYOND_MIN / (1 - q) - 1e-6)
+        row: Quantile = {"q": q, "value_ns": None, "low_ns": None, "high_ns": None, "needs": needs}
         if supported(values.size, q):
             found = quantile_interval(values, q)
-            row |= {
-                "value_ns": found.value,
-                "low_ns": _known(found.low),
-                "high_ns": _known(found.high),
-            }
-        row["needs"] = math.ceil(VALUES_BEYOND_MIN / (1 - q) - 1e-6)
+            row["value_ns"] = found.value
+            row["low_ns"], row["high_ns"] = _known(found.low), _known(found.high)
         rows.append(row)
     return rows
 
@@ -199,7 +262,7 @@ def _tail(values: NDArray[np.int64], points: int = 300) -> dict[str, list[float]
     }
 
 
-def _longest(traces: Traces, most: int) -> list[dict[str, Any]]:
+def _longest(traces: Traces, most: int) -> list[Row]:
     rows = traces.rows(
         """
         select w.elapsed_ns, w.started_ns, w.event, w.session, w.statement, s.text, w.p1, w.p2,
@@ -213,7 +276,7 @@ def _longest(traces: Traces, most: int) -> list[dict[str, Any]]:
     return [row | {"file": traces.path_of(row["file"])} for row in rows]
 
 
-def _series(traces: Traces, every_ns: int | None) -> dict[str, Any]:
+def _series(traces: Traces, every_ns: int | None) -> Series:
     """Count, mean, p99 and longest per interval; an interval without a wait is left out."""
     ends = traces.connection.execute("select min(started_ns), max(started_ns) from chosen").fetchone()
     start, end = ends or (0, 0)
@@ -228,7 +291,7 @@ def _series(traces: Traces, every_ns: int | None) -> dict[str, Any]:
         """,
         {"first": first, "every": every},
     )
-    return {"every_ns": every, "rows": rows}
+    return {"every_ns": every, "rows": cast("list[Interval]", rows)}
 
 
 def nice_interval(span_ns: int, most: int = POINTS_MOST) -> int:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,11 @@ from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
 from dbdyno.files import write_whole
 from dbdyno.wide.address import Address, failure, reached
-from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideTable, read_keyspace
+from dbdyno.wide.bound import Bound
+from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
-from dbdyno.wide.pushdown import quoted
+from dbdyno.wide.loaded import Loaded
 from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of
-from dbdyno.wide.write import as_bound
 
 STATE = "load.json"
 ROWS = "rows"
@@ -47,28 +47,6 @@ RETRIED = {
     "NoHostAvailable",
     "WriteFailure",
 }
-
-
-@dataclass
-class Loaded:
-    """What a load did. `resumed`: rows that an earlier process had written."""
-
-    rows: int = 0
-    written: int = 0
-    partitions: int = 0
-    batches: int = 0
-    retries: int = 0
-    resumed: int = 0
-    elapsed_ns: int = 0
-
-    def sentences(self) -> Iterator[str]:
-        """In words."""
-        yield f"{self.rows:,} rows; {self.partitions:,} partitions, {self.batches:,} batches, {self.retries:,} retries."
-        if self.resumed:
-            yield f"{self.resumed:,} rows were acknowledged before; all had the same timestamp."
-        rate = self.written / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0
-        yield f"{self.elapsed_ns / 1e9:.3g} s of writing, {rate:,.0f} rows/s."
-        yield "Proved: keys are there once, static columns have one value in a partition, each write was acknowledged."
 
 
 class State:
@@ -104,12 +82,13 @@ class State:
         return Shape(given["table"], tuple(given["key"]), tuple(given["cluster"]), tuple(given["static"]))
 
 
-def begin(folder: Path, where: Address, shape: Shape, *, create: bool) -> State:
+def begin(folder: Path, where: Address, shape: Shape, *, create: bool, direct: bool = False) -> State:
     """Notes what is to be loaded."""
     plan = {
         "target": where.safe,
         "shape": asdict(shape),
         "create": create,
+        "direct": direct,
         "timestamp_us": time.time_ns() // 1000,
     }
     state = State(folder, plan)
@@ -122,7 +101,7 @@ def files_of(folder: Path) -> list[Path]:
     return sorted((folder / ROWS).glob("part-*.parquet"))
 
 
-def load(state: State, where: Address, *, at_once: int = 32) -> Loaded:
+def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str], None] = lambda _: None) -> Loaded:
     """Writes what is not yet acknowledged. Raises `WideError`; the load can go on then."""
     if where.safe != state.plan["target"]:
         raise WideError("is not the target of this load", where=where.safe, next_step=f"name {state.plan['target']}")
@@ -133,6 +112,15 @@ def load(state: State, where: Address, *, at_once: int = 32) -> Loaded:
         rows = check_rows(files, table, schema)
         loaded = Loaded(rows=rows, resumed=state.done)
         began = time.monotonic_ns()
+        if state.plan.get("direct") and (state.done < rows or not rows):
+            from dbdyno.wide.direct import write_files
+
+            bound = Bound(session, table, schema.names, state.plan["timestamp_us"])
+            write_files(session, where, table, bound, _groups(files, table, 0), loaded, say)
+            state.done = rows
+            state.save()
+            loaded.elapsed_ns = time.monotonic_ns() - began
+            return loaded
         writer = Writer(session, where, table, schema.names, state.plan["timestamp_us"], at_once, loaded)
         for batch, last in _groups(files, table, state.done):
             writer.put(batch)
@@ -219,40 +207,21 @@ class Writer:
         at_once: int,
         loaded: Loaded,
     ) -> None:
-        self._session, self._where, self._table, self._loaded = session, where, table, loaded
-        self._timestamp, self._most = timestamp_us, at_once
+        self._session, self._where, self._loaded, self._most = session, where, loaded, at_once
         self._free = threading.Semaphore(at_once)
         self._failed: Exception | None = None
-        given = set(names)
-        self._key = [one for one in table.of(PARTITION) if one.name in given]
-        self._static = [one for one in table.of(STATIC) if one.name in given]
-        self._row = [one for one in table.of(CLUSTERING, REGULAR) if one.name in given]
-        self._cluster = [one.name for one in table.of(CLUSTERING)]
-        self._parent = self._prepared([*self._key, *self._static]) if self._static else None
-        self._child = self._prepared([*self._key, *self._row])
+        self._bound = Bound(session, table, names, timestamp_us)
         self._last: Any = None
-
-    def _prepared(self, columns: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-        names, marks = ", ".join(quoted(one.name) for one in columns), ", ".join("?" for _ in columns)
-        cql = f"insert into {quoted(self._table.name)} ({names}) values ({marks}) using timestamp ?"  # noqa: S608
-        prepared = self._session.prepare(cql)
-        prepared.is_idempotent = True
-        return prepared, columns
 
     def put(self, group: Sequence[Mapping[str, Any]]) -> None:
         """Sends a group; waits where too many are under way. Raises `WideError` for what failed before."""
         from cassandra.query import BatchStatement, BatchType
 
-        bound = []
-        key = tuple(group[0][one.name] for one in self._key)
+        key = self._bound.key(group[0])
         if key != self._last:
             self._last = key
             self._loaded.partitions += 1
-        if self._parent is not None:
-            bound.append(self._bind(self._parent, group[0]))
-        for row in group:
-            if not self._cluster or row[self._cluster[0]] is not None:
-                bound.append(self._bind(self._child, row))
+        bound = [one for _, one in self._bound.of(group)]
         self._loaded.written += len(group)
         self._loaded.batches += 1
         statement: Any = bound[0] if bound else None
@@ -263,13 +232,6 @@ class Writer:
                 statement.add(one)
         if statement is not None:
             self._send(statement)
-
-    def _bind(self, prepared: tuple[Any, Sequence[Any]], row: Mapping[str, Any]) -> Any:
-        from cassandra.query import UNSET_VALUE
-
-        statement, columns = prepared
-        values = [as_bound(one.kind, row[one.name]) for one in columns]
-        return statement.bind([*(UNSET_VALUE if one is None else one for one in values), self._timestamp])
 
     def _send(self, statement: Any, tries: int = 0) -> None:
         if tries == 0:

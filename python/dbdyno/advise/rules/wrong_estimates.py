@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.kinds import Column, Statement, Table
+from dbdyno.advise.kinds import Column, Estimate, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
 
 FACTOR, LEAST_CALLS, LEAST_SHARE, LEAST_ROWS, MOST = 10, 10, 0.01, 100, 10
 """So many times off; so many calls and such a share of the time; the larger of both figures; findings."""
 LONGEST = 4000
+LEAST_LOGGED = 5
 _NAME = r'(?:\w+\.)?"?(\w+)"?'
 _EQUALS = rf"{_NAME}\s*=\s*\$\d+"
 _LOOK_UP = re.compile(
@@ -49,8 +50,11 @@ def judge(facts: Facts) -> Iterator[Advice]:
     for column in facts.all(Column):
         columns.setdefault(column.table, {})[column.name.lower()] = column
     tables = {one.name.rpartition(".")[2].strip('"').lower(): one for one in facts.all(Table)}
+    logged = {one.statement for one in facts.rows.get(Estimate, ()) if one.measured >= LEAST_LOGGED}
     told = 0
     for one in facts.all(Statement)[:200]:
+        if one.identifier in logged:
+            continue  # plans with counted rows say it better: logged_estimates
         if told == MOST or one.calls < LEAST_CALLS or one.ms < LEAST_SHARE * total:
             continue
         found = _look_up(one, tables, columns)

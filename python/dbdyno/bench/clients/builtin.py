@@ -17,6 +17,8 @@ from dbdyno.processes import find_program, python_command, python_environment
 
 HERE = Path(__file__).resolve().parent
 INSTALL = "make setup-clients"
+DUCKDB_EXTENSION = "duckdb_extension_postgres_scanner"
+"""The package that has DuckDB's reader of PostgreSQL."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,25 @@ def _r(name: str, what: str, way: str) -> Builtin:
     return Builtin(name, what, missing, started, frames=True, slow=way == "jdbc-rows")
 
 
+def _duckdb(name: str, what: str) -> Builtin:
+    def missing() -> str | None:
+        if importlib.util.find_spec("pandas") is None:
+            return "the package pandas is not installed"
+        return (
+            None
+            if (place() / "duckdb" / DUCKDB_EXTENSION).exists()
+            else "DuckDB with its extension postgres is not set up"
+        )
+
+    def started() -> Started:
+        own = python_environment()
+        # First: a DuckDB of the extension's version, which need not be the one that dbdyno asks.
+        path = {"PYTHONPATH": os.pathsep.join([str(place() / "duckdb"), own["PYTHONPATH"]])}
+        return Started(python_command("dbdyno.bench.clients.frames", name), {**own, **path})
+
+    return Builtin(name, what, missing, started, frames=True, libpq=True)
+
+
 _FRAMES = "frames"
 _ROWS: tuple[Builtin, ...] = (
     _python("psycopg", "psycopg 3, rows as tuples", "psycopg_client", ["psycopg"], libpq=True),
@@ -169,6 +190,8 @@ _ROWS: tuple[Builtin, ...] = (
     ),
 )
 _ROWS += (
+    _duckdb("duckdb", "DuckDB's reader into a pandas data frame: the server runs the query's text"),
+    _duckdb("duckdb-scan", "DuckDB over the attached server: it plans the query, and reads tables"),
     _r("r-postgresql", "R with DBI and RPostgreSQL into a data frame", "rpostgresql"),
     _r("r-jdbc-rows", "R over pgjdbc by rJava: value by value into a data frame", "jdbc-rows"),
     _r("r-jdbc-columns", "R over pgjdbc by rJava: column by column into a data frame", "jdbc-columns"),

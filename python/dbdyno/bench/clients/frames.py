@@ -16,6 +16,7 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.bench.clients import duckdb_reader
 from dbdyno.bench.clients.harness import Job, serve
 from dbdyno.bench.clients.psycopg_client import PsycopgSession, code_of, words_of
 from dbdyno.bench.clients.stream import said
@@ -101,6 +102,16 @@ def _polars(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, E
     return lambda sql: polars.read_database(sql, connection).height, connection.close
 
 
+def _duckdb(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+    connection = duckdb_reader.attached(dsn, job)
+    return duckdb_reader.handed(connection), connection.close
+
+
+def _duckdb_scan(dsn: str, job: Job, beside: PsycopgSession | None) -> tuple[Fetch, End]:
+    connection = duckdb_reader.attached(dsn, job)
+    return duckdb_reader.scanned(connection), connection.close
+
+
 def _connected(dsn: str, job: Job) -> Any:
     """A connection of ADBC on which the session is prepared."""
     import adbc_driver_postgresql.dbapi as adbc
@@ -126,6 +137,8 @@ WAYS = {
     "connectorx": Way(_connectorx, "connectorx"),
     "adbc": Way(_adbc, "adbc-driver-postgresql"),
     "polars": Way(_polars, "polars"),
+    "duckdb": Way(_duckdb, "duckdb"),
+    "duckdb-scan": Way(_duckdb_scan, "duckdb"),
 }
 
 

@@ -81,6 +81,10 @@ class Session(Protocol):
         """Says goodbye to the server."""
 
 
+class CannotGoOnError(Exception):
+    """What no later operation would do better: the client says why, and ends."""
+
+
 Open = Callable[[Job], Session]
 Code = Callable[[BaseException], str]
 Words = Callable[[BaseException], str]
@@ -269,6 +273,8 @@ class Serving:
             begun = now
             try:
                 got = seat.session.run(statement, values)
+            except CannotGoOnError:
+                raise
             except Exception as error:
                 now = clock_ns()
                 got, code = -1, self.failed(seat, number, statement, error)
@@ -334,6 +340,6 @@ def serve_with(serving: Serving, code_of: Code) -> None:
     except BrokenPipeError:
         os._exit(1)  # nobody reads on, and nothing is left to be said
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, CannotGoOnError) else f"{type(error).__name__}: {error}"
         serving.write(Record(stream.FAILED, started_ns=clock_ns(), code=code_of(error), text=text))
         os._exit(1)

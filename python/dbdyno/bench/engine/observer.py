@@ -10,6 +10,7 @@ import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
@@ -50,9 +51,11 @@ class Observer(ABC, Generic[Target, Link]):
     failures: tuple[type[Exception], ...] = (Error, OSError)
     """What reading may raise: then it is missing, and the connection is made anew."""
 
-    def __init__(self, watch: Watch, targets: Mapping[str, Target]) -> None:
+    def __init__(self, watch: Watch, homes: Mapping[str, tuple[str, Target]]) -> None:
+        """`homes`: of each arm the server's name and the server."""
         self.watch_plan = watch
-        self.targets = targets
+        self.targets = dict(homes.values())
+        self.homes = {arm: name for arm, (name, _) in homes.items()}
         self.watchers: list[Watcher] = []
         self.metrics: list[tuple[str, int, Metric]] = []
         self.watching = True
@@ -95,10 +98,25 @@ class Observer(ABC, Generic[Target, Link]):
                 self.drop_connections()
         return Bill(arms, used(arms))
 
+    def _kept(self, target: Target, connection: Link) -> Mapping[int, Mapping[str, int]]:
+        """By arm what one of its sessions keeps of statements (`Resources` has the names); none where nobody says."""
+        del target, connection
+        return {}
+
+    def with_kept(self, reports: list[dict[str, object]]) -> list[dict[str, object]]:
+        """The arms of a load's report, each with what a session keeps of statements, where the plan asks for it."""
+        found: dict[int, Mapping[str, int]] = {}
+        for target in self.targets.values() if self.watch_plan.statement_cache and self.watching else ():
+            try:
+                found |= self._kept(target, self._connection(target))
+            except self.failures:
+                self.drop_connections()
+        return [{**report, **found.get(int(str(report["arm"])), {})} for report in reports]
+
     def __enter__(self) -> Self:
-        if (hertz := self.watch_plan.activity_hz) > 0:
+        if (hertz := self.watch_plan.activity_hz) > 0 or self.watch_plan.waits == "exact":
             for target in self.targets.values():
-                if (watcher := self._watcher(target, round(1e9 / hertz))) is not None:
+                if (watcher := self._watcher(target, round(1e9 / (hertz or 1)))) is not None:
                     watcher.start()
                     self.watchers.append(watcher)
         return self
@@ -157,6 +175,7 @@ class Observer(ABC, Generic[Target, Link]):
         if waits and waits["arm"]:
             waits["class"] = list(self._classes(waits))
             _core.write_waits(folder / "waits", name, waits)
+        self.metrics += self._beside_waits()
         if self.metrics:
             _core.write_metrics(folder / "metrics", name, columns_of(self.metrics))
         self.metrics = []
@@ -165,7 +184,12 @@ class Observer(ABC, Generic[Target, Link]):
         """Drops what was seen of a block that does not count."""
         for watcher in self.watchers:
             watcher.take()
+        self._beside_waits()
         self.metrics = []
+
+    def _beside_waits(self) -> list[tuple[str, int, Metric]]:
+        """What is known of the waits that were just taken, beside them."""
+        return []
 
     def drop_connections(self) -> None:
         """Closes the connections that counters are read over."""
@@ -180,12 +204,21 @@ class Observer(ABC, Generic[Target, Link]):
         if not (self.watch_plan.counters and self.watching):
             return
         found = host_counters(clock=time.time_ns)
-        for target in self.targets.values():
+        for name, target in self._asked(arm).items():
             try:
-                found += self._counters(self._connection(target))
+                own = self._counters(self._connection(target))
             except self.failures:
                 self.drop_connections()
+                continue
+            several = arm not in self.homes and len(self.targets) > 1
+            found += [replace(one, object=f"{one.object} of {name}".strip()) for one in own] if several else own
         self.metrics += [(arm, block, metric) for metric in found]
+
+    def _asked(self, arm: str) -> Mapping[str, Target]:
+        """The server of an arm; all where arms alternate, whose counters have the server in their name then: what two
+        servers have under one name is no difference."""
+        home = self.homes.get(arm)
+        return self.targets if home is None else {home: self.targets[home]}
 
     def _connection(self, target: Target) -> Link:
         name = next(name for name, known in self.targets.items() if known is target)

@@ -124,7 +124,7 @@ class EngineBench(ABC):
         with self.observer.stretch(block, arm):
             bill = self.observer.bill()
             report = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress)
-            arms = bill.added_to(report["arms"])
+            arms = self.observer.with_kept(bill.added_to(report["arms"]))
         recorder.reports.append({**report, "arms": arms, "wall_ns": report["ended_ns"] - report["started_ns"]})
 
     def _connect(self, arm: int) -> None:

@@ -28,13 +28,23 @@ join performance_schema.session_connect_attrs a
   on a.processlist_id = t.processlist_id and a.attr_name = 'program_name'
 where a.attr_value in %s and t.thread_os_id is not null
 """
+_KEPT = """
+select a.attr_value, count(distinct t.thread_id), count(p.statement_id), max(l.memory_used)
+from performance_schema.threads t
+join performance_schema.session_connect_attrs a
+  on a.processlist_id = t.processlist_id and a.attr_name = 'program_name'
+left join performance_schema.prepared_statements_instances p on p.owner_thread_id = t.thread_id
+left join information_schema.processlist l on l.id = t.processlist_id
+where a.attr_value in %s group by a.attr_value
+"""
+"""By program: sessions, the statements that they have prepared, and the memory of the largest."""
 
 
 class MariaDBObserver(Observer["MariaDB", Any]):
     """Watches the MariaDB servers of a run."""
 
     def __init__(self, ready: Prepared) -> None:
-        super().__init__(ready.plan.watch, {arm.target.safe_dsn: arm.target for arm in ready.arms})
+        super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
         self.names = program_names([arm.arm.name for arm in ready.arms])
         self.failures = (driver().Error, Error, OSError)
 
@@ -55,6 +65,16 @@ class MariaDBObserver(Observer["MariaDB", Any]):
         with contextlib.suppress(driver().Error):  # an older server, or one without performance_schema, does not say
             found = rows(connection, _THREADS, [list(numbers)])
             return {Path(f"/proc/{process}/task/{thread}"): numbers[name] for name, thread in found}
+        return {}
+
+    def _kept(self, target: MariaDB, connection: Any) -> Mapping[int, Mapping[str, int]]:
+        numbers = {name: at for at, name in enumerate(self.names.values())}
+        with contextlib.suppress(driver().Error):  # 10.4 and before have no table of prepared statements
+            found = rows(connection, _KEPT, [list(numbers)])
+            return {
+                numbers[name]: {"kept_statements": round(kept / sessions), "session_bytes": int(memory or 0)}
+                for name, sessions, kept, memory in found
+            }
         return {}
 
     def _counters(self, connection: Any) -> list[Metric]:

@@ -28,6 +28,7 @@ from dbdyno.move.inward import matched as matched_there
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.mariadb import job as reading
 from dbdyno.move.mariadb.inward import made, reached, read_staged
+from dbdyno.move.mariadb.publish import publish
 from dbdyno.move.mariadb.source import select_sql
 from dbdyno.move.mariadb.target import (
     WRITING,
@@ -39,7 +40,6 @@ from dbdyno.move.mariadb.target import (
     load_sql,
     make_stages,
     matched,
-    publish,
     staged_rows,
 )
 from dbdyno.move.proof import total
@@ -306,10 +306,10 @@ def _publish(
             where=goal.stage(plan.id, 0),
             next_step=f"dbdyno move resume {ledger.folder} --restart",
         )
-    again = level == "source"
+    again = level in ("source", "target")
     if again:
         read_staged(target, goal, plan.id, numbers, how, int(total(records), 16))
-    merged, differs = publish(conn, goal, plan.id, numbers, into, count)
+    merged, differs = publish(conn, goal, plan.id, numbers, into, count, compare=level == "target")
     _complete(ledger)
     drop_stages(conn, goal, plan.id, numbers)
     told = sentence(ledger.manifest.get("cost", []))
@@ -322,5 +322,6 @@ def _publish(
         created=created,
         source="source",
         read_again=again,
+        stands=level == "target",
         cost=told,
     )

@@ -12,11 +12,13 @@ from dbdyno import _core
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
+from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.filed import described, files_of
 from dbdyno.move.into import Into, Loaded
-from dbdyno.move.inward import refuse_other_than_records
+from dbdyno.move.inward import refuse_other_than_records, refuse_unstaged, refused, rejects_of
+from dbdyno.move.mariadb.publish import publish
 from dbdyno.move.mariadb.source import SESSION, failure
 from dbdyno.move.mariadb.target import (
     WRITING,
@@ -28,7 +30,6 @@ from dbdyno.move.mariadb.target import (
     load_sql,
     make_stages,
     matched,
-    publish,
 )
 from dbdyno.move.proof import MODULUS
 from dbdyno.move.run import LOOK_S, NEXT, How, Say, new_id
@@ -52,32 +53,42 @@ KINDS = {
 """How a staged column is read again."""
 
 
-def bring(target: MariaDB, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False) -> Loaded:
+def bring(
+    target: MariaDB, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False, compare: bool = False
+) -> Loaded:
     """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then."""
     files, records = files_of(folder)
     if files[0].suffix == CSV:
         raise MoveError("a CSV goes into a PostgreSQL only", where=str(files[0]), next_step="give Parquet or Arrow")
     heads = described(files)[0][0]
+    rejects = rejects_of(into, files)
     job = new_id()
     with reached(target, job) as conn, made(conn, target, into, heads) as goal:
         say(f"job {job}: staging into {goal.stage(job, 0)}")
-        with staged(conn, goal, job, [0]):
-            done = _fill(target, goal, files, how, job)
+        with staged(conn, goal, job, [0], placed=rejects is not None):
+            done = _fill(target, goal, files, how, job, placed=rejects is not None)
             refuse_other_than_records(files, done, records)
+            if rejects is not None:
+                refused(rejects, done)
             if read_again:
+                refuse_unstaged(done)
                 total = sum(int(one["hash"], 16) for one in done) % MODULUS
                 read_staged(target, goal, job, [0], how, total)
             count = sum(one["rows"] for one in done)
-            merged, differs = publish(conn, goal, job, [0], into, count)
+            here = count - sum(len(one["refused"]) for one in done)
+            merged, differs = publish(conn, goal, job, [0], into, here, rejects=rejects, compare=compare)
     return Loaded(
         len(files),
         count,
         into.mode,
         merged,
+        rejected=0 if rejects is None else len(rejects.rows),
+        rejects=None if rejects is None else rejects.path,
         rounded=tuple(differs),
         created=into.create,
         records=records is not None,
         read_again=read_again,
+        stands=compare,
     )
 
 
@@ -109,9 +120,9 @@ def made(conn: Any, target: MariaDB, into: Into, heads: Heads) -> Iterator[Goal]
 
 
 @contextlib.contextmanager
-def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> Iterator[None]:
+def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: bool) -> Iterator[None]:
     """The staging tables; they are gone afterwards."""
-    make_stages(conn, goal, job, numbers)
+    make_stages(conn, goal, job, numbers, placed=placed)
     try:
         yield
     finally:
@@ -119,7 +130,7 @@ def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> Iterator[
             drop_stages(conn, goal, job, numbers)
 
 
-def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str) -> list[dict[str, Any]]:
+def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str, *, placed: bool) -> list[MoveDone]:
     size = [path.stat().st_size for path in files]
     mover = _core.MoveJob(
         {
@@ -127,12 +138,20 @@ def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str
             "session_sql": list(WRITING),
             "tables": [{"columns": []}],
             "chunks": [
-                {"number": number, "table": 0, "sql": load_sql(goal, job, 0), "path": str(path), "load": True}
+                {
+                    "number": number,
+                    "table": 0,
+                    "sql": load_sql(goal, job, 0, placed=placed),
+                    "path": str(path),
+                    "load": True,
+                    "place": number if placed else None,
+                }
                 for number, path in enumerate(files)
             ],
             "workers": how.workers,
             "memory_bytes": how.memory_bytes,
             "rate_bytes_per_s": how.rate_bytes_per_s,
+            "rejects": placed,
         }
     )
 
@@ -146,10 +165,10 @@ def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str
 
 def finished(
     mover: _core.MoveJob, names: Sequence[str], progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
-) -> list[dict[str, Any]]:
+) -> list[MoveDone]:
     """The records of all chunks, in their order. Raises `MoveError` for the first that failed."""
-    done: list[dict[str, Any]] = []
-    failed: dict[str, Any] | None = None
+    done: list[MoveDone] = []
+    failed: MoveFailed | None = None
     try:
         while (event := mover.next(LOOK_S)) is not None:
             if "done" in event:

@@ -13,13 +13,11 @@ from typing import Any
 
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.errors import MoveError
-from dbdyno.move.into import Into, Rounded
+from dbdyno.move.into import Into
 from dbdyno.move.mariadb.columns import GEOMETRIES
 from dbdyno.move.mariadb.source import COLUMNS_SQL, LOCK_WAIT_S, SESSION, TABLES_SQL, VERSIONED
 from dbdyno.move.mariadb.sqltext import quoted, split_name
-from dbdyno.move.merging import Merged
-from dbdyno.move.plural import counted
-from dbdyno.move.staging import PREFIX
+from dbdyno.move.staging import FILE, PREFIX, ROW
 
 WRITING = (
     *SESSION,
@@ -205,9 +203,14 @@ def drop(conn: Any, goal: Goal) -> None:
     rows(conn, f"drop table if exists {goal.table}")
 
 
-def make_stages(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> None:
-    """Makes the staging tables, whatever was there of them, and the one for the mark."""
-    parts = ", ".join(f"{quoted(one.name)} {_staged(one)} null" for one in goal.fields)
+def make_stages(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: bool = False) -> None:
+    """Makes the staging tables, whatever was there of them, and the one for the mark. `placed`: with the place of each
+    row."""
+    columns = [f"{quoted(one.name)} {_staged(one)} null" for one in goal.fields]
+    if placed:
+        key = f"primary key ({quoted(FILE)}, {quoted(ROW)})"
+        columns = [f"{quoted(FILE)} int not null", f"{quoted(ROW)} bigint not null", *columns, key]
+    parts = ", ".join(columns)
     for number in numbers:
         stage = goal.stage(job, number)
         rows(conn, f"drop table if exists {stage}")
@@ -225,9 +228,9 @@ def drop_stages(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> None
     rows(conn, f"drop table if exists {listed}")
 
 
-def load_sql(goal: Goal, job: str, number: int) -> str:
+def load_sql(goal: Goal, job: str, number: int, *, placed: bool = False) -> str:
     """The statement that takes the core's lines."""
-    names, sets = [], []
+    names, sets = [quoted(name) for name in (FILE, ROW) if placed], []
     for place, one in enumerate(goal.fields):
         if one.staged == "longblob":
             names.append(f"@v{place}")
@@ -250,103 +253,3 @@ def is_published(conn: Any, goal: Goal, job: str) -> bool:
 def staged_rows(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> int:
     """How many rows stand in the staging tables."""
     return sum(int(rows(conn, f"select count(*) from {goal.stage(job, number)}")[0][0]) for number in numbers)
-
-
-def publish(
-    conn: Any, goal: Goal, job: str, numbers: Sequence[int], into: Into, staged: int
-) -> tuple[Merged, list[Rounded]]:
-    """All in one transaction. Raises `MoveError` and the driver's errors; nothing of the table has changed then."""
-    conn.begin()
-    try:
-        if into.mode in ("update", "merge"):
-            merged = _merge(conn, goal, job, numbers, into, staged)
-        else:
-            merged = _insert(conn, goal, job, numbers, into, staged)
-        differs = _rounded(conn, goal, job, numbers)
-        rows(conn, f"insert into {goal.mark(job)} values (1)")
-        conn.commit()
-    except BaseException:
-        conn.rollback()
-        raise
-    return merged, differs
-
-
-def _count(conn: Any, text: str) -> int:
-    with conn.cursor() as cursor:
-        return int(cursor.execute(text))
-
-
-def _insert(conn: Any, goal: Goal, job: str, numbers: Sequence[int], into: Into, staged: int) -> Merged:
-    if into.mode == "replace":
-        rows(conn, f"delete from {goal.table}")
-    given = goal.given()
-    names = ", ".join(quoted(one.name) for one in given)
-    values = ", ".join(one.value() for one in given)
-    added = sum(
-        _count(conn, f"insert into {goal.table} ({names}) select {values} from {goal.stage(job, number)} s")
-        for number in numbers
-    )
-    if added != staged:
-        raise MoveError(f"{staged:,} rows were staged and {added:,} were added; nothing was changed", where=into.table)
-    return Merged(new=added)
-
-
-def _merge(conn: Any, goal: Goal, job: str, numbers: Sequence[int], into: Into, staged: int) -> Merged:
-    """Only rows that differ are written. One staging table after the other: a key that is twice in all is refused
-    first."""
-    given = goal.given()
-    keys = [one for one in given if one.name in into.key]
-    others = [one for one in given if one.name not in into.key]
-    stages = [goal.stage(job, number) for number in numbers]
-    no_nulls = " and ".join(f"s.{quoted(one.name)} is not null" for one in keys)
-    _refuse_doubles(conn, stages, keys, no_nulls)
-    on = " and ".join(f"t.{quoted(one.name)} = {one.key()}" for one in keys)
-    same = " and ".join(f"{one.plain(f't.{quoted(one.name)}')} <=> {one.plain(one.value())}" for one in others)
-    sets = ", ".join(f"t.{quoted(one.name)} = {one.value()}" for one in others)
-    first = quoted(keys[0].name)
-    names, values = ", ".join(quoted(one.name) for one in given), ", ".join(one.value() for one in given)
-    nulls = changed = new = added = 0
-    for stage in stages:
-        nulls += int(rows(conn, f"select count(*) from {stage} s where not ({no_nulls})")[0][0])
-        joined = f"{stage} s left join {goal.table} t on {on} where {no_nulls} and t.{first} is null"
-        new += int(rows(conn, f"select count(*) from {joined}")[0][0])
-        if others:
-            text = f"update {goal.table} t join {stage} s on {on} set {sets} where {no_nulls} and not ({same})"
-            changed += _count(conn, text)
-        if into.mode == "merge":
-            added += _count(conn, f"insert into {goal.table} ({names}) select {values} from {joined}")
-    if into.mode == "merge" and added != new:
-        raise MoveError(f"{new:,} rows are new and {added:,} were added; nothing was changed", where=into.table)
-    return Merged(added, changed, staged - nulls - new - changed, 0 if into.mode == "merge" else new, nulls)
-
-
-def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_nulls: str) -> None:
-    listed = ", ".join(f"{one.key()} as {quoted(one.name)}" for one in keys)
-    union = " union all ".join(f"select {listed} from {stage} s where {no_nulls}" for stage in stages)
-    grouped = ", ".join(quoted(one.name) for one in keys)
-    found = rows(conn, f"select count(*) from (select 1 from ({union}) u group by {grouped} having count(*) > 1) d")
-    if found[0][0]:
-        raise MoveError(
-            f"{counted(found[0][0], 'key')} came more than once: which row counts cannot be told",
-            where="--key",
-            next_step="nothing was changed; name a key that is unique",
-        )
-
-
-def _rounded(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> list[Rounded]:
-    """Values that the table holds otherwise than they came."""
-    found = []
-    for one in goal.given():
-        stands = one.narrowed()
-        if stands is None:
-            continue
-        count, example = 0, ("", "")
-        for number in numbers:
-            where = f"{goal.stage(job, number)} s where not ({one.value()} <=> {stands})"
-            here = int(rows(conn, f"select count(*) from {where}")[0][0])
-            if here and not count:
-                example = rows(conn, f"select left({one.value()}, 60), left({stands}, 60) from {where} limit 1")[0]
-            count += here
-        if count:
-            found.append(Rounded(one.name, one.declared, count, str(example[0]), str(example[1])))
-    return found

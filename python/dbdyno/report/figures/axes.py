@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TypedDict
 
 from dbdyno.pages import format as fmt
 
@@ -108,7 +108,33 @@ def seconds_ticks(low: float, high: float, most: int) -> list[float]:
     return linear_ticks(low, high, most)
 
 
-def labelled(ticks: Sequence[float], label: Label) -> dict[str, Any]:
+class Axis(TypedDict, total=False):
+    """Options of an axis as Vega-Lite names them: those that figures share."""
+
+    title: str | None
+    grid: bool
+    labels: bool
+    titleAngle: int
+    titleAlign: str
+    titleBaseline: str
+    titleAnchor: str
+    titleX: float
+    titleY: float
+    minExtent: float
+    maxExtent: float
+    values: list[float]
+    labelExpr: str
+
+
+class Scale(TypedDict):
+    """A scale with its ends."""
+
+    type: str
+    domain: list[float]
+    nice: bool
+
+
+def labelled(ticks: Sequence[float], label: Label) -> Axis:
     """The axis options that show exactly these ticks with these labels.
 
     The label is looked up by the nearest tick, because a scale may hand back 0.30000000000000004

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
@@ -15,6 +15,13 @@ from dbdyno.report.figures.theme import Look
 LEGEND_OVER_TITLE = 30
 LABEL_ROOM = 52
 """Pixels that a label such as `300 ms` takes on a horizontal axis, with the gap beside it."""
+
+
+class Channel(TypedDict):
+    """What several marks of a chart share of a direction: Vega-Lite's scale and axis, for `alt.X` or `alt.Y`."""
+
+    scale: Any
+    axis: Any
 
 
 @dataclass(frozen=True)
@@ -62,7 +69,7 @@ def arm_colour(analysis: Analysis, shown: list[str], look: Look, **legend: Any) 
     )
 
 
-def y_title(words: str, look: Look) -> dict[str, Any]:
+def y_title(words: str, look: Look) -> axes.Axis:
     """Axis options for a title that lies flat above the axis, read without tilting the head."""
     return {
         "title": words,
@@ -77,7 +84,7 @@ def y_title(words: str, look: Look) -> dict[str, Any]:
     }
 
 
-def duration_axis(low: float, high: float, look: Look, *, most: int = 12) -> dict[str, Any]:
+def duration_axis(low: float, high: float, look: Look, *, most: int = 12) -> axes.Axis:
     """Ticks and labels of a logarithmic axis of time in ns."""
     ticks = axes.log_ticks(low, high, max(3, min(most, round(look.plot / LABEL_ROOM) - 1)))
     return axes.labelled(ticks, axes.duration_label)
@@ -90,7 +97,7 @@ def ratio_domain(analysis: Analysis, ratios: list[float]) -> tuple[float, float]
     return axes.padded([*given, 1 + matters, 1 / (1 + matters)], 0.08, log=True)
 
 
-def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, most: int = 7) -> dict[str, Any]:
+def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, most: int = 7) -> Channel:
     """Options of a logarithmic axis of ratios, labelled as changes or as factors."""
 
     low, high = ratio_domain(analysis, ratios)

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme, views
+
+
+class _Point(TypedDict):
+    """A block: the ratio of an arm to its base in a metric, and what it is marked with."""
+
+    arm: str
+    metric: str
+    at: float
+    ratio: float
+    mark: str
+    tip: str
+
+
+class _Mean(TypedDict):
+    """The mean ratio of an arm with its interval."""
+
+    arm: str
+    mean: float
+    low: float
+    high: float
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -43,13 +63,13 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(views.vconcat(*charts, spacing=22), FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _layers(analysis: Analysis, points: list[dict[str, Any]], x: Any, title: str, look: theme.Look) -> list[Any]:
+def _layers(analysis: Analysis, points: list[_Point], x: Any, title: str, look: theme.Look) -> list[Any]:
     """One panel: the ground, the mean with its interval, the blocks."""
     import altair as alt
 
     summary = _summary(analysis, points[0]["metric"], points[0]["arm"])
     ratios = [point["ratio"] for point in points]
-    ratios += [row[key] for row in summary for key in ("low", "high")]
+    ratios += [end for row in summary for end in (row["low"], row["high"])]
     axis = base.ratio_y(analysis, ratios, look, title, most=5)
     y = alt.Y("ratio:Q", **axis)
     colour = alt.Color("arm:N", scale=base.arm_scale(analysis), legend=None)
@@ -67,7 +87,7 @@ def _layers(analysis: Analysis, points: list[dict[str, Any]], x: Any, title: str
     ]
 
 
-def _marks(points: list[dict[str, Any]], x: Any, y: Any) -> list[Any]:
+def _marks(points: list[_Point], x: Any, y: Any) -> list[Any]:
     """What a block is marked with, towards the middle of the panel, where no other words stand."""
     import altair as alt
 
@@ -80,9 +100,9 @@ def _marks(points: list[dict[str, Any]], x: Any, y: Any) -> list[Any]:
     ]
 
 
-def _points(analysis: Analysis) -> list[dict[str, Any]]:
+def _points(analysis: Analysis) -> list[_Point]:
     names = reading.arm_names(analysis)
-    points = []
+    points: list[_Point] = []
     for at, entry in enumerate(reading.entries(analysis, "figures", "blocks")):
         arm = reading.arm_name(names, entry.get("arm"))
         where = f"figures.blocks[{at}]"
@@ -104,14 +124,14 @@ def _points(analysis: Analysis) -> list[dict[str, Any]]:
     return points
 
 
-def _summary(analysis: Analysis, metric: str, arm: str) -> list[dict[str, Any]]:
+def _summary(analysis: Analysis, metric: str, arm: str) -> list[_Mean]:
     """The mean ratio with its interval as one row; none where the analysis has no interval."""
     names = reading.arm_names(analysis)
     for row in reading.entries(analysis, "metrics"):
         if row.get("metric") == metric and reading.arm_name(names, row.get("arm")) == arm:
-            numbers = [fmt.number(row.get(key)) for key in ("ratio", "low", "high")]
-            if all(numbers):
-                return [dict(zip(("mean", "low", "high"), numbers, strict=True)) | {"arm": arm}]
+            mean, low, high = (fmt.number(row.get(key)) for key in ("ratio", "low", "high"))
+            if mean and low and high:
+                return [{"mean": mean, "low": low, "high": high, "arm": arm}]
     return []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.pages import format as fmt
@@ -22,12 +23,15 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _row(row: dict[str, object]) -> dict[str, Any]:
+def _row(row: Mapping[str, object]) -> forest.Ratio:
     name = fmt.line(row.get("metric"), 44)
     word = fmt.line(row.get("decision"))
-    ends = {key: min(max(fmt.number(row.get(key)) or 1.0, 1 / FARTHEST), FARTHEST) for key in ("ratio", "low", "high")}
+    ratio, low, high = (
+        min(max(fmt.number(row.get(key)) or 1.0, 1 / FARTHEST), FARTHEST) for key in ("ratio", "low", "high")
+    )
     told = f"{fmt.change(row.get('ratio'))} ({fmt.interval(row.get('low'), row.get('high'))})"
-    return {"name": name, **ends, "tip": f"{name}: {told}, {word}", "pale": row.get("pale")}
+    tip = f"{name}: {told}, {word}"
+    return {"name": name, "ratio": ratio, "low": low, "high": high, "tip": tip, "pale": bool(row.get("pale"))}
 
 
 FIGURE = base.Figure(

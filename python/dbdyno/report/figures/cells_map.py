@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NotRequired, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -46,7 +46,17 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, kind: str = "") -
     return theme.finish(stacked, title, HOW, look)
 
 
-def _panel(one: dict[str, Any], look: theme.Look) -> Any | None:
+class _Field(TypedDict):
+    """A disk of a cell; `level` is its shade."""
+
+    cell: str
+    disk: str
+    value: float
+    tip: str
+    level: NotRequired[int]
+
+
+def _panel(one: Mapping[str, Any], look: theme.Look) -> Any | None:
     import altair as alt
 
     fields = _fields(one)
@@ -95,9 +105,9 @@ def _panel(one: dict[str, Any], look: theme.Look) -> Any | None:
     )
 
 
-def _fields(one: dict[str, Any]) -> list[dict[str, Any]]:
+def _fields(one: Mapping[str, Any]) -> list[_Field]:
     cells, disks = reading.strings(one, "cells"), reading.strings(one, "disks")
-    found = []
+    found: list[_Field] = []
     short = shades.short_names([fmt.line(cell, 40) for cell in cells])
     for cell, name, line in zip(cells, short, one.get("values") or [], strict=False):
         for disk, value in zip(disks, line, strict=False):

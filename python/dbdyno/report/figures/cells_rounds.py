@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -65,17 +66,21 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _runs(cell: dict[str, Any], names: list[str]) -> list[dict[str, object]]:
+_Run = TypedDict("_Run", {"state": str, "from": float, "to": float, "tip": str})
+"""Rounds of a cell with the same state, one after the other."""
+
+
+def _runs(cell: Mapping[str, Any], names: list[str]) -> list[_Run]:
     """Rounds of the same state one after the other as one field."""
     name = fmt.line(cell.get("name"), 40)
-    found: list[dict[str, Any]] = []
+    found: list[_Run] = []
     for at, number in enumerate(cell.get("states") or [], 1):
         known = isinstance(number, int) and 0 <= number < len(names)
         state = names[number] if known else "?"
         if found and found[-1]["state"] == state:
             found[-1]["to"] = at + 0.5
         else:
-            found.append({"state": state, "from": at - 0.5, "to": at + 0.5})
+            found.append({"state": state, "from": at - 0.5, "to": at + 0.5, "tip": ""})
     for run in found:
         first, last = run["from"] + 0.5, run["to"] - 0.5
         span = f"round {first:.0f}" if first == last else f"rounds {first:.0f} to {last:.0f}"

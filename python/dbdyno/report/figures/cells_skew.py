@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dbdyno.pages import format as fmt
@@ -16,19 +17,19 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart of those that differ most, or None where none does."""
     source = analysis if analysis.get("page") == "skew" else analysis.get("skew") or {}
     given = [row for row in reading.entries(source, "rows") if row.get("differs")][:MOST]
-    rows = [_row(row, at) for at, row in enumerate(given)]
+    rows = [_row(row) for row in given]
     if not rows:
         return None
     chart = forest.layers(rows, "against the median of the siblings", look)
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _row(row: dict[str, object], at: int) -> dict[str, Any]:
+def _row(row: Mapping[str, object]) -> forest.Ratio:
     ratio = fmt.number(row.get("ratio")) or 1.0
     low, high = (fmt.number(row.get(key)) or ratio for key in ("low", "high"))
     name = f"{fmt.line(row.get('name'), 48)} · {fmt.line(row.get('metric'), 32)}"
     words = f"{name}: ×{ratio:.2f} (95 % {low:.2f} to {high:.2f})"
-    return {"name": name, "at": at, "ratio": ratio, "low": low, "high": high, "tip": words}
+    return {"name": name, "ratio": ratio, "low": low, "high": high, "tip": words}
 
 
 FIGURE = base.Figure(

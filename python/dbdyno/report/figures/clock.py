@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
-from typing import Any
 
 from dbdyno.report.figures import axes
 
@@ -12,7 +11,7 @@ STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800,
 DAY_S = 86400
 
 
-def axis(from_us: float, to_us: float, *, narrow: bool) -> dict[str, Any]:
+def axis(from_us: float, to_us: float, *, narrow: bool) -> axes.Axis:
     """Options of a horizontal axis whose values are seconds since 1970: its ticks, its title with the date."""
     low, high = from_us / 1e6, to_us / 1e6
     found, step = ticks(low, high, 4 if narrow else 9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -12,11 +12,23 @@ from dbdyno.report.figures import axes, base, theme, views
 MOST = 10
 
 
+class _Row(TypedDict):
+    """A line's part of the difference."""
+
+    name: str
+    difference: float
+    zero: int
+    colour: str
+    words: str
+    tip: NotRequired[str]
+    align: NotRequired[str]
+
+
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None without `contributions`."""
     import altair as alt
 
-    rows: list[dict[str, Any]] = [
+    rows: list[_Row] = [
         {
             "name": fmt.line(row.get("name") or "", 40),
             "difference": fmt.number(row.get("difference_ns")) or 0.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -10,6 +10,14 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme
 
 NEEDED = ("hit_ratio", "mean_ns")
+
+
+class _Point(TypedDict):
+    """A statement."""
+
+    ratio: float
+    ns: float
+    tip: str
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -48,7 +56,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(dots, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _points(analysis: Analysis) -> list[dict[str, Any]]:
+def _points(analysis: Analysis) -> list[_Point]:
     entry = reading.dig(analysis, "figures", "correlation")
     if not entry:
         return []

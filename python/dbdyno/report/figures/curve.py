@@ -3,7 +3,8 @@ curves in one frame, or above each other where one would lie flat beside the oth
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -12,6 +13,27 @@ from dbdyno.report.figures import axes, base, theme, views
 
 APART = 4.0
 """Curves whose frames differ by more than this factor get a frame each, one above the other."""
+
+
+class _Point(TypedDict):
+    """A commit, or a corner of the fitted line."""
+
+    x: float
+    y: float
+
+
+class _Bin(_Point):
+    """The median of a bin with its spread."""
+
+    low: float
+    high: float
+    tip: str
+
+
+class _Above(_Point):
+    """A commit above the frame."""
+
+    colour: str
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -54,12 +76,12 @@ _ALONE = (theme.BASELINE, theme.OTHERS[0])
 class _Curve:
     """One curve made ready to draw."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, given: Mapping[str, Any]) -> None:
         self.given = given
         self.bins, self.points = _bins(given), _points(given, "points")
         self.fit = _points(given, "fit")
         self.drawable = bool(self.bins or self.points or self.fit)
-        every = [*self.bins, *self.points, *self.fit]
+        every: list[_Point] = [*self.bins, *self.points, *self.fit]
         self.width: float = max((row["x"] for row in every), default=1) or 1
         self.top = _top(self.bins, self.points, self.fit) if self.drawable else 1.0
         self.name = ""
@@ -77,13 +99,15 @@ def _layers(frame: list[_Curve], x: Any, width: float, look: theme.Look) -> list
     import altair as alt
 
     top = max(curve.top for curve in frame)
-    upright: dict[str, Any] = {
+    upright: base.Channel = {
         "scale": {"domain": [0, top], "nice": False},
         "axis": _y_axis(top, look),
     }
     y = alt.Y("y:Q", **upright)
     layers: list[Any] = [layer for curve in frame for layer in _period(curve.given, width)]
-    above = [point | {"colour": curve.colours[0]} for curve in frame for point in curve.points if point["y"] > top]
+    above: list[_Above] = [
+        {**point, "colour": curve.colours[0]} for curve in frame for point in curve.points if point["y"] > top
+    ]
     for curve in frame:
         dots, line = curve.colours
         inside = alt.Chart(base.data([point for point in curve.points if point["y"] <= top]))
@@ -119,8 +143,8 @@ def _legend(frame: list[_Curve], look: theme.Look) -> list[Any]:
     return marks
 
 
-def _bins(curve: dict[str, Any]) -> list[dict[str, Any]]:
-    found = []
+def _bins(curve: Mapping[str, Any]) -> list[_Bin]:
+    found: list[_Bin] = []
     for row in reading.entries(curve, "bins"):
         x, y = fmt.number(row.get("redo_bytes")), fmt.number(row.get("median_ns"))
         if x is None or y is None:
@@ -140,7 +164,7 @@ def _bins(curve: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _points(curve: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def _points(curve: Mapping[str, Any], key: str) -> list[_Point]:
     entry = reading.dig(curve, key) or {}
     if not entry:
         return []
@@ -148,16 +172,17 @@ def _points(curve: dict[str, Any], key: str) -> list[dict[str, Any]]:
     return [{"x": row["redo_bytes"], "y": row["elapsed_ns"]} for row in found]
 
 
-def _top(bins: list[dict[str, Any]], points: list[dict[str, Any]], fit: list[dict[str, Any]]) -> float:
+def _top(bins: list[_Bin], points: list[_Point], fit: list[_Point]) -> float:
     """The upper end: medians, fit and nine in ten of the bins' spreads decide, so that neither a
     stall nor a bin of few commits flattens the curve."""
     spreads = sorted(row["high"] for row in bins)
-    decisive = [row["y"] for row in [*bins, *fit]] + spreads[: -(-len(spreads) * 9 // 10)]
+    decided = spreads[: -(-len(spreads) * 9 // 10)]
+    decisive = [*(row["y"] for row in bins), *(row["y"] for row in fit), *decided]
     most = max(decisive) * 1.25 if decisive else max(point["y"] for point in points)
     return float(most) or 1.0
 
 
-def _above(above: list[dict[str, Any]], x: Any, look: theme.Look) -> list[Any]:
+def _above(above: list[_Above], x: Any, look: theme.Look) -> list[Any]:
     """What lies above the frame is shown at its edge and counted, never dropped."""
     import altair as alt
 
@@ -178,7 +203,7 @@ def _above(above: list[dict[str, Any]], x: Any, look: theme.Look) -> list[Any]:
     ]
 
 
-def _period(curve: dict[str, Any], width: float) -> list[Any]:
+def _period(curve: Mapping[str, Any], width: float) -> list[Any]:
     """Dashed lines at the multiples of the period, where one was found."""
     import altair as alt
 
@@ -189,7 +214,7 @@ def _period(curve: dict[str, Any], width: float) -> list[Any]:
     return [alt.Chart(base.data(lines)).mark_rule(color=theme.FAINT, strokeDash=[3, 4]).encode(x=alt.X("x:Q"))]
 
 
-def _x_axis(given: Any, width: float, look: theme.Look) -> dict[str, Any]:
+def _x_axis(given: Any, width: float, look: theme.Look) -> axes.Axis:
 
     label = fmt.line(given or "redo written since the last commit", 60)
     ticks = axes.linear_ticks(0, width, 4 if look.narrow else 9, base=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -14,6 +14,23 @@ from dbdyno.report.figures import axes, base, theme, views
 
 _RAIL = (("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p99.9", "p99.9"))
 _MARK_SIZE = {True: 10, False: 11}
+
+
+class _Step(TypedDict):
+    """A corner of an arm's outline."""
+
+    arm: str
+    ns: float
+    share: float
+
+
+class _Mark(TypedDict):
+    """A quantile on the rail, or what is written over several."""
+
+    arm: str
+    mark: str
+    ns: float
+    tip: NotRequired[str]
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -47,9 +64,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(both, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _steps(analysis: Analysis, names: dict[int, str]) -> list[dict[str, Any]]:
+def _steps(analysis: Analysis, names: dict[int, str]) -> list[_Step]:
     """The outline of each arm's buckets; a gap between buckets goes down to zero."""
-    steps: list[dict[str, Any]] = []
+    steps: list[_Step] = []
     for at, entry in enumerate(reading.entries(analysis, "figures", "distribution")):
         arm = reading.arm_name(names, entry.get("arm"))
         buckets = reading.rows(entry, f"figures.distribution[{at}]", ("low_ns", "high_ns", "share"))
@@ -62,8 +79,8 @@ def _steps(analysis: Analysis, names: dict[int, str]) -> list[dict[str, Any]]:
     return steps
 
 
-def _rail(analysis: Analysis, names: dict[int, str], shown: set[str]) -> list[dict[str, Any]]:
-    marks = []
+def _rail(analysis: Analysis, names: dict[int, str], shown: set[str]) -> list[_Mark]:
+    marks: list[_Mark] = []
     for arm in reading.entries(analysis, "arms"):
         name = reading.arm_name(names, arm.get("index"))
         given = [(label, reading.dig(arm, "quantiles_ns", key)) for key, label in _RAIL]
@@ -76,7 +93,7 @@ def _rail(analysis: Analysis, names: dict[int, str], shown: set[str]) -> list[di
 
 def _rail_chart(
     analysis: Analysis,
-    rail: list[dict[str, Any]],
+    rail: list[_Mark],
     shown: list[str],
     x: Any,
     span: tuple[float, float],
@@ -99,10 +116,10 @@ def _rail_chart(
     return views.layer(line, dots, text, width=look.plot, height=26 * len(shown) + 8)
 
 
-def _labels(rail: list[dict[str, Any]], low: float, high: float, look: theme.Look) -> list[dict[str, Any]]:
+def _labels(rail: list[_Mark], low: float, high: float, look: theme.Look) -> list[_Mark]:
     """The names of the marks, those of one arm that would collide joined into one: `p99, p99.9, max`."""
     per_px = math.log(high / low) / look.plot
-    labels = []
+    labels: list[_Mark] = []
     for arm in dict.fromkeys(mark["arm"] for mark in rail):
         own = sorted((mark for mark in rail if mark["arm"] == arm), key=lambda mark: float(mark["ns"]))
         groups = [_Label([mark["mark"]], [math.log(mark["ns"] / low) / per_px], look) for mark in own]
@@ -146,7 +163,7 @@ class _Label:
         return _Label([*self.names, *other.names], [*self.places, *other.places], self.look)
 
 
-def _share_axis(steps: list[dict[str, Any]], look: theme.Look) -> Any:
+def _share_axis(steps: list[_Step], look: theme.Look) -> Any:
 
     ticks = axes.linear_ticks(0, max(step["share"] for step in steps), 5)
     return {

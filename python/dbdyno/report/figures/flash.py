@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -13,20 +13,30 @@ LINES = (("max_ns", "slowest", theme.FAINT, 1.0), ("p99_ns", "p99", "", 1.6), ("
 PHASES = ("first write", "read", "overwrite")
 
 
+class _Phase(TypedDict):
+    """A phase of the probe, or a round of it."""
+
+    phase: str
+    round: int | None
+    at_s: float
+    seconds: float
+    per_s: float
+
+
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None without a round of overwriting."""
-    phases = [one for one in reading.entries(analysis, "phases") if one.get("phase") in PHASES]
+    phases = [one for one in reading.listed(_Phase, analysis, "phases") if one.get("phase") in PHASES]
     times = [one for one in reading.entries(analysis, "times") if one.get("phase") in PHASES]
     if analysis.get("kind") != "flash" or not times or not any(one.get("phase") == "overwrite" for one in phases):
         return None
     end = max(float(one["at_s"] + one["seconds"]) for one in phases)
     ticks = axes.seconds_ticks(0, end, 4 if look.narrow else 9)
-    across = {"scale": {"domain": [0, end], "nice": False, "zero": False}}
+    across = {"domain": [0, end], "nice": False, "zero": False}
     bare = {"title": None, "labels": False, "ticks": False, "domain": False, "values": ticks}
     label = {"title": "time since the first request", **axes.labelled(ticks, axes.seconds_label)}
-    rates = _rates(phases, {**across, "axis": bare}, look)
+    rates = _rates(phases, {"scale": across, "axis": bare}, look)
     return theme.finish(
-        views.vconcat(rates, _latency(times, {**across, "axis": label}, look), spacing=22),
+        views.vconcat(rates, _latency(times, {"scale": across, "axis": label}, look), spacing=22),
         FIGURE.title,
         FIGURE.how_to_read,
         look,
@@ -40,7 +50,7 @@ def _colour(look: theme.Look) -> Any:
     return alt.Color("phase:N", title=None, scale=scale, legend={"columns": look.columns(list(PHASES), 3)})
 
 
-def _rates(phases: list[dict[str, Any]], across: dict[str, Any], look: theme.Look) -> Any:
+def _rates(phases: list[_Phase], across: base.Channel, look: theme.Look) -> Any:
     import altair as alt
 
     top = max(one["per_s"] for one in phases) * 1.08
@@ -63,7 +73,7 @@ def _rates(phases: list[dict[str, Any]], across: dict[str, Any], look: theme.Loo
     return views.layer(drawn, width=look.plot, height=look.height(110))
 
 
-def _latency(times: list[dict[str, Any]], across: dict[str, Any], look: theme.Look) -> Any:
+def _latency(times: list[dict[str, Any]], across: base.Channel, look: theme.Look) -> Any:
     import altair as alt
 
     values = [one[name] for one in times for name, *_ in LINES if one[name] > 0]

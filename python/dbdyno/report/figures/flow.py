@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -14,11 +14,43 @@ ROW, INDENT, GAP = 34, 16, 70
 COLOURS = {"moved": theme.OTHERS[0], "merged": theme.OTHERS[1], "dropped": theme.OTHERS[2], "added": theme.OTHERS[4]}
 
 
+class _Node(TypedDict, total=False):
+    """A step of a plan, as the analysis has it."""
+
+    level: int
+    text: str
+    rows: int | None
+    mark: str | None
+    atoms: list[str]
+
+
+class _Line(TypedDict):
+    """A line or a box between two corners."""
+
+    x: float
+    x2: float
+    y: float
+    y2: float
+
+
+class _Move(_Line):
+    """A condition on its way."""
+
+    colour: str
+
+
+class _Box(_Move):
+    """A step with its words."""
+
+    middle: float
+    words: str
+
+
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None without plans."""
     import altair as alt
 
-    sides = [reading.entries(analysis, side) for side in ("written", "executed")]
+    sides = [reading.listed(_Node, analysis, side) for side in ("written", "executed")]
     if not all(sides):
         return None
     width = look.width - 30
@@ -53,8 +85,8 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _boxes(nodes: Sequence[dict[str, Any]], left: float, room: float) -> list[dict[str, Any]]:
-    found = []
+def _boxes(nodes: Sequence[_Node], left: float, room: float) -> list[_Box]:
+    found: list[_Box] = []
     for at, node in enumerate(nodes):
         start = left + INDENT * int(node.get("level") or 0)
         rows = "" if node.get("rows") is None else f" · {fmt.count(node['rows'])} rows"
@@ -74,9 +106,9 @@ def _boxes(nodes: Sequence[dict[str, Any]], left: float, room: float) -> list[di
     return found
 
 
-def _branches(nodes: Sequence[dict[str, Any]], left: float) -> list[dict[str, Any]]:
+def _branches(nodes: Sequence[_Node], left: float) -> list[_Line]:
     """From each step to the one above it: down, then to the right."""
-    found: list[dict[str, Any]] = []
+    found: list[_Line] = []
     above: dict[int, int] = {}
     for at, node in enumerate(nodes):
         level = int(node.get("level") or 0)
@@ -88,13 +120,13 @@ def _branches(nodes: Sequence[dict[str, Any]], left: float) -> list[dict[str, An
     return found
 
 
-def _moves(sides: Sequence[Sequence[dict[str, Any]]], room: float) -> list[dict[str, Any]]:
+def _moves(sides: Sequence[Sequence[_Node]], room: float) -> list[_Move]:
     """From where a condition was written to where it is applied."""
     places = [
         {str(atom): (at, node) for at, node in reversed(list(enumerate(nodes))) for atom in node.get("atoms") or []}
         for nodes in sides
     ]
-    found = []
+    found: list[_Move] = []
     for atom, (at, node) in places[0].items():
         if atom in places[1] and node.get("mark") in COLOURS:
             there, target = places[1][atom]

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from dbdyno.report.figures import axes, base, theme, views
 
 LEFT, LEFT_NARROW = 360, 150
 
 
-def layers(rows: Sequence[dict[str, Any]], title: str, look: theme.Look) -> Any:
-    """The chart of rows with `name` (each its own), `ratio`, `low`, `high`, `tip`, and `pale` where
-    the row shall stand back; no change is a line."""
+class Ratio(TypedDict):
+    """A line of the figure: its name is its own, `pale` where it shall stand back."""
+
+    name: str
+    ratio: float
+    low: float
+    high: float
+    tip: str
+    pale: NotRequired[bool]
+
+
+def layers(rows: Sequence[Ratio], title: str, look: theme.Look) -> Any:
+    """The chart of rows; no change is a line."""
     import altair as alt
 
-    low, high = axes.padded([1.0, *(r[k] for r in rows for k in ("low", "high"))], 0.06, log=True)
+    low, high = axes.padded([1.0, *(end for r in rows for end in (r["low"], r["high"]))], 0.06, log=True)
     ticks, label = axes.ratio_ticks(low, high, 5 if look.narrow else 9)
     x_axis = {"title": title, "grid": True, **axes.labelled(ticks, label)}
-    x: dict[str, Any] = {
+    x: base.Channel = {
         "scale": {"type": "log", "domain": [low, high], "nice": False},
         "axis": x_axis,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -23,13 +23,24 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     ends = (min(cell["from"] for cell in cells), max(cell["to"] for cell in cells))
     times = axes.spread(min(cell["low"] for cell in cells), max(cell["high"] for cell in cells))
     levels = _levels(max(cell["count"] for cell in cells))
-    for cell in cells:
-        cell["level"] = sum(cell["count"] >= level for level in levels) - 1
-    cells.sort(key=lambda cell: cell["level"])
+    shaded: list[_Shaded] = [{**cell, "level": sum(cell["count"] >= level for level in levels) - 1} for cell in cells]
+    shaded.sort(key=lambda cell: cell["level"])
     frame = _Frame(ends, times, levels, 170 if len(shown) <= 2 else 118, look)
-    panels = [_panel(name, [cell for cell in cells if cell["arm"] == name], frame, name == shown[-1]) for name in shown]
+    panels = [
+        _panel(name, [cell for cell in shaded if cell["arm"] == name], frame, name == shown[-1]) for name in shown
+    ]
     stacked = views.vconcat(*panels, spacing=12).resolve_scale(color="shared")
     return theme.finish(stacked, FIGURE.title, FIGURE.how_to_read, look)
+
+
+_Cell = TypedDict("_Cell", {"arm": str, "from": float, "to": float, "low": float, "high": float, "count": float})
+"""How many operations of an arm took so long at that time."""
+
+
+class _Shaded(_Cell):
+    """The same with its shade."""
+
+    level: int
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,7 @@ class _Frame:
     look: theme.Look
 
 
-def _panel(name: str, cells: list[dict[str, Any]], frame: _Frame, is_last: bool) -> Any:
+def _panel(name: str, cells: list[_Shaded], frame: _Frame, is_last: bool) -> Any:
     import altair as alt
 
     look = frame.look
@@ -85,9 +96,9 @@ def _panel(name: str, cells: list[dict[str, Any]], frame: _Frame, is_last: bool)
     )
 
 
-def _cells(analysis: Analysis) -> list[dict[str, Any]]:
+def _cells(analysis: Analysis) -> list[_Cell]:
     names = reading.arm_names(analysis)
-    cells = []
+    cells: list[_Cell] = []
     for at, entry in enumerate(reading.entries(analysis, "figures", "heatmap")):
         arm = reading.arm_name(names, entry.get("arm"))
         width = fmt.number(entry.get("width_s")) or 1.0

@@ -50,7 +50,7 @@ def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
                 "y:Q",
                 stack=None,
                 scale={"domain": [0, most * 1.05], "nice": False},
-                axis={**y_axis, **base.y_title(y_axis["title"], look)},
+                axis={**y_axis, **base.y_title(y_axis["title"] or "", look)},
             ),
             color=group_colour(names, look),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -12,6 +12,19 @@ from dbdyno.report.figures import axes, base, theme, views
 _ALL_ARMS = "all arms"
 SHARE_LEAST, SHARE_WHOLE = 0.05, 0.4
 """The scale of a share reaches at least so far, and to the whole when the share is larger than this."""
+
+
+class _Point(TypedDict):
+    """A stretch of the run and what was measured of an arm in it."""
+
+    arm: str
+    measure: str
+    unit: str
+    at: float
+    until: float
+    middle: float
+    value: float
+    tip: str
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -41,7 +54,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(views.vconcat(*charts, spacing=18), FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _panel(points: list[dict[str, Any]], measure: str, x: Any, colour: Any, look: theme.Look) -> Any:
+def _panel(points: list[_Point], measure: str, x: Any, colour: Any, look: theme.Look) -> Any:
     import altair as alt
 
     unit = points[0]["unit"]
@@ -63,9 +76,9 @@ def _panel(points: list[dict[str, Any]], measure: str, x: Any, colour: Any, look
     return views.layer(bars, dots, width=look.plot, height=look.height(76))
 
 
-def _points(analysis: Analysis) -> list[dict[str, Any]]:
+def _points(analysis: Analysis) -> list[_Point]:
     names = reading.arm_names(analysis)
-    points = []
+    points: list[_Point] = []
     for at, entry in enumerate(reading.entries(analysis, "figures", "over_time")):
         arm = _ALL_ARMS if entry.get("arm") is None else reading.arm_name(names, entry.get("arm"))
         measure, unit = fmt.line(entry.get("measure") or "", 40), str(entry.get("unit"))

@@ -7,7 +7,7 @@ room as the middle.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -16,6 +16,17 @@ from dbdyno.report.figures import axes, base, theme, views
 
 _NAMED = (0.0001, 0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 _NAMED_NARROW = (0.01, 0.5, 0.9, 0.99, 0.999, 0.9999)
+
+
+class _Point(TypedDict):
+    """A quantile: the arm's against its base's, and where it is known the interval."""
+
+    arm: str
+    x: float
+    y: float
+    tip: str
+    low: NotRequired[float]
+    high: NotRequired[float]
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -29,7 +40,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     shown = [name for name in names.values() if any(point["arm"] == name for point in points)]
     chart = alt.Chart(base.data(points))
     x = alt.X("x:Q", axis=_quantile_axis(points, look), scale=_x_scale(points))
-    ratios = [point[key] for point in points for key in ("ratio", "low", "high") if key in point]
+    ratios = [end for p in points for end in (p["y"], p.get("low", p["y"]), p.get("high", p["y"]))]
     axis = base.ratio_y(analysis, ratios, look, "time against the baseline")
     y = alt.Y("y:Q", **axis)
     colour = base.arm_colour(analysis, shown, look, offset=base.LEGEND_OVER_TITLE)
@@ -52,9 +63,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _points(analysis: Analysis) -> list[dict[str, Any]]:
+def _points(analysis: Analysis) -> list[_Point]:
     names = reading.arm_names(analysis)
-    points = []
+    points: list[_Point] = []
     for at, entry in enumerate(reading.entries(analysis, "figures", "quantile_ratio")):
         arm = reading.arm_name(names, entry.get("arm"))
         where = f"figures.quantile_ratio[{at}]"
@@ -62,25 +73,22 @@ def _points(analysis: Analysis) -> list[dict[str, Any]]:
             if not 0 < row["quantile"] < 1 or row["ratio"] <= 0:
                 continue
             quantile, ratio = row["quantile"], row["ratio"]
-            point = {"arm": arm, "x": math.log10(quantile / (1 - quantile)), "y": ratio}
-            point |= {
-                "ratio": ratio,
-                "tip": f"{arm}: {fmt.quantile_name(quantile)} {fmt.change(ratio)}",
-            }
+            tip = f"{arm}: {fmt.quantile_name(quantile)} {fmt.change(ratio)}"
+            point: _Point = {"arm": arm, "x": math.log10(quantile / (1 - quantile)), "y": ratio, "tip": tip}
             if row.get("low") and row.get("high"):
-                point |= {"low": row["low"], "high": row["high"]}
+                point["low"], point["high"] = row["low"], row["high"]
                 point["tip"] += f" ({fmt.interval(row['low'], row['high'])})"
             points.append(point)
     return points
 
 
-def _x_scale(points: list[dict[str, Any]]) -> Any:
+def _x_scale(points: list[_Point]) -> Any:
 
     low, high = axes.padded([point["x"] for point in points], 0.02, log=False)
     return {"domain": [low, high], "nice": False, "zero": False}
 
 
-def _quantile_axis(points: list[dict[str, Any]], look: theme.Look) -> Any:
+def _quantile_axis(points: list[_Point], look: theme.Look) -> Any:
 
     places = {
         math.log10(quantile / (1 - quantile)): fmt.quantile_name(quantile)

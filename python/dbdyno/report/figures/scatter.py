@@ -25,14 +25,14 @@ def label_of(column: str) -> axes.Label:
     return axes.size_label if column.endswith("_bytes") else number_label
 
 
-def axis(column: str, low: float, high: float, log: bool, most: int = 8) -> dict[str, Any]:
+def axis(column: str, low: float, high: float, log: bool, most: int = 8) -> axes.Axis:
     """Options of an axis with ticks in the unit of the column."""
     ticks = axes.log_ticks(low, high, most) if log else axes.linear_ticks(low, high, most)
     words = f"{column}, logarithmic" if log else column
     return {"title": words, **axes.labelled(ticks, label_of(column))}
 
 
-def scale(low: float, high: float, log: bool) -> dict[str, Any]:
+def scale(low: float, high: float, log: bool) -> axes.Scale:
     """A scale over a range that is widened a little."""
     first, last = axes.padded((low, high), 0.03, log=log)
     return {"type": "log" if log else "linear", "domain": [first, last], "nice": False}
@@ -48,7 +48,7 @@ def channels(model: Model, x: str, y: str, look: theme.Look) -> tuple[Any, Any]:
         log = model[f"log_{at}"]
         options = axis(name, low, high, log)
         if at == "y":
-            options |= base.y_title(options["title"], look)
+            options |= base.y_title(options["title"] or "", look)
         options["grid"] = True
         made.append(kind(f"{at}:Q", scale=scale(low, high, log), axis=options))
     return made[0], made[1]

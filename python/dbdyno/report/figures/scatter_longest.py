@@ -25,7 +25,7 @@ def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
         y=alt.Y(
             "value:Q",
             scale=scale(low, high, model["log"]),
-            axis={**y_axis, **base.y_title(y_axis["title"], look), "grid": True},
+            axis={**y_axis, **base.y_title(y_axis["title"] or "", look), "grid": True},
         ),
         color=group_colour(list(model["groups"]), look),
     ).properties(width=look.plot, height=look.height(340))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -18,17 +18,37 @@ FIRST = ("CPU",)
 EVENTS_MOST = 500
 
 
+_Bar = TypedDict("_Bar", {"from": float, "to": float, "low": float, "high": float, "class": str, "tip": str})
+"""A class in a bucket of the clock, on top of those below it."""
+
+
+class Class(TypedDict):
+    """A wait class: how many sessions were in it, by bucket."""
+
+    name: str
+    values: list[float | None]
+
+
+class Event(TypedDict):
+    """What happened, between two looks."""
+
+    kind: str
+    what: str
+    at_us: float
+    after_us: float | None
+
+
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None where nobody was active."""
     import altair as alt
 
     at = reading.dig(analysis, "at_us") or []
-    classes = _ordered(reading.entries(analysis, "classes"))
+    classes = _ordered(reading.listed(Class, analysis, "classes"))
     if not at or not classes:
         return None
     width = float(reading.dig(analysis, "width_us") or 1) / 1e6
     low, high = (float(reading.dig(analysis, name)) / 1e6 for name in ("from_us", "to_us"))
-    events = [one for one in reading.entries(analysis, "events") if one["kind"] in LANES][:EVENTS_MOST]
+    events = [one for one in reading.listed(Event, analysis, "events") if one["kind"] in LANES][:EVENTS_MOST]
     below = clock.axis(low * 1e6, high * 1e6, narrow=look.narrow)
     scale = {"domain": [low, high], "nice": False, "zero": False, "clamp": True}
     bars, highest = _bars(at, classes, width)
@@ -60,14 +80,15 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(views.vconcat(*panels, spacing=10), FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _ordered(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _ordered(classes: list[Class]) -> list[Class]:
     first = [one for one in classes if one["name"] in FIRST]
     return first + [one for one in classes if one["name"] not in FIRST]
 
 
-def _bars(at: list[Any], classes: list[dict[str, Any]], width: float) -> tuple[list[dict[str, Any]], float]:
+def _bars(at: list[float], classes: list[Class], width: float) -> tuple[list[_Bar], float]:
     """One rectangle per bucket and class, and how high the highest stack is."""
-    bars, highest = [], 0.0
+    bars: list[_Bar] = []
+    highest = 0.0
     for place, moment in enumerate(at):
         height = 0.0
         for one in classes:
@@ -92,9 +113,9 @@ def _bars(at: list[Any], classes: list[dict[str, Any]], width: float) -> tuple[l
 
 
 def lanes(
-    events: list[dict[str, Any]],
-    scale: dict[str, Any],
-    below: dict[str, Any],
+    events: list[Event],
+    scale: Mapping[str, object],
+    below: Mapping[str, object],
     look: theme.Look,
     place: Callable[[float], float] = lambda at_us: at_us / 1e6,
 ) -> Any:

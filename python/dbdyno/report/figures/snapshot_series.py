@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -23,19 +23,41 @@ Place = Callable[[float], float]
 """Where an instant, in microseconds since 1970, stands on the axis, in seconds."""
 
 
+class _Period(TypedDict):
+    """A stretch that is drawn, and how many sub-intervals it has."""
+
+    name: str
+    from_us: float
+    to_us: float
+    points: int
+
+
+class _Metric(TypedDict):
+    """A number by sub-interval."""
+
+    name: str
+    label: str
+    unit: str
+    values: list[float | None]
+
+
+_Bar = TypedDict("_Bar", {"from": float, "to": float, "zero": int, "value": float, "period": str, "tip": str})
+"""A sub-interval with its value."""
+
+
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None for fewer than three points."""
     import altair as alt
 
     at = reading.dig(analysis, "series", "at_us") or []
-    known = {m["name"]: m for m in reading.entries(analysis, "series", "metrics")}
+    known = {m["name"]: m for m in reading.listed(_Metric, analysis, "series", "metrics")}
     shown = [known[n] for n in SHOWN if n in known and sum(bool(v) for v in known[n]["values"]) > 0]
     if len(at) < 3 or not shown:
         return None
     begun = reading.dig(analysis, "series", "from_us") or [_start(analysis, at), *at[:-1]]
     periods = _periods(analysis, begun, at)
     place, ends, below = _clock(periods, look)
-    events = reading.entries(analysis, "series", "events")[: session_history.EVENTS_MOST]
+    events = reading.listed(session_history.Event, analysis, "series", "events")[: session_history.EVENTS_MOST]
     scale = {"domain": ends, "nice": False, "zero": False, "clamp": True}
     names = [one["name"] for one in periods]
     colours = {"domain": names, "range": [theme.OTHERS[1], theme.OTHERS[0]][: len(names)]}
@@ -74,16 +96,16 @@ def _start(analysis: Analysis, at: list[Any]) -> float:
     return (at[-1] if at else 0) - seconds * 1e6
 
 
-def _periods(analysis: Analysis, begun: list[Any], at: list[Any]) -> list[dict[str, Any]]:
+def _periods(analysis: Analysis, begun: list[Any], at: list[Any]) -> list[_Period]:
     """The stretches that are drawn: one without a name, or two."""
-    given = [dict(one) for one in reading.entries(analysis, "series", "periods")]
+    given = reading.listed(_Period, analysis, "series", "periods")
     return given or [{"name": "", "from_us": begun[0], "to_us": at[-1], "points": len(at)}]
 
 
-def _clock(periods: list[dict[str, Any]], look: theme.Look) -> tuple[Place, tuple[float, float], dict[str, Any]]:
+def _clock(periods: list[_Period], look: theme.Look) -> tuple[Place, tuple[float, float], axes.Axis]:
     """The axis of all periods, in clock time; where two are far apart the time between them is cut out."""
     early, late = (find(periods, key=lambda one: one["from_us"]) for find in (min, max))
-    low, high = (find(one[end] for one in periods) for find, end in ((min, "from_us"), (max, "to_us")))
+    low, high = min(one["from_us"] for one in periods), max(one["to_us"] for one in periods)
     length = sum(one["to_us"] - one["from_us"] for one in periods)
     gap = late["from_us"] - early["to_us"]
     if gap <= GAP_MOST * length:
@@ -98,25 +120,23 @@ def _clock(periods: list[dict[str, Any]], look: theme.Look) -> tuple[Place, tupl
         found, step = clock.ticks(one["from_us"] / 1e6, one["to_us"] / 1e6, 2 if look.narrow else 4)
         words |= {place(tick * 1e6): clock.label(tick, step) for tick in found}
     days = " and ".join(clock.day(one["from_us"]) for one in (early, late))
-    axis = {"title": f"UTC, {days}, cut between" if look.narrow else f"clock time, UTC, {days}; cut between them"}
+    title = f"UTC, {days}, cut between" if look.narrow else f"clock time, UTC, {days}; cut between them"
     return (
         place,
         (low / 1e6, place(high)),
-        {**axis, **axes.labelled(sorted(words), lambda at: words[min(words, key=lambda tick: abs(tick - at))])},
+        {"title": title, **axes.labelled(sorted(words), lambda at: words[min(words, key=lambda tick: abs(tick - at))])},
     )
 
 
-def _ticks(metric: dict[str, Any], top: float) -> dict[str, Any]:
+def _ticks(metric: _Metric, top: float) -> axes.Axis:
     label = _LABELS.get(str(metric.get("unit")), lambda value: fmt.significant(value, 3))
     return axes.labelled([0, top / 2, top], label)
 
 
-def _points(
-    metric: dict[str, Any], begun: list[Any], at: list[Any], periods: list[dict[str, Any]], place: Place
-) -> list[dict[str, Any]]:
+def _points(metric: _Metric, begun: list[float], at: list[float], periods: list[_Period], place: Place) -> list[_Bar]:
     """One bar per sub-interval; none where its value is not known."""
     names = [one["name"] for one in periods for _ in range(one["points"])]
-    points = []
+    points: list[_Bar] = []
     for first, last, value, name in zip(begun, at, metric["values"], names, strict=True):
         given = fmt.number(value)
         if given is not None:

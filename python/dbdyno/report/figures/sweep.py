@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -11,6 +12,29 @@ from dbdyno.report.figures import axes, base, theme, views
 
 _DASHES = ([1, 0], [6, 3], [2, 2])
 """Where there are more curves than colours, the line tells them apart."""
+
+
+class _Point(TypedDict):
+    """An arm of a curve, with the ends of its intervals; `time` is None where none was measured."""
+
+    curve: str
+    x: float
+    rate: float
+    time: float | None
+    tip: str
+    rate_low: float
+    rate_high: float
+    time_low: float | None
+    time_high: float | None
+
+
+class _Panel(NamedTuple):
+    """What a panel needs but its horizontal axis."""
+
+    points: list[_Point]
+    what: str
+    upright: base.Channel
+    names: list[str]
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -28,16 +52,17 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     if timed:
         time = _panel(timed, "time", look, f"mean time of a {operation}", names)
     words = [fmt.line(word, 24) for word in sweep.get("x_words") or []]
-    for panel, is_last in ((rate, time is None), (time, True)):
-        if panel is not None:
-            _lay_x(panel, points, label if is_last else None, look, words)
-    panels = [panel["chart"] for panel in (rate, time) if panel is not None]
+    panels = [
+        _chart(panel, points, label if is_last else None, look, words)
+        for panel, is_last in ((rate, time is None), (time, True))
+        if panel is not None
+    ]
     chart = panels[0] if len(panels) == 1 else views.vconcat(*panels, spacing=24)
     return theme.finish(chart, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _points(sweep: dict[str, Any]) -> list[dict[str, Any]]:
-    found = []
+def _points(sweep: Mapping[str, object]) -> list[_Point]:
+    found: list[_Point] = []
     for curve in reading.entries(sweep, "curves"):
         name = fmt.line(curve.get("name") or "", 60)
         for point in reading.entries(curve, "points"):
@@ -64,23 +89,24 @@ def _points(sweep: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _panel(points: list[dict[str, Any]], what: str, look: theme.Look, title: str, names: list[str]) -> dict[str, Any]:
+def _panel(points: list[_Point], what: str, look: theme.Look, title: str, names: list[str]) -> _Panel:
     """What a panel needs but its horizontal axis; both are logarithmic, so that doubling one by
     doubling the other is a straight line."""
-    ends = [point[key] for point in points for key in (f"{what}_low", f"{what}_high")]
+    if what == "time":
+        ends = [end for point in points for end in (point["time_low"], point["time_high"]) if end is not None]
+    else:
+        ends = [end for point in points for end in (point["rate_low"], point["rate_high"])]
     low, high = axes.padded(ends, 0.06, log=True)
     label = axes.duration_label if what == "time" else _rate_label
-    upright = {
+    upright: base.Channel = {
         "scale": {"type": "log", "domain": [low, high], "nice": False},
         "axis": {**base.y_title(title, look), **axes.labelled(axes.log_ticks(low, high, 7), label)},
     }
-    return {"points": points, "what": what, "upright": upright, "names": names}
+    return _Panel(points, what, upright, names)
 
 
-def _lay_x(
-    panel: dict[str, Any], points: list[dict[str, Any]], title: str | None, look: theme.Look, words: list[str]
-) -> None:
-    """The horizontal axis: logarithmic for numbers, one place after the other for words."""
+def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.Look, words: list[str]) -> Any:
+    """A panel with its horizontal axis: logarithmic for numbers, one place after the other for words."""
     import altair as alt
 
     places = sorted({point["x"] for point in points})
@@ -92,7 +118,7 @@ def _lay_x(
         named |= {"labels": False}
     scale = {"type": "linear"} if words else {"type": "log", "base": 2}
     x = alt.X("x:Q", scale={**scale, "domain": [low, high], "nice": False}, axis=named)
-    what, names, upright = panel["what"], panel["names"], panel["upright"]
+    what, names, upright = panel.what, panel.names, panel.upright
     palette = [theme.BASELINE, *theme.OTHERS]
     colour = alt.Color(
         "curve:N",
@@ -107,7 +133,7 @@ def _lay_x(
         legend=None,
     )
     y = alt.Y(f"{what}:Q", **upright)
-    rows = alt.Chart(base.data(panel["points"]))
+    rows = alt.Chart(base.data(panel.points))
     layers = [
         rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
         rows.mark_rule(strokeWidth=1.5).encode(
@@ -117,7 +143,7 @@ def _lay_x(
             x=x, y=y, color=colour, description=alt.Description("tip:N")
         ),
     ]
-    panel["chart"] = views.layer(*layers, width=look.plot, height=look.height(230))
+    return views.layer(*layers, width=look.plot, height=look.height(230))
 
 
 def _rate_label(value: float) -> str:

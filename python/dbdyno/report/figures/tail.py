@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme, views
+
+
+class _Point(TypedDict):
+    """The share of an arm's operations that took at least so long."""
+
+    arm: str
+    ns: float
+    share: float
+    tip: NotRequired[str]
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -50,9 +59,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _points(analysis: Analysis) -> list[dict[str, Any]]:
+def _points(analysis: Analysis) -> list[_Point]:
     names = reading.arm_names(analysis)
-    points = []
+    points: list[_Point] = []
     for at, entry in enumerate(reading.entries(analysis, "figures", "tail")):
         arm = reading.arm_name(names, entry.get("arm"))
         where = f"figures.tail[{at}]"
@@ -62,9 +71,9 @@ def _points(analysis: Analysis) -> list[dict[str, Any]]:
     return points
 
 
-def _marks(analysis: Analysis, names: dict[int, str], low: float, high: float, rarest: float) -> list[dict[str, Any]]:
+def _marks(analysis: Analysis, names: dict[int, str], low: float, high: float, rarest: float) -> list[_Point]:
     """The arms' own quantiles as dots on their lines."""
-    marks = []
+    marks: list[_Point] = []
     for arm in reading.entries(analysis, "arms"):
         name = reading.arm_name(names, arm.get("index"))
         for key, ns in (reading.dig(arm, "quantiles_ns") or {}).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -13,11 +13,48 @@ from dbdyno.report.figures import axes, base, theme, views
 MOST = 14
 
 
+_Line = TypedDict(
+    "_Line",
+    {
+        "key": dict[str, object],
+        "name": str,
+        "what": str,
+        "class": str,
+        "total_ns": float | None,
+        "share": float | None,
+        "histogram": list[tuple[float, float, int, float]],
+    },
+    total=False,
+)
+"""A line of the profile as the analysis has it; `histogram` is low, high, count and total of each decade."""
+
+
+class _Bar(TypedDict):
+    """A line as a bar."""
+
+    id: str
+    name: str
+    seconds: float
+    colour: str
+    words: str
+    tip: str
+
+
+class _Cell(TypedDict):
+    """A decade of a line's waits."""
+
+    id: str
+    low: float
+    high: float
+    colour: str
+    tip: str
+
+
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None without `profile`."""
     import altair as alt
 
-    lines = reading.entries(analysis, "profile", "rows")[:MOST]
+    lines = reading.listed(_Line, analysis, "profile", "rows")[:MOST]
     if not lines:
         return None
     bars = [_bar(at, line) for at, line in enumerate(lines)]
@@ -62,7 +99,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(plot, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _bar(at: int, line: dict[str, Any]) -> dict[str, Any]:
+def _bar(at: int, line: _Line) -> _Bar:
     key = reading.dig(line, "key") or {}
     name = fmt.line(line.get("name") or " · ".join(str(v) for v in key.values()), 60)
     total = (fmt.number(line.get("total_ns")) or 0.0) / 1e9
@@ -78,7 +115,7 @@ def _bar(at: int, line: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _labels(bars: list[dict[str, Any]]) -> str:
+def _labels(bars: list[_Bar]) -> str:
     """A lookup from the bars' identifiers to their names; names go in as JSON text."""
     import json
 
@@ -95,9 +132,9 @@ def _quoted(name: str) -> str:
     )
 
 
-def _cells(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _cells(lines: list[_Line]) -> list[_Cell]:
     """One cell per line and decade with something in it; its shade is its share of the line."""
-    cells = []
+    cells: list[_Cell] = []
     for at, line in enumerate(lines):
         buckets = [b for b in line.get("histogram") or [] if b[2] and b[0] >= 0]
         most = max((b[3] for b in buckets), default=0) or 1
@@ -116,7 +153,7 @@ def _cells(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return cells
 
 
-def _skew(cells: list[dict[str, Any]], order: list[str], width: int, height: Any) -> Any:
+def _skew(cells: list[_Cell], order: list[str], width: int, height: Any) -> Any:
     import altair as alt
 
     low = min(cell["low"] for cell in cells)

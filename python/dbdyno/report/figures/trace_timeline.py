@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -72,9 +73,13 @@ def _colour(name: str) -> str:
     return theme.SOFT if name == REST else theme.class_colour(name)
 
 
-def _parts(session: dict[str, Any], order: list[str], every: float, origin: int) -> list[dict[str, Any]]:
+_Part = TypedDict("_Part", {"class": str, "from": float, "to": float, "low": float, "high": float, "tip": str})
+"""A class of an interval, on top of those below it."""
+
+
+def _parts(session: Mapping[str, Any], order: list[str], every: float, origin: int) -> list[_Part]:
     """Per interval its classes, laid on top of each other, as shares of the interval."""
-    parts = []
+    parts: list[_Part] = []
     for entry in session["bins"]:
         reached = 0.0
         start = (entry["at_ns"] - origin) / 1e9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
@@ -14,10 +14,49 @@ from dbdyno.report.figures import axes, base, theme, views
 PANELS_MOST = 8
 
 
+class _Point(TypedDict):
+    """A run at its place in the order of time, with the interval of its value."""
+
+    at: int
+    value: float
+    low: float
+    high: float
+    counts: bool
+    tip: str
+
+
+_Level = TypedDict("_Level", {"from": float, "to": float, "value": float})
+"""A stretch between two changes."""
+
+
+class _Change(TypedDict):
+    """Where a new level begins."""
+
+    run: int
+
+
+class _Arm(TypedDict, total=False):
+    """An arm that all runs have."""
+
+    name: str
+    changes: list[_Change]
+
+
+class _Run(TypedDict, total=False):
+    """A run: by arm its value with both ends of the interval, and why it counts for no change."""
+
+    started_at: str | None
+    values: dict[str, float | None]
+    lows: dict[str, float | None]
+    highs: dict[str, float | None]
+    failed: dict[str, str]
+    comparable: bool
+
+
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None for fewer than three runs."""
-    runs = reading.entries(analysis, "runs")
-    arms = reading.entries(analysis, "arms")[:PANELS_MOST]
+    runs = reading.listed(_Run, analysis, "runs")
+    arms = reading.listed(_Arm, analysis, "arms")[:PANELS_MOST]
     panels = [(arm, points) for arm in arms if len(points := _points(runs, str(arm.get("name") or ""))) >= 3]
     if analysis.get("kind") != "trend" or not panels:
         return None
@@ -31,9 +70,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _panel(
-    arm: dict[str, Any],
-    points: list[dict[str, Any]],
-    across: tuple[int, dict[str, Any] | None],
+    arm: _Arm,
+    points: list[_Point],
+    across: tuple[int, dict[str, object] | None],
     label: Callable[[float], str],
     colour: str,
     look: theme.Look,
@@ -42,7 +81,7 @@ def _panel(
     import altair as alt
 
     count, days = across
-    low, high = axes.padded([point[end] for point in points for end in ("low", "high")], 0.08, log=False)
+    low, high = axes.padded([end for point in points for end in (point["low"], point["high"])], 0.08, log=False)
     ticks = axes.linear_ticks(low, high, 4)
     bare = {"title": None, "labels": False, "ticks": False, "domain": False, "grid": False}
     x_scale = {"domain": [-0.5, count - 0.5], "nice": False, "zero": False}
@@ -67,13 +106,13 @@ def _panel(
     return views.layer(*layers, width=look.plot, height=look.height(150))
 
 
-def _points(runs: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
-    points = []
+def _points(runs: list[_Run], name: str) -> list[_Point]:
+    points: list[_Point] = []
     for at, run in enumerate(runs):
         value = fmt.number((run.get("values") or {}).get(name))
         if value is None:
             continue
-        ends = [fmt.number((run.get(end) or {}).get(name)) for end in ("lows", "highs")]
+        ends = [fmt.number((of or {}).get(name)) for of in (run.get("lows"), run.get("highs"))]
         day = str(run.get("started_at") or "")[:16].replace("T", " ")
         points.append(
             {
@@ -88,10 +127,10 @@ def _points(runs: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return points
 
 
-def _levels(points: list[dict[str, Any]], changes: list[int], count: int) -> list[dict[str, Any]]:
+def _levels(points: list[_Point], changes: list[int], count: int) -> list[_Level]:
     """A line per stretch between changes, at the median of its runs."""
     ends = [0, *changes, count]
-    found = []
+    found: list[_Level] = []
     for begin, end in itertools.pairwise(ends):
         own = sorted(point["value"] for point in points if begin <= point["at"] < end and point["counts"])
         if own:
@@ -99,7 +138,7 @@ def _levels(points: list[dict[str, Any]], changes: list[int], count: int) -> lis
     return found
 
 
-def _days(runs: list[dict[str, object]], look: theme.Look) -> dict[str, object]:
+def _days(runs: list[_Run], look: theme.Look) -> dict[str, object]:
     """The axis of runs: some are named by their day."""
     most = 4 if look.narrow else 9
     step = max(1, -(-len(runs) // most))

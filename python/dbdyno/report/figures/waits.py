@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypedDict
 
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme, views
+
+_Share = TypedDict("_Share", {"arm": str, "class": str, "event": str, "share": float})
+"""A class of waits or an event of it, and its share of an arm's session time."""
+
+
+class _Part(_Share):
+    """The same as a part of the arm's bar."""
+
+    start: float
+    end: float
+    tip: str
+    ink: str
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -19,9 +32,9 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
         return None
     arms = list(dict.fromkeys(part["arm"] for part in parts))
     order = _classes(parts)
-    end = max(1.0, *(part["to"] for part in parts))
+    end = max(1.0, *(part["end"] for part in parts))
     x = alt.X(
-        "from:Q",
+        "start:Q",
         scale={"domain": [0, end], "nice": False},
         axis={
             "title": "share of session time",
@@ -47,12 +60,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     )
     chart = alt.Chart(base.data(parts))
     bars = chart.mark_bar(stroke=theme.PAPER, strokeWidth=1, aria=True).encode(
-        x=x, x2=alt.X2("to"), y=y, color=colour, description=alt.Description("tip:N")
+        x=x, x2=alt.X2("end"), y=y, color=colour, description=alt.Description("tip:N")
     )
-    for part in parts:
-        part["words"] = _fitting(part, (part["to"] - part["from"]) / end * look.plot)
+    fitting = [{**part, "words": _fitting(part, (part["end"] - part["start"]) / end * look.plot)} for part in parts]
     inside = (
-        alt.Chart(base.data([part for part in parts if part["words"]]))
+        alt.Chart(base.data([part for part in fitting if part["words"]]))
         .mark_text(align="left", dx=5, color=theme.PAPER, fontSize=11)
         .encode(x=x, y=y, text=alt.Text("words:N"), color=alt.Color("ink:N", scale=None))
     )
@@ -65,10 +77,10 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     return theme.finish(layered, FIGURE.title, FIGURE.how_to_read, look)
 
 
-def _parts(analysis: Analysis) -> list[dict[str, Any]]:
+def _parts(analysis: Analysis) -> list[_Part]:
     """One part per arm, class and event, laid end to end; events of a class stay together."""
     names = reading.arm_names(analysis)
-    given: list[dict[str, Any]] = [
+    given: list[_Share] = [
         {
             "arm": reading.arm_name(names, row.get("arm")),
             "class": fmt.line(row.get("class") or "other", 24),
@@ -78,7 +90,7 @@ def _parts(analysis: Analysis) -> list[dict[str, Any]]:
         for row in reading.entries(analysis, "figures", "waits")
     ]
     order = _classes(given)
-    parts = []
+    parts: list[_Part] = []
     for arm in dict.fromkeys(row["arm"] for row in given):
         mine = [row for row in given if row["arm"] == arm and row["share"] > 0]
         mine.sort(key=lambda row: (order.index(row["class"]), -row["share"]))
@@ -88,12 +100,12 @@ def _parts(analysis: Analysis) -> list[dict[str, Any]]:
             what = f"{row['class']}, {row['event']}" if is_named else row["class"]
             tip = f"{arm}: {what} {fmt.percent(row['share'])}"
             ink = theme.INK if row["class"].lower() == "idle" else theme.PAPER
-            parts.append(row | {"from": reached, "to": reached + row["share"], "tip": tip, "ink": ink})
+            parts.append({**row, "start": reached, "end": reached + row["share"], "tip": tip, "ink": ink})
             reached += row["share"]
     return parts
 
 
-def _fitting(part: dict[str, Any], pixels: float) -> str:
+def _fitting(part: _Part, pixels: float) -> str:
     """What fits into a part of the bar: class and share, the share alone, or nothing."""
     share = fmt.percent(part["share"])
     for words in (f"{part['class']} {share}", share):
@@ -102,7 +114,7 @@ def _fitting(part: dict[str, Any], pixels: float) -> str:
     return ""
 
 
-def _classes(rows: list[dict[str, Any]]) -> list[str]:
+def _classes(rows: Sequence[_Share]) -> list[str]:
     """The classes, the largest over all arms first, idle last."""
     totals: dict[str, float] = {}
     for row in rows:

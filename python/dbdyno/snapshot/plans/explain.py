@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dbdyno.snapshot.plans.entries import queryid_of
+from dbdyno.snapshot.plans.misestimates import FACTOR, Numbers, Wrong, factor, first_wrong
 from dbdyno.snapshot.plans.tree import DEEPEST, USUAL, Node
 from dbdyno.snapshot.plans.values import condition
 
@@ -34,7 +35,8 @@ class UnreadPlanError(ValueError):
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A plan with what was measured of it: None where auto_explain did not (log_analyze, log_buffers). Rows are those
-    of the root. `misestimate`: by what factor the rows of the worst node differ from the estimate."""
+    of the root. `misestimate`: by what factor the rows of the worst node differ from the estimate; `wrong`: the node
+    with which that begins."""
 
     plan: Node
     queryid: int | None = None
@@ -43,15 +45,18 @@ class Explained:
     misestimate: float | None = None
     hits: int | None = None
     reads: int | None = None
+    wrong: Wrong | None = None
 
 
 _ROOT = re.compile(r"^[^\s\n][^\n]*  \(cost=\d[^\n]*", re.M)
 _KEPT = re.compile(
-    r"^ *+(?:->  )?(?:[^\s:\"(](?:[^\n\"]|\"[^\"\n]*+\")*?(?=  \(cost=)|(?:SubPlan|InitPlan|CTE) [^\n]*+|(?:"
+    r"^ *+(?:->  )?(?:(?:"
     + "|".join(CONDITIONS)
-    + r"): (?:[^\n'\"]|'[^']*+'|\"[^\"]*+\")*+)",
+    + r"): (?:[^\n'\"]|'[^']*+'|\"[^\"]*+\")*+"
+    + r"|[^\s:\"(](?:[^\n\"]|\"[^\"\n]*+\")*?(?=  \(cost=)|(?:SubPlan|InitPlan|CTE) [^\n]*+)",
     re.M,
 )
+"""Conditions first: a literal in one may hold what a node's line ends with."""
 _ROWS = re.compile(
     r"\(cost=[\d.]++ rows=(\d++) width=\d++\)(?: \(actual (?:time=[\d.]++ )?rows=([\d.]++) loops=(\d++)\))?"
 )
@@ -101,21 +106,25 @@ def _measured(tree: Node, plan: str) -> Explained:
     whole = plan.partition("\nPlanning:\n")[0]
     buffers = _BUFFERS.search(whole)
     queryid = _QUERYID.search(plan)
-    known = [(int(est), float(act)) for est, act, loops in rows if act and int(loops)]
+    numbers = [Numbers(int(est), float(act) if act else None, int(loops or 0)) for est, act, loops in rows]
+    worst, wrong = _misestimates(tree, numbers)
     return Explained(
         tree,
         int(queryid[1]) if queryid else None,
         int(rows[0][0]),
         round(float(rows[0][1])) if rows[0][1] else None,
-        max((_factor(*pair) for pair in known), default=None),
+        worst,
         int(buffers[1] or 0) if buffers else None,
         int(buffers[2] or 0) if buffers else None,
+        wrong,
     )
 
 
-def _factor(estimated: float, found: float) -> float:
-    a, b = max(estimated, 1.0), max(found, 1.0)
-    return max(a / b, b / a)
+def _misestimates(tree: Node, numbers: list[Numbers]) -> tuple[float | None, Wrong | None]:
+    """The factor of the worst node, and the node with which that begins."""
+    known = (factor(one.planned, one.found) for one in numbers if one.found is not None and one.loops)
+    worst = max(known, default=None)
+    return worst, first_wrong(tree, numbers) if worst is not None and worst >= FACTOR else None
 
 
 def _parsed(lines: list[str]) -> Node:
@@ -193,17 +202,19 @@ def read_json(text: str) -> tuple[str, Explained]:
 def of_values(whole: Any) -> tuple[str, Explained]:
     """The same of what a form without types or with them was read to. Raises `UnreadPlanError`."""
     try:
-        found = _Found()
+        numbers: list[Numbers] = []
         root = whole["Plan"]
-        tree = _of_json(root, found)
+        tree = _of_json(root, numbers)
+        worst, wrong = _misestimates(tree, numbers)
         return str(whole["Query Text"]), Explained(
             tree,
             queryid_of(whole.get("Query Identifier")),
             _whole(root, "Plan Rows"),
             _whole(root, "Actual Rows"),
-            found.worst,
+            worst,
             _whole(root, "Shared Hit Blocks"),
             _whole(root, "Shared Read Blocks"),
+            wrong,
         )
     except UnreadPlanError:
         raise
@@ -211,19 +222,10 @@ def of_values(whole: Any) -> tuple[str, Explained]:
         raise UnreadPlanError(f"it is no plan ({type(error).__name__})") from error
 
 
-@dataclass
-class _Found:
-    worst: float | None = None
-    nodes: int = 0
-
-
-def _of_json(given: dict[str, Any], found: _Found, depth: int = 0) -> Node:
-    found.nodes += 1
-    if depth > DEEPEST or found.nodes > NODES_MOST:
+def _of_json(given: dict[str, Any], numbers: list[Numbers], depth: int = 0) -> Node:
+    if depth > DEEPEST or len(numbers) >= NODES_MOST:
         raise UnreadPlanError("it is too large")
-    estimated, actual = _whole(given, "Plan Rows"), given.get("Actual Rows")
-    if estimated is not None and isinstance(actual, (int, float)) and _whole(given, "Actual Loops"):
-        found.worst = max(found.worst or 1.0, _factor(estimated, float(actual)))
+    numbers.append(_numbers(given))
     kind = _kind(given)
     relation = str(given.get("Relation Name") or given.get("CTE Name") or given.get("Function Name") or "")
     alias = str(given.get("Alias") or "")
@@ -232,12 +234,20 @@ def _of_json(given: dict[str, Any], found: _Found, depth: int = 0) -> Node:
         for name in CONDITIONS
         if (value := given.get(name)) is not None
     )
-    children = tuple(_of_json(child, found, depth + 1) for child in given.get("Plans", ()))
+    children = tuple(_of_json(child, numbers, depth + 1) for child in given.get("Plans", ()))
     index = str(given.get("Index Name") or "")
     named = relation or (alias if not index else "")
     shown_alias = "" if alias == named else alias
     label, schema = (str(given.get(name) or "") for name in ("Subplan Name", "Schema"))
     return Node(kind, named, index, shown_alias, label, conditions, children, "" if schema in USUAL else schema)
+
+
+def _numbers(given: dict[str, Any]) -> Numbers:
+    planned, found = _whole(given, "Plan Rows"), given.get("Actual Rows")
+    known = planned is not None and isinstance(found, (int, float)) and 0 <= found < 1 << 62
+    return Numbers(
+        planned or 0, float(found) if known and found is not None else None, _whole(given, "Actual Loops") or 0
+    )
 
 
 def _kind(given: dict[str, object]) -> str:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     import duckdb
 
 Execution = tuple[Any, ...]
+_WRONG = (("wrong_node", "BIGINT"), ("wrong_planned", "BIGINT"), ("wrong_rows", "DOUBLE"), ("wrong_loops", "BIGINT"))
+LATER = frozenset(name for name, _ in _WRONG)
+"""Columns that logs kept by earlier versions have not."""
 COLUMNS = (
     ("file", "BIGINT"),
     ("line", "BIGINT"),
@@ -37,6 +40,7 @@ COLUMNS = (
     ("misestimate", "DOUBLE"),
     ("hits", "BIGINT"),
     ("reads", "BIGINT"),
+    *_WRONG,
 )
 STATEMENTS = (("fingerprint", "VARCHAR"), ("query", "VARCHAR"))
 PLANS = (("plan", "VARCHAR"), ("sketch", "VARCHAR"), ("tree", "VARCHAR"))

@@ -26,7 +26,7 @@ from dbdyno.evidence.files import read_json, write_json
 from dbdyno.files import make_inner_folder, narrow
 from dbdyno.snapshot.manifest import torn
 from dbdyno.snapshot.parquet import file_sum, literal
-from dbdyno.snapshot.plans.gathered import TABLES
+from dbdyno.snapshot.plans.gathered import LATER, TABLES
 
 if TYPE_CHECKING:
     import duckdb
@@ -172,13 +172,12 @@ def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from
     if not found:
         return []
     try:
-        for table, columns in TABLES.items():
-            names = ", ".join(f"{name}::{kind} as {name}" for name, kind in columns if name != "file")
+        for table in TABLES:
             inside = f"where at_us between {from_us} and {to_us}" if table == "log_executions" else ""
             union = " union all ".join(
-                f"select {f'{number} as file, ' if table == 'log_executions' else ''}{names}"
-                f" from read_parquet({literal(str(one.folder / f'{table}.parquet'))}) {inside}"
-                for number, one in enumerate(found)
+                f"select {f'{number} as file, ' if inside else ''}{_columns(connection, table, path)}"
+                f" from read_parquet({literal(str(path))}) {inside}"
+                for number, path in enumerate(one.folder / f"{table}.parquet" for one in found)
             )
             connection.execute(f"create or replace temp table {table} as select distinct * from ({union})")
     except duckdb.Error as error:
@@ -186,3 +185,13 @@ def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from
             f"cannot be read: {str(error).splitlines()[0]}", where=str(store / FOLDER), next_step="dbdyno snap check"
         ) from error
     return found
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, table: str, path: Path) -> str:
+    """The columns of a table as they are today; those that an earlier version did not write are null."""
+    has = {row[0] for row in connection.execute(f"describe from read_parquet({literal(str(path))})").fetchall()}
+    return ", ".join(
+        f"{name if name in has or name not in LATER else 'null'}::{kind} as {name}"
+        for name, kind in TABLES[table]
+        if name != "file"
+    )

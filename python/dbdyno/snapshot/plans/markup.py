@@ -11,11 +11,13 @@ import re
 from typing import Any
 from xml.parsers import expat
 
-from dbdyno.snapshot.plans.explain import Explained, UnreadPlanError, of_values
+from dbdyno.snapshot.plans.explain import CONDITIONS, Explained, UnreadPlanError, of_values
 from dbdyno.snapshot.plans.tree import DEEPEST
 
 _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d{1,20})?")
 _KEY = re.compile(r"([A-Za-z][^:\n\"]{0,60}): ?(.*)")
+_TAGS = {name.replace(" ", "-"): name for name in CONDITIONS}
+"""A tag has a hyphen for a blank, and for the hyphen of a One-Time Filter."""
 _TEXTS = frozenset({"Query-Text", "Query-Identifier"})
 _LISTS = frozenset({"Plans", "Output"})
 
@@ -33,7 +35,8 @@ def read_xml(text: str) -> tuple[str, Explained]:
 
     def ended(name: str) -> None:
         _, children, words = stack.pop()
-        stack[-1][1].append((name.replace("-", " "), _of_element(name, children, "".join(words))))
+        known = _TAGS.get(name) or name.replace("-", " ")
+        stack[-1][1].append((known, _of_element(name, children, "".join(words))))
 
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = begun, ended

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.model import Part, Row, columns, lacking, moment_us, section, table
+from dbdyno.snapshot.plans.estimates import estimates
 from dbdyno.snapshot.plans.flips import Flip, flips, seen
 from dbdyno.snapshot.plans.latency import LATENCY_SQL, PLANS_SQL
+from dbdyno.snapshot.plans.misestimates import factor
 from dbdyno.snapshot.wording import times
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 SETUP = (
     "as a superuser: alter role app set session_preload_libraries = 'auto_explain', auto_explain.log_min_duration ="
     " '100ms', and auto_explain.sample_rate = 0.1 where statements are many; see docs/how-to/snapshot.md for the cost"
+)
+ANALYZE = (
+    "auto_explain.log_analyze = on, which costs time in every statement; auto_explain.log_timing = off makes it less"
 )
 FLIPS = (
     "at:time text:text:statement what:text:change old_ns:ns:p50_before new_ns:ns:p50_after"
@@ -28,6 +33,10 @@ _PLANS = columns(
 )
 _LATENCY = columns(
     "text:text:statement executions p50:ns p95:ns p99:ns worst:ns:max source:text:from statement:code:identifier"
+)
+_ESTIMATES = columns(
+    "text:text:statement node:text:node conditions:text planned:count:rows_estimated found:count:rows_found"
+    " off:times:off loops:count seen:text:in_executions place:text:in_the_log statement:code:identifier"
 )
 _LOGS = columns("log:text form:text executions plans from:time to:time bytes:bytes")
 
@@ -58,6 +67,7 @@ def page(
             _flips_section(changes, logs, several, top),
             _plans_section(connection, logs, top),
             _latency_section(connection, top),
+            _estimates_section(connection, logs, top),
             section("logs", "What was read", [table("", _LOGS, list(logs))], notes=notes),
         ],
         "warnings": [],
@@ -136,14 +146,7 @@ def _plans_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], t
     if not any(one["plans"] for one in logs):
         lacks.append(lacking("plans", "auto_explain logged none", SETUP))
     elif all(one["rows"] is None for one in rows):
-        lacks.append(
-            lacking(
-                "rows found",
-                "auto_explain.log_analyze is off",
-                "auto_explain.log_analyze = on, which costs"
-                " time in every statement; auto_explain.log_timing = off makes it less",
-            )
-        )
+        lacks.append(lacking("rows found", "auto_explain.log_analyze is off", ANALYZE))
     if rows and all(one["hits"] is None for one in rows):
         lacks.append(
             lacking("blocks", "auto_explain.log_buffers is off", "auto_explain.log_buffers = on, with log_analyze")
@@ -168,6 +171,32 @@ def _latency_section(connection: duckdb.DuckDBPyConnection, top: int) -> Part:
         [table("", _LATENCY, rows, top=top)],
         about="Quantiles are executions that were logged, not estimates between them. Where only slow or sampled"
         " executions are logged, they are those of these.",
+    )
+
+
+def _estimates_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], top: int) -> Part:
+    found = estimates(connection)
+    rows: list[Row] = [
+        {
+            **{name: getattr(one, name) for name in ("text", "statement", "planned", "found", "loops")},
+            "node": one.node.title,
+            "conditions": "; ".join(f"{name}: {words}" for name, words in one.node.conditions),
+            "off": factor(one.planned, one.found),
+            "seen": f"{one.executions} of {one.measured}",
+            "place": f"{logs[one.file]['log']}:{one.line}",
+        }
+        for one in found
+        if one.node is not None
+    ]
+    lacks = [] if found else [lacking("rows found", "auto_explain.log_analyze is off", ANALYZE)]
+    return section(
+        "estimates",
+        "Estimates that were wrong",
+        [table("", _ESTIMATES, rows, top=top)],
+        about="Of each statement and plan the node with which rows begin to differ from the estimate, tenfold or more,"
+        " though those below it do not; medians for a loop.",
+        notes=["none"] if found and not rows else [],
+        not_measured=lacks,
     )
 
 

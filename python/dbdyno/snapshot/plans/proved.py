@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.plans import kept
+from dbdyno.snapshot.plans.estimates import Estimated, estimates
 from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, names, seen, tree
 from dbdyno.snapshot.plans.generic import VIEW, flipped
 from dbdyno.snapshot.plans.latency import LATENCY_SQL
@@ -97,6 +98,14 @@ def latencies(interval: Interval) -> dict[str, Row]:
     if not _attached(interval, interval):
         return {}
     return {one["statement"]: one for one in interval.query(LATENCY_SQL)}
+
+
+def estimated(interval: Interval) -> list[tuple[Estimated, str]] | None:
+    """Estimates of logged executions, each with its place in the log; None where no log of this time is kept."""
+    found = _attached(interval, interval)
+    if not found:
+        return None
+    return [(one, f"{found[one.file].manifest['log']}:{one.line}") for one in estimates(interval.connection)]
 
 
 def plans(interval: Interval, top: int) -> Part:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from dbdyno.errors import SnapshotError
@@ -21,6 +21,7 @@ from dbdyno.snapshot.plans import formats
 from dbdyno.snapshot.plans.entries import DURATION, NO_ZONE, Clock, Entry, Unread
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
+from dbdyno.snapshot.plans.misestimates import Wrong
 from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.source import TORN, Source
 from dbdyno.snapshot.plans.tree import Node, identity
@@ -169,6 +170,7 @@ class _Reader:
                 *(number, entry.line, entry.at_us, queryid, known, plan, duration_us),
                 *(STATEMENT if explained is None else PLAN, entry.nested, entry.database),
                 *(measured.rows_planned, measured.rows, measured.misestimate, measured.hits, measured.reads),
+                *(astuple(measured.wrong) if measured.wrong else (None,) * len(fields(Wrong))),
             )
         )
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbdyno.bench.postgres.shown_settings import CREDENTIALS, SECRET_NAMES
+from dbdyno.bench.postgres.shown_settings import CREDENTIALS, SECRET_NAMES, SECRET_WORDS
 from dbdyno.snapshot.view import Column
 
+_MAY_BE_SECRET = " or ".join(f"strpos(name, '{word}') > 0" for word in SECRET_WORDS)
 _NO_SECRET = (
-    f"case when name ~ '{SECRET_NAMES.pattern}' and setting <> '' or setting ~* '{CREDENTIALS}'"
+    f"case when setting <> '' and ({_MAY_BE_SECRET}) and name ~ '{SECRET_NAMES.pattern}'"
+    f" or strpos(lower(setting), 'passw') > 0 and setting ~* '{CREDENTIALS}'"
     " then '(hidden)' when source = 'session' then reset_val else setting end"
 )
 """A setting's value, as a store may hold it: `primary_conninfo` and commands may contain passwords. What our session

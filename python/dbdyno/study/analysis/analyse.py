@@ -16,24 +16,25 @@ from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.study.analysis import pictures
-from dbdyno.study.analysis.contract import SCHEMA
-from dbdyno.study.analysis.facts import arm_of, is_open, run_facts
-from dbdyno.study.analysis.measures import Measures, measure
-from dbdyno.study.analysis.over_time import over_time
-from dbdyno.study.analysis.reads import in_virtual_time, reads
-from dbdyno.study.analysis.rows import Figures, Judging, MetricRow, Model, RunRow, TestRow
+from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.rows import Figures, Judging, MetricRow, Model, RunRow, TestRow
+from dbdyno.study.analysis.drawn import pictures
+from dbdyno.study.analysis.drawn.over_time import over_time
+from dbdyno.study.analysis.measured.facts import arm_of, is_open, run_facts
+from dbdyno.study.analysis.measured.measures import Measures, measure
+from dbdyno.study.analysis.measured.reads import in_virtual_time, reads
 
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.decide import Verdict, Withheld
     from dbdyno.stats.metrics import Metric
-    from dbdyno.study.analysis.gates import Examined
+    from dbdyno.study.analysis.checks.gates import Examined
+    from dbdyno.study.analysis.measured.failed import Failures
 
 SOURCES = {
     "operations": "dbdyno.study.analysis.analyse",
-    "cells": "dbdyno.study.analysis.cells",
-    "flash": "dbdyno.study.analysis.flash",
+    "cells": "dbdyno.study.analysis.cells.run",
+    "flash": "dbdyno.study.analysis.probe.flash",
 }
 """Which module reads evidence of which kind."""
 ARMS_TOLD = 3
@@ -71,17 +72,45 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 
 def _model(run: Run, measures: Measures, connection: Any) -> Model:
-    from dbdyno.study.analysis import databases, devices, failed, gates, logs, race, resources, tail
-    from dbdyno.study.analysis.method import engine, method
+    from dbdyno.study.analysis.checks import gates
+    from dbdyno.study.analysis.measured import failed, resources
     from dbdyno.study.analysis.why import run as why
 
-    kind = run.manifest.kind
-    judge = run.manifest.plan["judge"]
+    kind, judge = run.manifest.kind, run.manifest.plan["judge"]
     latencies = [arm.pooled() for arm in measures.arms]
     failures = failed.of_run(connection, measures)
-    model: Model = {
+    model = _measured(run, measures, latencies, connection, failures)
+    failed.add_expected(model, measures, failures)
+    comparisons = {}
+    if measures.compared() and _is_compared(run):
+        comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
+    found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
+    if kind == "tune":  # arms that leave early are judged by the race alone
+        found = [gate for gate in found if not gate.arm]
+    without = gates.withheld(found, measures, judge)
+    if comparisons:
+        judged(model, measures, latencies, comparisons, headline_of(run), without)
+    _of_its_kind(model, connection, measures, run)
+    if run.manifest.study and kind in ("experiment", "sweep"):
+        model["verdict"]["sentences"] += resources.sentences(model, measures)
+    _of_its_bench(model, connection, measures, latencies, run, without)
+    model["why"] = why.of_run(connection, run, measures, model, without)
+    gates.conclude(model, without)
+    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
+    model["warnings"] += failed.differing(measures, failures, judge["threshold"])
+    return model
+
+
+def _measured(
+    run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any, failures: Failures
+) -> Model:
+    """What was measured, before anything is judged."""
+    from dbdyno.study.analysis.measured import resources
+    from dbdyno.study.analysis.method import engine, method
+
+    return {
         "schema": SCHEMA,
-        "kind": kind,
+        "kind": run.manifest.kind,
         "run": run_facts(run, measures.arms[0].blocks),
         "arms": [
             {**arm_of(run, measures, at, latencies[at]), "error_codes": codes}
@@ -96,41 +125,31 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
         "engine": engine(run),
         "resources": resources.of_run(connection, run, measures),
     }
-    failed.add_expected(model, measures, failures)
-    comparisons = {}
-    if measures.compared() and _is_compared(run):
-        comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
-    found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
-    if kind == "tune":  # arms that leave early are judged by the race alone
-        found = [gate for gate in found if not gate.arm]
-    without = gates.withheld(found, measures, judge)
-    if comparisons:
-        judged(model, measures, latencies, comparisons, headline_of(run), without)
-    _of_its_kind(model, connection, measures, run)
-    parts = reads(run).parts
-    if "logs" in parts:
-        logs.add(model, connection, measures, run)
-    if "verdict" not in model:
-        model["verdict"] = {
-            "decision": "unclear",
-            "headline": "One arm was run; there is nothing to compare it with.",
-            "sentences": [],
-        }
-    if run.manifest.study and kind in ("experiment", "sweep"):
-        model["verdict"]["sentences"] += resources.sentences(model, measures)
+
+
+def _of_its_bench(
+    model: Model,
+    connection: Any,
+    measures: Measures,
+    latencies: pictures.Latencies,
+    run: Run,
+    without: dict[str, Withheld],
+) -> None:
+    """The parts that some benches alone have evidence of."""
+    from dbdyno.study.analysis.measured import databases, devices, race, tail
+    from dbdyno.study.analysis.questions import order
+
+    judge, parts = run.manifest.plan["judge"], reads(run).parts
     if judge.get("longest"):
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
     if "devices" in parts:
         model["devices"] = devices.of_run(connection, measures)
     if "databases" in parts:
         model["databases"] = databases.of_run(connection, measures, judge["level"])
+    if "order" in parts:
+        order.add(model, measures, run, without)
     if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
-    model["why"] = why.of_run(connection, run, measures, model, without)
-    gates.conclude(model, without)
-    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
-    model["warnings"] += failed.differing(measures, failures, judge["threshold"])
-    return model
 
 
 def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any) -> Figures:
@@ -149,12 +168,13 @@ def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connec
 
 
 def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) -> None:
-    """The verdict of a run whose arms are not judged one by one, and what it rests on."""
-    from dbdyno.study.analysis import correlation, curve, sweep, tune
+    """The verdict of a run whose arms are not judged one by one, and what it rests on; of every run one."""
+    from dbdyno.study.analysis.probe import logs
+    from dbdyno.study.analysis.questions import correlation, curve, sweep, tune
 
     kind = run.manifest.kind
     if kind == "aa":
-        from dbdyno.study.analysis.noise import noise_verdict
+        from dbdyno.study.analysis.questions.noise import noise_verdict
 
         model["verdict"] = noise_verdict(
             measures, run.manifest.plan["judge"], headline_of(run), in_virtual_time=in_virtual_time(run)
@@ -167,6 +187,14 @@ def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) ->
         tune.add(model, measures, run, headline_of(run))
     elif kind == "correlation":
         correlation.add(model, connection, measures, run)
+    if "logs" in reads(run).parts:
+        logs.add(model, connection, measures, run)
+    if "verdict" not in model:
+        model["verdict"] = {
+            "decision": "unclear",
+            "headline": "One arm was run; there is nothing to compare it with.",
+            "sentences": [],
+        }
 
 
 def _is_compared(run: Run) -> bool:
@@ -185,7 +213,7 @@ def _examined(
     comparisons: dict[str, list[BlockComparison]],
 ) -> Examined:
     """What the gates look at."""
-    from dbdyno.study.analysis.gates import Examined
+    from dbdyno.study.analysis.checks.gates import Examined
 
     headline = headline_of(run)
     usable = [c.blocks for own in comparisons.values() for c in own if c.metric == headline]

@@ -7,8 +7,8 @@ from typing import Any
 
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.measures import expected_of, part_of, summaries, throughput
-from dbdyno.study.analysis.rows import MethodRow, Overhead
+from dbdyno.study.analysis.contract.rows import MethodRow, Overhead
+from dbdyno.study.analysis.measured.measures import expected_of, part_of, summaries, throughput
 from dbdyno.study.plan.network import words
 from dbdyno.study.plan.plan import plan_from_dict
 

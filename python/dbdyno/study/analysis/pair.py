@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis import pictures
 from dbdyno.study.analysis.analyse import cleaned, compare_arm, judged, judging
-from dbdyno.study.analysis.contract import SCHEMA
-from dbdyno.study.analysis.facts import arm_of, is_open, run_facts
-from dbdyno.study.analysis.measures import ArmMeasures, Measures, measure, operation_of
-from dbdyno.study.analysis.reads import in_virtual_time, reads
-from dbdyno.study.analysis.rows import Caution, Model
+from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.rows import Caution, Model
+from dbdyno.study.analysis.drawn import pictures
+from dbdyno.study.analysis.measured.facts import arm_of, is_open, run_facts
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures, measure, operation_of
+from dbdyno.study.analysis.measured.reads import in_virtual_time, reads
 
 if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
@@ -86,7 +86,8 @@ def analyse_pair(first: Run, second: Run) -> Model:
 def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: pictures.Latencies) -> None:
     """Gates between the runs and within each, and the verdict that they leave."""
     from dbdyno.evidence.query import connect
-    from dbdyno.study.analysis import failed, gates
+    from dbdyno.study.analysis.checks import gates
+    from dbdyno.study.analysis.measured import failed
 
     judge = judging(runs[0])
     other = measures.arms[1]
@@ -175,7 +176,7 @@ def _comparable(first: Run, second: Run) -> None:
 
 def _curves(model: Model, runs: tuple[Run, Run], arms: list[ArmMeasures]) -> None:
     from dbdyno.evidence.query import connect
-    from dbdyno.study.analysis import curve
+    from dbdyno.study.analysis.questions import curve
 
     found = []
     for run, arm in zip(runs, arms, strict=True):

@@ -10,19 +10,72 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates_lost import SHARE_MOST
-from dbdyno.study.analysis.contract import SCHEMA
-from dbdyno.study.analysis.rows import VerdictRow
+from dbdyno.study.analysis.contract.declared import SCHEMA
+from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
 
 CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
 """By how much (log) the median of a run's canary may lie off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
 
 
-def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict[str, Any]:
+class RunRow(TypedDict, total=False):
+    """A run at its place: by arm the value with both ends of its interval, and the share that failed where it is too
+    much; `off` is by how much its canaries lie off those of most, `unread` why nothing could be read."""
+
+    run: str
+    started_at: str
+    values: dict[str, float | None]
+    lows: dict[str, float | None]
+    highs: dict[str, float | None]
+    failed: dict[str, float]
+    blocks: int
+    canaries: dict[str, float]
+    off: dict[str, float]
+    comparable: bool
+    unread: str
+
+
+class Change(TypedDict):
+    """A lasting change from a run on."""
+
+    run: int
+    ratio: float
+    low: float
+    high: float
+    p: float
+
+
+class ArmRow(TypedDict):
+    """An arm: how many of its runs count, where it changed, or from which ratio on that would have been found."""
+
+    name: str
+    runs: int
+    changes: list[Change]
+    found_from: float | None
+
+
+class Trend(TypedDict):
+    """The model of a trend page."""
+
+    schema: int
+    kind: str
+    title: str
+    metric: str
+    label: str
+    unit: str
+    higher_is_better: bool
+    level: float
+    runs: list[RunRow]
+    arms: list[ArmRow]
+    verdict: VerdictRow
+    warnings: list[Caution]
+
+
+def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> Trend:
     """The model of a trend page. Raises `EvidenceError` where there is no run, `StatsError` for an unknown metric."""
     from dbdyno.stats.metrics import metric_named
     from dbdyno.study.analysis.analyse import headline_of
@@ -34,10 +87,11 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict
     rows = [_row(run, headline) for run in runs]
     _compare_machines(rows)
     names = [arm["name"] for arm in runs[-1].manifest.arms]
-    arms, warnings = [], []
+    arms: list[ArmRow] = []
+    warnings: list[Caution] = []
     for name in names:
         counting = [at for at, row in enumerate(rows) if _counts(row, name)]
-        values = [rows[at]["values"][name] for at in counting]
+        values = [rows[at]["values"][name] or 0.0 for at in counting]
         own_level = 1 - (1 - level) / len(names)
         try:
             changes = _changes(values, counting, own_level)
@@ -73,11 +127,11 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> dict
     }
 
 
-def _row(run: Run, headline: str) -> dict[str, Any]:
+def _row(run: Run, headline: str) -> RunRow:
     from dbdyno.stats.means import mean_interval
-    from dbdyno.study.analysis.measures import measure
+    from dbdyno.study.analysis.measured.measures import measure
 
-    row: dict[str, Any] = {
+    row: RunRow = {
         "run": run.id,
         "started_at": str(run.manifest.started_at),
         "values": {},
@@ -88,13 +142,13 @@ def _row(run: Run, headline: str) -> dict[str, Any]:
     try:
         measures = measure(run)
     except EvidenceError as error:
-        return row | {"blocks": 0, "canaries": {}, "unread": error.message}
+        return {**row, "blocks": 0, "canaries": {}, "unread": error.message}
     level = float(run.manifest.plan["judge"]["level"])
     for arm in measures.arms:
         logs = [math.log(value) for value in arm.values[headline] if value > 0 and math.isfinite(value)]
         mean, low, high = mean_interval(logs, level)
-        for key, value in (("values", mean), ("lows", low), ("highs", high)):
-            row[key][arm.label] = math.exp(value) if math.isfinite(value) else None
+        for ends, value in ((row["values"], mean), (row["lows"], low), (row["highs"], high)):
+            ends[arm.label] = math.exp(value) if math.isfinite(value) else None
         failed, good = arm.of("failed"), arm.of("transactions")
         if failed > SHARE_MOST * (failed + good):
             row["failed"][arm.label] = failed / (failed + good)
@@ -104,18 +158,18 @@ def _row(run: Run, headline: str) -> dict[str, Any]:
         for name in CANARIES
         if (known := [block.canaries[name] for block in blocks if block.canaries.get(name)])
     }
-    return row | {"blocks": len(blocks)}
+    return {**row, "blocks": len(blocks)}
 
 
-def _counts(row: dict[str, Any], arm: str) -> bool:
+def _counts(row: RunRow, arm: str) -> bool:
     return row["comparable"] and arm not in row["failed"] and bool(row["values"].get(arm))
 
 
-def _failing(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, str]]:
+def _failing(rows: list[RunRow], names: list[str]) -> list[Caution]:
     """A warning for each arm that failed in some run."""
     from dbdyno.stats.words import percent
 
-    warnings = []
+    warnings: list[Caution] = []
     for name in names:
         shares = [row["failed"][name] for row in rows if name in row["failed"]]
         if shares:
@@ -125,7 +179,7 @@ def _failing(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, str
     return warnings
 
 
-def _compare_machines(rows: list[dict[str, Any]]) -> None:
+def _compare_machines(rows: list[RunRow]) -> None:
     """Marks the runs whose canaries are like those of most."""
     usual = {
         name: statistics.median(known)
@@ -140,7 +194,7 @@ def _compare_machines(rows: list[dict[str, Any]]) -> None:
         )
 
 
-def _changes(values: list[float], places: list[int], level: float) -> list[dict[str, Any]]:
+def _changes(values: list[float], places: list[int], level: float) -> list[Change]:
     from dbdyno.stats.changes import change_points
 
     return [
@@ -149,7 +203,7 @@ def _changes(values: list[float], places: list[int], level: float) -> list[dict[
     ]
 
 
-def _found_from(values: list[float], changes: list[dict[str, object]], level: float) -> float | None:
+def _found_from(values: list[float], changes: list[Change], level: float) -> float | None:
     """From which ratio on a change would have been found, where there is none; None where none of any size would."""
     from dbdyno.stats.changes import LEAST, step_found
 
@@ -157,7 +211,7 @@ def _found_from(values: list[float], changes: list[dict[str, object]], level: fl
     return least if math.isfinite(least) else None
 
 
-def _verdict(arms: list[dict[str, Any]], rows: list[dict[str, Any]], higher: bool, label: str) -> VerdictRow:
+def _verdict(arms: list[ArmRow], rows: list[RunRow], higher: bool, label: str) -> VerdictRow:
     from dbdyno.stats.words import change_of
 
     told = sorted(

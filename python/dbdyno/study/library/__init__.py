@@ -17,6 +17,7 @@ from dbdyno.study.library import (
     flash_log,
     flash_log_tail,
     flash_primer,
+    flow_order,
     gather_statistics,
     hit_ratio,
     insert_size,
@@ -60,6 +61,7 @@ STUDIES: dict[str, Study] = {
         bind_variables,
         fetch_size,
         drivers,
+        flow_order,
     )
 }
 

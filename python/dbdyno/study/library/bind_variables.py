@@ -11,14 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.library.of_clients import client_plan
-from dbdyno.study.plan.clients import clients, sessions_of, statement_modes
+from dbdyno.study.library.of_clients import client_plan, mariadb_plan
+from dbdyno.study.plan.clients import OWN, clients, sessions_of, statement_modes
 from dbdyno.study.plan.factors import Level, chosen
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
-from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.study import Factor, Study, Variant
 
 ROWS = 100_000
 _LOOKUP = f"\\set id random(1, {ROWS})\nselect amount from dbdyno.bound where id = :id;\n"
+MARIADB = {"statement_mode": "literals,binds,prepared", "sessions": "1,4", "client": OWN}
+_ON_MARIADB = [
+    "create table dbdyno.bound (id int primary key, amount int)",
+    f"insert into dbdyno.bound select seq, seq % 1000 from seq_1_to_{ROWS}",  # noqa: S608
+]
 _FILL = "insert into dbdyno.bound select i, i % 1000 from generate_series(1, {rows}) i"
 
 
@@ -46,14 +51,19 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
         ),
         Judge(headline="throughput", accept=["work"]),
         plans_counted=timed,
+        caches_told=True,
     )
+
+
+def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    return mariadb_plan(_plan({**options, "plan_time": "off"}, quick), ("bound", _ON_MARIADB), target)
 
 
 STUDY = Study(
     name="bind-variables",
     question="What do literals cost instead of bind variables, at one session and at several?",
     workload="Lookups of 100,000 rows by random keys, sent with literals, with bind variables, and prepared.",
-    targets="postgres: embedded by default, or --target postgresql://...",
+    targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so",
     source="Guy Harrison: bind variables by JDBC on Oracle (E1)",
     found_there="Bind variables cut the run time; literals flood the shared pool and stop scaling with sessions. On "
     "PostgreSQL 15 inserts with literals cost the server 75 % more CPU a row (33 instead of 19 us) and ran at 75 % of "
@@ -69,4 +79,5 @@ STUDY = Study(
         ),
     ),
     make=_plan,
+    variants={"mariadb": Variant(MARIADB, _on_mariadb)},
 )

@@ -11,43 +11,64 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.library.of_clients import client_plan
+from dbdyno.study.library.of_clients import client_plan, mariadb_plan
 from dbdyno.study.plan.clients import INSTALLED, clients, left_out, variables_of
 from dbdyno.study.plan.factors import numbers
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
-from dbdyno.study.plan.study import Factor, Study
+from dbdyno.study.plan.study import Factor, Study, Variant
 
 _TABLE = """create table dbdyno.driven as
 select i as id, i % 97 as part, i * 0.25::float8 as amount, left(md5(i::text), 16) as word
 from generate_series(1, {rows}) i"""
 
 
+_ON_MARIADB = """create table dbdyno.driven as
+select cast(seq as int) as id, cast(seq % 97 as int) as part, cast(seq * 0.25 as double) as amount,
+left(md5(seq), 16) as word from seq_1_to_{rows}"""
+_INDEX = "create index driven_id on dbdyno.driven (id)"
+
+
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:
-    most = max(numbers(options["rows"], "rows"))
-    factors = {"client": clients(options["client"]), "rows": variables_of("rows", options["rows"])}
-    gone = left_out() if options["client"] == INSTALLED else ""
+    return _made(options, quick, "postgres")
+
+
+def _made(options: Mapping[str, str], quick: bool, engine: str) -> Plan:
+    compared = clients(options["client"], engine)
+    factors = {"rows": variables_of("rows", options["rows"]), "client": compared}
+    gone = left_out(engine) if options["client"] == INSTALLED else ""
     return client_plan(
         "drivers",
         STUDY.question + gone,
         factors,
         Script("read rows", "select id, part, amount, word from dbdyno.driven where id <= :rows;\n"),
-        ("driven", [_TABLE.format(rows=most), "create index on dbdyno.driven (id)"]),
+        ("driven", [_TABLE.format(rows=_most(options)), _INDEX]),
         Schedule(blocks=6, warmup_blocks=1, turn_ns=500_000_000 if quick else 1_000_000_000),
-        Judge(headline="mean", accept=["work"]),
+        # More rows are more work: it is the clients that are compared, at each number of rows.
+        Judge(headline="mean", accept=["work"], factor="client" if len(compared) > 1 else None),
     )
+
+
+def _on_mariadb(options: Mapping[str, str], quick: bool, target: str) -> Plan:
+    made = [_ON_MARIADB.format(rows=_most(options)), _INDEX]
+    return mariadb_plan(_made(options, quick, "mariadb"), ("driven", made), target)
+
+
+def _most(options: Mapping[str, str]) -> int:
+    return max(numbers(options["rows"], "rows"))
 
 
 STUDY = Study(
     name="drivers",
     question="What does a driver add to the time of a query?",
     workload="One session reads rows of four columns (two integers, a double, text of 16) by each client.",
-    targets="postgres: embedded by default, or --target postgresql://...",
+    targets="PostgreSQL: embedded, or one named by --target. MariaDB: --target mariadb, or one named so (dbdyno, jdbc)",
     source="Guy Harrison: RJDBC against ROracle, rows into a data frame (E4)",
     found_there="RJDBC was far behind ROracle and fell back further as the rows grew; not the fetch size but the "
     "building of the data frame took the time.",
     factors=(
         Factor("client", "clients with a comma between them; dbdyno is its own", INSTALLED),
-        Factor("rows", "rows of the query; with several each client has a curve", "10000"),
+        Factor("rows", "rows of the query; with several the clients are compared at each", "10000"),
     ),
     make=_plan,
+    variants={"mariadb": Variant({"client": INSTALLED, "rows": "10000"}, _on_mariadb)},
 )

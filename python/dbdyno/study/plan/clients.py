@@ -14,20 +14,22 @@ INSTALLED = "installed"
 NO_LINE = "none"
 
 
-def clients(text: str) -> list[Level]:
-    """The clients that are named, `dbdyno` for our own; `installed` stands for all that are there and take no seconds
-    for many rows. Raises `PlanError`."""
+def clients(text: str, engine: str = "postgres") -> list[Level]:
+    """The clients that are named, `dbdyno` for our own; `installed` stands for all that are there, have a driver of the
+    engine and take no seconds for many rows. Raises `PlanError`."""
     if text == INSTALLED:
-        text = ",".join([OWN, *(name for name, row in BUILTIN.items() if row.missing() is None and not row.slow)])
+        there = [name for name, row in BUILTIN.items() if row.missing() is None and engine in row.engines]
+        text = ",".join([OWN, *(name for name in there if not BUILTIN[name].slow)])
     levels = {OWN: Level(OWN, levels={"client": OWN})}
     levels |= {name: Level(name, client=name, levels={"client": name}) for name in BUILTIN}
     return chosen(levels, text, "client")
 
 
-def left_out() -> str:
-    """The clients that `installed` does not stand for, as a sentence; nothing where it stands for all."""
-    gone = [name for name, row in BUILTIN.items() if row.missing() is not None]
-    slow = [name for name, row in BUILTIN.items() if row.slow and name not in gone]
+def left_out(engine: str = "postgres") -> str:
+    """The clients of an engine that `installed` does not stand for, as a sentence; nothing where it stands for all."""
+    rows = {name: row for name, row in BUILTIN.items() if engine in row.engines}
+    gone = [name for name, row in rows.items() if row.missing() is not None]
+    slow = [name for name, row in rows.items() if row.slow and name not in gone]
     said = f" Left out, since they are not installed ({INSTALL}): {', '.join(gone)}." if gone else ""
     return said + (f" Left out, since many rows take it seconds (--set client=...): {', '.join(slow)}." if slow else "")
 

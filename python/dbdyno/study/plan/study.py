@@ -89,6 +89,12 @@ class Study:
             )
         given = {**known, **own}
         plan = variant.make(given, quick, target or "") if variant else on_target(self.make(given, quick), target)
+        if variant is None and kind.own_sql and plan.workload.kind is None:
+            raise PlanError(
+                f"study {self.name} has no form on {kind.word}: its SQL is another engine's",
+                where=f"--target {target}",
+                next_step=f"leave --target out, or write a plan with a script for {kind.word} ({self.targets})",
+            )
         if others:
             plan = crossed(plan, self._parameters(str(target), others, list(known)))
         return longer(plan) if full else plan

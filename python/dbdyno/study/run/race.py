@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.stats.metrics import metric_named
 from dbdyno.stats.sequential import Apart, Race
-from dbdyno.study.analysis.measures import QUANTILES, expected_of, operation_of, part_of, summaries, throughput
+from dbdyno.study.analysis.measured.measures import QUANTILES, expected_of, operation_of, part_of, summaries, throughput
 from dbdyno.study.run.runner import Runner
 
 if TYPE_CHECKING:
+    from dbdyno.core_types import Summary
     from dbdyno.evidence.run import Run
     from dbdyno.study.plan.schedule import PlannedBlock
 
@@ -80,7 +81,7 @@ class RaceRunner(Runner):
         return plan.judge.headline or default_headline("open" if plan.open_loop else "closed")
 
 
-def _rows(run: Run, index: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(run: Run, index: int) -> Iterator[tuple[int, Summary]]:
     """The summary of each arm in a block."""
     block = next(block for block in run.blocks() if block.index == index)
     names = [arm["name"] for arm in run.manifest.arms]
@@ -89,19 +90,20 @@ def _rows(run: Run, index: int) -> Iterator[tuple[int, dict[str, Any]]]:
             yield names.index(row["arm"]), row
 
 
-def failing(rows: Mapping[int, dict[str, Any]]) -> dict[int, float]:
+def failing(rows: Mapping[int, Summary]) -> dict[int, float]:
     """The arms of which more than one transaction in twenty failed in a block, with the share."""
     shares = {arm: row["failed"] / max(row["failed"] + row["transactions"], 1) for arm, row in rows.items()}
     return {arm: share for arm, share in shares.items() if share > FAILED_MOST}
 
 
-def numbers(rows: Mapping[int, dict[str, Any]], headline: str) -> dict[int, float]:
+def numbers(rows: Mapping[int, Summary], headline: str) -> dict[int, float]:
     """What each arm gave in a block, the larger the better."""
     metric = metric_named(headline)
     found: dict[int, float] = {}
     for arm, row in rows.items():
         if not row["count"]:
             continue
+        value: float | None
         if headline == "throughput":
             value = throughput(row)
         elif headline == "mean":
@@ -118,7 +120,7 @@ def _json(apart: Apart) -> dict[str, object]:
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 
 
-def told(race: Race, end: str, names: Sequence[str]) -> dict[str, Any]:
+def told(race: Race, end: str, names: Sequence[str]) -> dict[str, object]:
     """A race as JSON values for a manifest."""
     leader = race.leader
     return {

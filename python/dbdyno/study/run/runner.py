@@ -17,7 +17,7 @@ from dbdyno.bench.recorder import TICK_S, AgainError, Recorder
 from dbdyno.errors import TargetError
 from dbdyno.evidence.run import Block, Run, SliceRecord
 from dbdyno.signals import Interrupted
-from dbdyno.study.analysis.timeline import STEP, RunClock
+from dbdyno.study.analysis.measured.timeline import STEP, RunClock
 from dbdyno.study.run.growth import regrown, told
 from dbdyno.study.run.report import begun, hopeless, joined, rates
 

@@ -12,7 +12,6 @@ record covers is `unexplained` and in neither number.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from dbdyno.trace.source import Traces
 
@@ -250,7 +249,7 @@ def _statements(traces: Traces) -> dict[str, Statement]:
     return {row["key"]: Statement(**row, plans=plans.get(row["key"], {})) for row in rows}
 
 
-def _shapes(traces: Traces) -> dict[str, dict[str, Any]]:
+def _shapes(traces: Traces) -> dict[str, dict[str, int]]:
     """By statement, the shapes of the plans that were written (traces before 11g have no hash)."""
     rows = traces.rows(
         """
@@ -261,7 +260,7 @@ def _shapes(traces: Traces) -> dict[str, dict[str, Any]]:
         select key, 'shape ' || shape[:8] as plan, coalesce(sum(us), 0)::bigint * 1000 as time from one group by all
         """
     )
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, int]] = {}
     for row in rows:
         found.setdefault(row["key"], {})[row["plan"]] = row["time"]
     return found

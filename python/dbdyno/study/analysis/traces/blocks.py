@@ -168,9 +168,22 @@ _LINES = {
 whether it counts (of a statement's calls, its executions do)."""
 
 
-def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, dict[str, Any]]:
-    """Per line: `count`, `total_ns`, `max_ns`, and arrays over blocks `n`, `time`, `mean`, `p50`,
-    `p99` (NaN where a block has too few)."""
+@dataclass
+class Line:
+    """An event, a kind of call or a statement: sums, and arrays over blocks (NaN where a block has too few)."""
+
+    n: Array
+    time: Array
+    mean: Array
+    p50: Array
+    p99: Array
+    count: int = 0
+    total_ns: int = 0
+    max_ns: int = 0
+
+
+def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
+    """The lines of a family by name."""
     is_batch = blocks.unit == "batch"
     block = _batch("name") if is_batch else "blk"
     rows = traces.rows(
@@ -181,33 +194,27 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, dict[str,
         from (select * replace ({block} as blk) from ({_LINES[family]})) group by name, blk
         """  # noqa: S608
     )
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Line] = {}
     for row in rows:
         line = found.setdefault(row["name"], _empty(BATCHES if is_batch else blocks.count))
         n, at = row["n"] or row["calls"], row["blk"]
-        line["count"] += n
-        line["total_ns"] += row["time"]
-        line["max_ns"] = max(line["max_ns"], row["longest"])
-        line["n"][at], line["time"][at] = n, row["time"]
-        line["mean"][at] = row["time"] / n if n else math.nan
+        line.count += n
+        line.total_ns += row["time"]
+        line.max_ns = max(line.max_ns, row["longest"])
+        line.n[at], line.time[at] = n, row["time"]
+        line.mean[at] = row["time"] / n if n else math.nan
         if family != "statement":
-            line["p50"][at] = row["q"][0]
+            line.p50[at] = row["q"][0]
             if n * 0.01 >= BEYOND_MIN - 1e-9:
-                line["p99"][at] = row["q"][1]
+                line.p99[at] = row["q"][1]
     return found
 
 
-def _empty(count: int) -> dict[str, object]:
+def _empty(count: int) -> Line:
     import numpy as np
 
-    return {
-        "count": 0,
-        "total_ns": 0,
-        "max_ns": 0,
-        "n": np.zeros(count),
-        "time": np.zeros(count),
-        **{name: np.full(count, np.nan) for name in ("mean", "p50", "p99")},
-    }
+    mean, p50, p99 = (np.full(count, np.nan) for _ in range(3))
+    return Line(np.zeros(count), np.zeros(count), mean, p50, p99)
 
 
 def population(traces: Traces) -> Array:

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from dbdyno.study.analysis.contract.parts import Contribution
 from dbdyno.study.analysis.traces.account import COMMIT, CPU, HARD, ROUND_TRIP, UNACCOUNTED, Account, Part
 from dbdyno.study.analysis.traces.changed import Basis, Change, basis_of, changes, differ
 from dbdyno.study.analysis.traces.same import Known
@@ -183,15 +183,26 @@ def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[flo
     return number, difference - number
 
 
-def contributions(explained: Explained) -> list[dict[str, object]]:
+def contributions(explained: Explained) -> list[Contribution]:
     """The response time of both sets by resource: CPU, each event, round trips, the rest."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Contribution] = {}
     for at, (account, scale) in enumerate(zip(explained.accounts, explained.scales, strict=True)):
         for part in account.parts:
             row = found.setdefault(
-                part.what, {"name": part.what, "class": part.kind, "base_ns": 0.0, "value_ns": 0.0, "counts": [0, 0]}
+                part.what,
+                {
+                    "name": part.what,
+                    "class": part.kind,
+                    "base_ns": 0.0,
+                    "value_ns": 0.0,
+                    "counts": [0, 0],
+                    "difference_ns": 0.0,
+                },
             )
-            row[("base_ns", "value_ns")[at]] += part.time_ns * scale
+            if at:
+                row["value_ns"] += part.time_ns * scale
+            else:
+                row["base_ns"] += part.time_ns * scale
             row["counts"][at] += part.count
     for row in found.values():
         row["difference_ns"] = row["value_ns"] - row["base_ns"]

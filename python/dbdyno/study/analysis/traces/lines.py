@@ -9,9 +9,11 @@ families share one false-discovery rate.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from dbdyno.study.analysis.traces.blocks import FAMILIES, Blocks, Unit, lines_of
+from dbdyno.study.analysis.contract.parts import LineRow, LineSide
+from dbdyno.study.analysis.traces.blocks import FAMILIES, Blocks, Line, Unit, lines_of
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+Sides = tuple[dict[str, Line], ...]
+"""The lines of each set, by name."""
 LINES_MOST = 60
 """Lines per family that are compared: those with most time in either set."""
 METRICS = (
@@ -44,18 +48,13 @@ def compare_lines(
     *,
     level: float,
     threshold: float,
-) -> list[dict[str, Any]]:
-    """A row per line, the ones that make most of the difference first in each family.
-
-    Per row: `family`, `name`, `text`, `class`, `only_in` (None, 0 or 1), `sides` (count, total_ns,
-    max_ns, scaled_ns of each set), `difference_ns` on the scale of the comparison (in all, or per
-    execution of the client), and `metrics`.
-    """
+) -> list[LineRow]:
+    """A row per line, the ones that make most of the difference first in each family."""
     from dbdyno.stats.blocks import decide_one, row_of
     from dbdyno.stats.decide import benjamini_hochberg
 
-    rows: list[dict[str, Any]] = []
-    found: list[tuple[dict[str, Any], BlockComparison]] = []
+    rows: list[LineRow] = []
+    found: list[tuple[LineRow, BlockComparison]] = []
     for family in FAMILIES:
         sides = tuple(lines_of(s, family, b) for s, b in zip(sets, blocks, strict=True))
         about = _about(sets, family)
@@ -72,32 +71,32 @@ def compare_lines(
     return rows
 
 
-def _names(sides: tuple[dict[str, Any], ...]) -> list[str]:
+def _names(sides: Sides) -> list[str]:
     """The lines with most time in either set."""
     total: dict[str, int] = {}
     for side in sides:
         for name, line in side.items():
-            total[name] = max(total.get(name, 0), line["total_ns"])
+            total[name] = max(total.get(name, 0), line.total_ns)
     return sorted(total, key=lambda name: -total[name])[:LINES_MOST]
 
 
 def _row(
     family: str,
     name: str,
-    about: dict[str, Any],
-    sides: tuple[dict[str, Any], ...],
+    about: Mapping[str, str | None],
+    sides: Sides,
     scales: tuple[float, float],
-) -> dict[str, Any]:
-    told: list[dict[str, Any]] = []
+) -> LineRow:
+    told: list[LineSide] = []
     for side, scale in zip(sides, scales, strict=True):
         line = side.get(name)
-        total = line["total_ns"] if line else 0
+        total = line.total_ns if line else 0
         told.append(
             {
-                "count": line["count"] if line else 0,
+                "count": line.count if line else 0,
                 "total_ns": total,
-                "max_ns": line["max_ns"] if line else None,
-                "mean_ns": total / line["count"] if line and line["count"] else None,
+                "max_ns": line.max_ns if line else None,
+                "mean_ns": total / line.count if line and line.count else None,
                 "scaled_ns": total * scale,
             }
         )
@@ -116,26 +115,26 @@ def _row(
 
 def _compare(
     name: str,
-    sides: tuple[dict[str, Any], ...],
+    sides: Sides,
     blocks: tuple[Blocks, Blocks],
     executions: tuple[Array, Array],
     scales: tuple[float, float],
     level: float,
     threshold: float,
 ) -> list[BlockComparison]:
-    values: list[dict[str, Any]] = []
+    values: list[dict[str, Array]] = []
     for side, cut, executed, scale in zip(sides, blocks, executions, scales, strict=True):
         line = side[name]
-        amounts = {name: line[name] for name in ("mean", "p50", "p99")}
+        amounts = {"mean": line.mean, "p50": line.p50, "p99": line.p99}
         if cut.unit == "batch":  # the number of waits or calls is what it is; how long they take varies
-            amounts["per_execution"] = line["mean"] * line["count"] * scale
+            amounts["per_execution"] = line.mean * line.count * scale
         else:
-            amounts["per_execution"] = _over(line["time"], executed)
-            amounts["count_per_s"] = _over(line["n"], cut.seconds)
-            amounts["time_per_s"] = _over(line["time"], cut.seconds)
+            amounts["per_execution"] = _over(line.time, executed)
+            amounts["count_per_s"] = _over(line.n, cut.seconds)
+            amounts["time_per_s"] = _over(line.time, cut.seconds)
         values.append(amounts)
     # A count in a block is known to half an event at its ends.
-    fewest = min(float(side[name]["n"].mean()) for side in sides)
+    fewest = min(float(side[name].n.mean()) for side in sides)
     grain = 0.5 / fewest if fewest > 0 else 0.0
     return [
         judge(
@@ -189,7 +188,7 @@ def _counts(values: Array) -> int:
     return int(np.sum(np.isfinite(values) & (values > 0)))
 
 
-def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, Any]]:
+def _about(sets: tuple[Traces, Traces], family: str) -> dict[str, dict[str, str | None]]:
     """The class of an event, the text of a statement."""
     query = {
         "event": "select event as line, any_value(class) as class from waits group by event",

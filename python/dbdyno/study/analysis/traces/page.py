@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from dbdyno.study.analysis.pictures import QUANTILE_GRID
-from dbdyno.study.analysis.rows import ArmRow, RunRow, TestRow
+from dbdyno.study.analysis.contract.parts import AccountRow, Known, QuantileRatios, Waited
+from dbdyno.study.analysis.contract.rows import ArmRow, RunRow, TestRow
+from dbdyno.study.analysis.drawn.pictures import QUANTILE_GRID
 from dbdyno.study.analysis.traces.blocks import QUANTILES, Blocks
 from dbdyno.study.analysis.traces.verdict import UNITS
 from dbdyno.trace.page import facts
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dbdyno.study.analysis.traces.verdict import Used
 
 
-def account(explained: Explained) -> dict[str, Any]:
+def account(explained: Explained) -> AccountRow:
     """The two numbers and the counts of both sets; `scaled` is per execution or in all (`basis`)."""
     names = (
         "response_ns",
@@ -111,7 +112,7 @@ def classical(values: tuple[Any, Any]) -> list[TestRow]:
     ]
 
 
-def quantile_ratio(values: tuple[Any, Any]) -> list[dict[str, Any]]:
+def quantile_ratio(values: tuple[Any, Any]) -> list[QuantileRatios]:
     """Quantile by quantile, pooled over the blocks: other over base."""
     import numpy as np
 
@@ -121,13 +122,13 @@ def quantile_ratio(values: tuple[Any, Any]) -> list[dict[str, Any]]:
         return []
     base, other = (np.maximum(np.quantile(v, grid), 1.0) for v in values)
     ratio = [float(r) for r in other / base]
-    nothing = [None] * len(grid)
+    nothing: Known = [None] * len(grid)
     return [{"arm": 1, "quantile": grid, "ratio": ratio, "low": nothing, "high": nothing}]
 
 
-def classes(sets: tuple[Traces, Traces]) -> list[dict[str, object]]:
+def classes(sets: tuple[Traces, Traces]) -> list[Waited]:
     """Share of the session time by class and event, per set: the larger ones; the rest is other."""
-    found: list[dict[str, Any]] = []
+    found: list[Waited] = []
     for at, traces in enumerate(sets):
         whole = facts(traces)["elapsed_ns"] or 1
         rows = traces.rows(
@@ -140,7 +141,7 @@ def classes(sets: tuple[Traces, Traces]) -> list[dict[str, object]]:
             """,
             [whole],
         )
-        found += [{"arm": at, **row, "samples": None} for row in rows if row["share"]]
+        found += [cast("Waited", {"arm": at, **row, "samples": None}) for row in rows if row["share"]]
     return found
 
 

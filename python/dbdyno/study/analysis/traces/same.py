@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, cast
 
 from dbdyno.trace.source import Traces
 
@@ -54,7 +54,16 @@ def match(sets: tuple[Traces, Traces], *, merge_literals: bool = False) -> dict[
     return known
 
 
-def _listed(traces: Traces) -> dict[str, dict[str, Any]]:
+class _Statement(TypedDict):
+    """A statement of a set: what it may be matched by."""
+
+    statement: str
+    text: str | None
+    force_match: str | None
+    command: int | None
+
+
+def _listed(traces: Traces) -> dict[str, _Statement]:
     rows = traces.rows(
         """
         select c.statement, any_value(s.text) as text, any_value(s.force_match) as force_match,
@@ -63,10 +72,10 @@ def _listed(traces: Traces) -> dict[str, dict[str, Any]]:
         left join statements s on s.statement = c.statement group by c.statement
         """
     )
-    return {row["statement"]: row for row in rows}
+    return {row["statement"]: cast("_Statement", row) for row in rows}
 
 
-def _folded(row: dict[str, Any]) -> str:
+def _folded(row: _Statement) -> str:
     """The text that a statement is matched by; without one it is matched with nothing."""
     text = row["force_match"] or row["text"]
     return "text " + _BIND.sub(":n", text) if text else "key " + str(row["statement"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dbdyno.study.analysis.contract.parts import Beyond, FarQuantile
 from dbdyno.trace.source import Traces
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
     cut = np.sort(np.concatenate([v[-most:] for v in values]))[-most]
     among = [int(v.size - np.searchsorted(v, cut, side="left")) for v in values]
     whole = sum(v.size for v in values)
-    rows: list[dict[str, Any]] = [
+    rows: list[FarQuantile] = [
         {
             "name": f"p{q * 100:.6g}",
             "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= 10 - 1e-9 else None for v in values],
@@ -63,7 +64,7 @@ def compare_tails(sets: tuple[Traces, Traces], values: tuple[Array, Array], leve
     }
 
 
-def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) -> dict[str, Any]:
+def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) -> Beyond:
     """Difference of the shares beyond the threshold, base from other, over blocks."""
     import numpy as np
     from scipy import special
@@ -75,7 +76,7 @@ def _over_blocks(sets: tuple[Traces, Traces], threshold: float, level: float) ->
             [threshold],
         )
         shares.append(np.array([row["share"] for row in rows], dtype=float))
-    nothing = {"difference": None, "low": None, "high": None, "p": None}
+    nothing: Beyond = {"difference": None, "low": None, "high": None, "p": None}
     if min(s.size for s in shares) < 2:
         return nothing
     parts = [float(s.var(ddof=1)) / s.size for s in shares]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dbdyno.decisions import PROVISIONAL
 from dbdyno.stats import chance
 from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
-from dbdyno.study.analysis.rows import Caution, VerdictRow
+from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
 from dbdyno.trace.page import merged, warnings
 from dbdyno.trace.source import Traces

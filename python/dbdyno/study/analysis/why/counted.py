@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dbdyno.evidence.run import Block
-from dbdyno.study.analysis.measures import ArmMeasures
-from dbdyno.study.analysis.pictures import has_table
+from dbdyno.study.analysis.drawn.pictures import has_table
+from dbdyno.study.analysis.measured.measures import ArmMeasures
 
 TOTALS: dict[str, tuple[tuple[str, str], ...]] = {
     "blocks_read": (("pg_stat_database", "blks_read"), ("global status", "innodb_buffer_pool_reads")),

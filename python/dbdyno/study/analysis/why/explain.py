@@ -231,6 +231,13 @@ def _name(event: Event) -> str:
 
 
 def _notes(split: Split) -> tuple[str, ...]:
+    from dbdyno.study.analysis.why.words import duration
+
+    if paid_ns := split.other.probes_ns:
+        return (
+            f"Waits are exact, without the price of their own probe; probes took {duration(paid_ns)} of CPU a"
+            " transaction (counted, at the price measured when they were set), of all arms alike.",
+        )
     if split.other.exact:
         return ()
     return ("Waits are sampled; CPU is what the host counted, where it is this one.",)

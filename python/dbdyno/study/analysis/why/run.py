@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis.measures import ArmMeasures, Measures
-from dbdyno.study.analysis.rows import MetricRow, Model
+from dbdyno.study.analysis.contract.rows import MetricRow, Model
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.why.counted import Counted, counted
 from dbdyno.study.analysis.why.explain import explain
 from dbdyno.study.analysis.why.pair import Station

@@ -1,0 +1,131 @@
+"""Nodes of logged plans that find far more or far fewer rows than expected, though the nodes below them do not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.kinds import Estimate, Statement, Table
+from dbdyno.advise.rule import Advice, Evidence, Rule
+from dbdyno.advise.words import beginning, count, share
+
+FACTOR, LEAST, OFTEN, LEAST_SHARE, MOST = 10, 5, 0.8, 0.01, 10
+"""So many times off, in so many executions and such a part of them; the statement's share of the time; findings."""
+STALE = 0.1
+_NAME = r"(\"[^\"]+\"|(?<![\w.\"])[A-Za-z_]\w*(?![\"\w]))"
+_COMPARED = re.compile(rf"(?:{_NAME}|(?<![\w\"])\({_NAME}\)::[\w ]+) (?:=|<|>|<=|>=|~~) (?:ANY \()?\?")
+"""Columns that are compared with a value, cast or not; what stands in a function is none."""
+_JOINED = re.compile(rf"{_NAME} = {_NAME}")
+_TABLES = re.compile(r"(?:Parallel )?(?:Seq|Index|Index Only|Bitmap Heap|Sample) Scan(?: Backward)?")
+
+
+def judge(facts: Facts) -> Iterator[Advice]:
+    """A finding per statement and node, those first whose plans took most time."""
+    every = facts.all(Estimate)
+    logged = sum({(one.statement, one.plan): one.spent_ms for one in every}.values())
+    total = sum(one.ms for one in facts.rows.get(Statement, ()))
+    times = {one.identifier: one.ms for one in facts.rows.get(Statement, ())}
+    told = 0
+    for one in every:
+        part = times[one.statement] / total if total and one.statement in times else one.spent_ms / (logged or 1)
+        if told < MOST and is_off(one) and part >= LEAST_SHARE:
+            told += 1
+            yield _advice(one, part, _table(facts, one))
+
+
+def is_off(one: Estimate) -> bool:
+    """Whether most executions with this plan were wrong by as much at this node."""
+    a, b = max(one.planned, 1.0), max(one.found, 1.0)
+    return one.executions >= max(LEAST, OFTEN * one.measured) and max(a / b, b / a) >= FACTOR
+
+
+def _table(facts: Facts, one: Estimate) -> Table | None:
+    own = one.table.rpartition(".")[2]
+    found = [each for each in facts.rows.get(Table, ()) if each.name.rpartition(".")[2].strip('"') == own]
+    return found[0] if len(found) == 1 else None
+
+
+def _advice(one: Estimate, part: float, table: Table | None) -> Advice:
+    fewer = one.found < one.planned
+    why, fix = _reason(one, table)
+    return Advice(
+        f"“{beginning(one.text)}”: {one.node} finds {count(one.found)} rows where the planner expects"
+        f" {count(one.planned)} ({one.executions} of {one.measured} logged executions): {why}",
+        (
+            Evidence("rows found", one.found, "number", f"{one.place}, {one.node}, median of a loop"),
+            Evidence("rows expected", one.planned, "number", f"{one.place}, {one.node}"),
+            Evidence("executions", one.executions, "count", f"the log, of {one.measured} with this plan"),
+            Evidence("loops", one.loops, "number", f"{one.place}, {one.node}"),
+            *(Evidence("condition", words, "text", one.place) for words in one.conditions),
+            *(
+                (Evidence("modified since analyze", table.modified, "count", f"pg_stat_user_tables, {table.name}"),)
+                if table is not None
+                else ()
+            ),
+        ),
+        f"only where a plan changes: this statement has {share(part)} of the time; what stands above the"
+        " node is planned for the wrong number of rows",
+        fix,
+        level="hint" if fewer else "warning",
+        subject=f"statement {one.statement}",
+        risk="with fewer rows than expected other plans may be slower for values that are common" if fewer else "",
+    )
+
+
+def _reason(one: Estimate, table: Table | None) -> tuple[str, tuple[str, ...]]:
+    """What stands behind it, and what to do, as far as node and condition tell."""
+    if "Function Scan" in one.kind:
+        alter = f"alter function {one.table} rows {max(one.found, 1):.0f}"
+        return "a function's rows are its ROWS, not statistics", (alter,)
+    if not _TABLES.fullmatch(one.kind):
+        return (
+            "what is below it is right, and no statistics go across tables or groups",
+            ("-- no setting mends it: a join on fewer or other columns, or a step of its own (materialized)",),
+        )
+    name = table.name if table is not None else one.table
+    why, fix = _statistics(one, name)
+    if table is not None and table.modified > STALE * max(table.rows, 1):
+        changed = share(min(table.modified / max(table.rows, 1), 1.0))
+        return (
+            f"{changed} of the rows changed since {name} was analyzed",
+            (f"analyze {name}", "-- where the estimate stays wrong:", *fix),
+        )
+    return why, fix
+
+
+def _statistics(one: Estimate, name: str) -> tuple[str, tuple[str, ...]]:
+    """By the columns that the node compares."""
+    names = list(dict.fromkeys(a or b for words in one.conditions for a, b in _COMPARED.findall(words)))
+    if len(names) > 1:
+        return (
+            f"the values of {' and '.join(names)} go together, and the planner takes them for independent",
+            (f"create statistics (dependencies, mcv) on {', '.join(names)} from {name}", f"analyze {name}"),
+        )
+    joined = [found for words in one.conditions for found, _ in _JOINED.findall(words)]
+    if names or joined:
+        column = (names or joined)[0]
+        why = f"the statistics of {column} are wrong: too few rows were sampled, or n_distinct was set"
+        if not names:
+            why = f"a value of {column} has other rows than its statistics say, or common ones are looked up"
+        return why, (f"alter table {name} alter column {column} set statistics 1000", f"analyze {name}")
+    return (
+        "the planner has no statistics of such a condition",
+        (f"-- of an expression from version 14 on: create statistics on (...) from {name}", f"analyze {name}"),
+    )
+
+
+RULE = Rule(
+    name="logged_estimates",
+    family="planner",
+    title="Nodes of plans that find other rows than expected",
+    reads=(Estimate,),
+    condition="in 5 logged executions and 80 % of those with a plan, a node finds 10 times more or fewer rows than"
+    " estimated, and 100 on one side, while the nodes below it do not; the statement has 1 % of the time",
+    expects="other plans, where the estimate decides",
+    risk="plans change, and not all to the better",
+    source="PostgreSQL documentation, Row Estimation Examples, Extended Statistics, auto_explain (2025)",
+    refuted="after the fix EXPLAIN (ANALYZE) shows the same plan, or the same estimate",
+    judge=judge,
+    of_statement=True,
+)

@@ -1,0 +1,229 @@
+"""Data flows as a workload: an operation is one flow, carried out by an engine that is already running.
+
+The arms are an engine, its optimizer on or off, and the text of the flow with its steps in some order. Before any
+time is taken every arm answers once, and all arms on tables of one size must give the same rows. What an engine takes
+for the same flow over next to nothing is told beside the times: its planning, and the start of its jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from dbdyno.bench.flows import tables
+from dbdyno.bench.flows.engines import ENGINES, Engine, engine
+from dbdyno.bench.flows.process import Answered, EngineProcess, FlowError, Stopped
+from dbdyno.bench.flows.worker import DSN
+from dbdyno.bench.operations import Operations
+from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
+from dbdyno.bench.quiet import QuietBench, arm_row
+from dbdyno.bench.undo import FolderUndo
+from dbdyno.errors import PlanError, TargetError
+from dbdyno.flow.answers import Answer, answer, difference
+from dbdyno.study.plan.schedule import blocks, timing
+
+if TYPE_CHECKING:
+    from dbdyno.bench.recorder import Recorder
+    from dbdyno.evidence.run import Run
+    from dbdyno.study.plan.plan import Arm, Plan
+    from dbdyno.study.plan.schedule import Turn
+
+T = TypeVar("T")
+WORKLOAD = "flow"
+FAILED = "FLOWS"
+"""The code of a flow that its engine could not carry out."""
+LIMIT_S = 600.0
+FLOOR_RUNS = 3
+
+
+class FlowBench(QuietBench):
+    """The engines of one run."""
+
+    traits = Traits(interrupted="the engines were ended", no_errors="an engine's flow ends in no SQLSTATE")
+
+    def __init__(self, plan: Plan, around: Circumstances) -> None:
+        super().__init__(plan, around)
+        self.held = contextlib.ExitStack()
+        self.running: dict[str, EngineProcess] = {}
+        self.floors: dict[str, int] = {}
+        self.rows: dict[int, int] = {}
+        self.done = 0
+
+    def can(self, plan: Plan) -> str | None:
+        """Whether every arm is an engine with one flow."""
+        if plan.workload.kind != WORKLOAD:
+            return "its workload is no data flow"
+        for arm in plan.arms:
+            given = plan.parameters_of(arm)
+            if given.get("engine") not in ENGINES:
+                return f"arm {arm.name!r} names no engine of data flows: {', '.join(ENGINES)}"
+            if len(plan.scripts_of(arm)) != 1 or plan.sessions_of(arm) != 1 or plan.rate_of(arm) is not None:
+                return f"arm {arm.name!r} is more than one flow after the other"
+        return None
+
+    @staticmethod
+    def orders(plan: Plan, target: str | None) -> list[str]:
+        """The flows that are carried out."""
+        lines = {f"starts on this host: {plan.parameters_of(arm).get('engine')}": None for arm in plan.arms}
+        return [*lines, *(f"carries out: {plan.scripts_of(arm)[0].text}" for arm in plan.arms)]
+
+    def prepare(self, seed: int | None = None) -> Ready:
+        """Looks whether the engines are there. Raises `TargetError` where one is not."""
+        plan = self.plan = replace(self.plan, watch=replace(self.plan.watch, overhead_blocks=0))
+        for arm in plan.arms:
+            self._engine(arm)
+            if not tables.LEAST <= self._lines(arm) <= tables.MOST:
+                raise PlanError(f"lines lie between {tables.LEAST} and {tables.MOST:,}", where=f"arm {arm.name!r}")
+        seed = seed if seed is not None else plan.schedule.seed or secrets.randbits(31)
+        how = timing(plan.schedule, "turns")
+        reason = "each engine has the machine to itself while it works"
+        self.ready = Ready(plan, seed, how, blocks(plan, how, seed), reason)
+        return self.ready
+
+    def facts(self) -> Facts:
+        """The engines and what each arm switches off."""
+        rows = [arm_row(self.plan, arm, changes={**arm.levels}, description=arm.description) for arm in self.plan.arms]
+        about = {
+            one.title: {"version": f"{one.title}; tables: {one.keeps}", "settings": []}
+            for one in dict.fromkeys(self._engine(arm) for arm in self.plan.arms)
+        }
+        return Facts(about, rows, Reads(parts=("order",)), {"workload": WORKLOAD})
+
+    def begin(self, run: Run, resumed: int) -> None:
+        """Makes the tables, starts the engines, and has every arm answer once. Raises `TargetError` where two arms
+        answer differently: then no time is compared."""
+        folder = Path(tempfile.gettempdir()).resolve() / f"dbdyno-flows-{secrets.token_hex(6)}"
+        self.held.enter_context(self.around.guardian.undo(FolderUndo("tables of the flows", str(folder))))
+        folder.mkdir(mode=0o700)
+        sizes = sorted({tables.LEAST, *(self._lines(arm) for arm in self.plan.arms)})
+        for lines in sizes:
+            tables.make(folder / _set(lines), lines)
+        for one in dict.fromkeys(self._engine(arm) for arm in self.plan.arms):
+            self.around.stopping.check()
+            self.around.note(f"starting {one.title}")
+            running = self._started(one, folder)
+            for lines in sizes:
+                self._watched(partial(running.tables, _set(lines), folder / _set(lines)))
+        self._same_answers()
+        own = {name: {"version": one.about, "start_ns": one.start_ns} for name, one in self.running.items()}
+        run.save(
+            flows={"engines": own, "floor_ns": self.floors, "rows": {str(n): count for n, count in self.rows.items()}}
+        )
+
+    @contextlib.contextmanager
+    def watch(self, recorder: Recorder) -> Iterator[None]:
+        """The operations of a block, written at its end."""
+        self.operations, self.done = Operations(self.plan, recorder), 0
+        recorder.started_ns = time.time_ns()
+        yield
+        recorder.ended_ns = time.time_ns()
+        self.operations.write()
+
+    def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:
+        """Runs turns one after the other."""
+        for turn in turns:
+            name = self.plan.arms[turn.arm].name
+            recorder.wait(partial(self._turn, turn), name, lambda: self.done)
+
+    def put_back(self) -> None:
+        """The engines end, and their files go."""
+        for one in self.running.values():
+            one.end()
+        self.running = {}
+        self.held.close()
+
+    def _turn(self, turn: Turn) -> bool:
+        """One arm's flow again and again until the turn's time is over, at least once."""
+        arm = self.plan.arms[turn.arm]
+        ends_ns = time.monotonic_ns() + (turn.length_ns or 0)
+        most, count = turn.transactions, 0
+        while not self.around.stopping.asked:
+            began_ns, error, said, found = time.time_ns(), None, "", None
+            try:
+                found = self._carried_out(arm)
+            except Stopped:
+                break
+            except FlowError as failure:
+                error, said = FAILED, failure.message
+            elapsed = found.elapsed_ns if found else time.time_ns() - began_ns
+            costs = {"user_ns": found.cpu_ns, "system_ns": 0} if found else None
+            rows = len(found.rows) if found else 0
+            self.operations.add(turn, began_ns, max(0, elapsed), rows=rows, error=error, said=said, costs=costs)
+            self.done += 1
+            count += 1
+            if count >= most if most is not None else time.monotonic_ns() >= ends_ns:
+                break
+        return True
+
+    def _carried_out(self, arm: Arm, lines: int | None = None) -> Answered:
+        given = self.plan.parameters_of(arm)
+        running = self.running[str(given["engine"])]
+        text = self.plan.scripts_of(arm)[0].text
+        return running.run(_set(lines or self._lines(arm)), given.get("optimizer") != "off", text)
+
+    def _same_answers(self) -> None:
+        """Every arm once over next to nothing, for what it takes at least, and once over its tables, for its answer."""
+        first: dict[int, Answer] = {}
+        for arm in self.plan.arms:
+            self.around.stopping.check()
+            self.around.note(f"comparing answers: {arm.name}")
+            name, lines = str(self.plan.parameters_of(arm)["engine"]), self._lines(arm)
+            for _ in range(FLOOR_RUNS):
+                floor = self._watched(partial(self._carried_out, arm, tables.LEAST)).elapsed_ns
+            self.floors[name] = min(floor, self.floors.get(name, floor))
+            found = self._watched(partial(self._carried_out, arm))
+            own = replace(answer(name, True, found.rows), engine=arm.name)
+            self.rows[lines] = len(found.rows)
+            said = difference(first.setdefault(lines, own), own)
+            if said:
+                raise TargetError(
+                    f"two arms answer differently over {lines:,} lines: {said}",
+                    where=f"arms {first[lines].engine!r} and {arm.name!r}",
+                    next_step="times of different answers say nothing; make the flows ask the same",
+                )
+        for name, floor in self.floors.items():
+            self.around.note(f"{ENGINES[name].title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines")
+
+    def _watched(self, work: Callable[[], T]) -> T:
+        """Does work outside of a block; a signal ends it."""
+        try:
+            return work()
+        except Stopped:
+            self.around.stopping.check()
+            raise
+
+    def _started(self, one: Engine, folder: Path) -> EngineProcess:
+        extra = {}
+        if one.has_server:
+            from psycopg.conninfo import make_conninfo
+
+            from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+            server = self.held.enter_context(EmbeddedPostgres(guardian=self.around.guardian))
+            extra[DSN] = make_conninfo("", **server.conninfo())
+        limit_s = (self.plan.statement_timeout_ns or 0) / 1e9 or LIMIT_S
+        scratch = folder / f"engine-{one.name}"
+        running = EngineProcess(one, scratch, extra, lambda: bool(self.around.stopping.asked), limit_s)
+        self.running[one.name] = running
+        return running
+
+    def _engine(self, arm: Arm) -> Engine:
+        return engine(str(self.plan.parameters_of(arm)["engine"]))
+
+    def _lines(self, arm: Arm) -> int:
+        return int(str(self.plan.parameters_of(arm)["lines"]))
+
+
+def _set(lines: int) -> str:
+    """The name of a set of tables."""
+    return f"lines{lines}"
+
+
+BENCH = FlowBench

@@ -1,0 +1,112 @@
+"""The engines: one row each. Each is a process that stays: it is told tables, then runs flows and times each itself, so
+that starting it is no part of any time.
+
+`optimizer_off` says what is switched off, for a reader; `keeps` in which form the engine holds its tables; `command`
+is given a folder that the process may fill.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.errors import FlowError, TargetError
+from dbdyno.flow import in_pig
+from dbdyno.processes import find_program, python_command
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One engine. `missing` says what is not there, `command` how its process is started where nothing is."""
+
+    name: str
+    title: str
+    language: str
+    optimizer_off: str
+    keeps: str
+    missing: Callable[[], str | None]
+    command: Callable[[Path], list[str]]
+    has_server: bool = False
+
+
+def _worker(name: str) -> Callable[[Path], list[str]]:
+    return lambda _: python_command("dbdyno.bench.flows.worker", name)
+
+
+def _package(module: str, step: str) -> Callable[[], str | None]:
+    return lambda: None if importlib.util.find_spec(module) else f"{module} is not installed ({step})"
+
+
+def _no_spark() -> str | None:
+    if find_program("java") is None:
+        return "there is no program java on PATH"
+    return _package("pyspark", "pip install 'dbdyno[spark]'")()
+
+
+def _no_pig() -> str | None:
+    try:
+        in_pig.jars()
+    except FlowError as error:
+        return f"{error.message} ({error.next_step})"
+    return None
+
+
+def _pig(scratch: Path) -> list[str]:
+    own = (str(HERE / "Pig.java"), str(scratch), ",".join(in_pig.RULES))
+    return [str(find_program("java")), *in_pig.OPTIONS, "-XX:+UseSerialGC", "-cp", f"{in_pig.jars()}/*", *own]
+
+
+ENGINES = {
+    one.name: one
+    for one in (
+        Engine(
+            "pig",
+            "Pig",
+            "pig",
+            f"{len(in_pig.RULES)} rules, each by its name",
+            "text files, read each time",
+            _no_pig,
+            _pig,
+        ),
+        Engine(
+            "spark",
+            "Spark",
+            "sql",
+            "the rules that move steps, and adaptive execution",
+            "cached in its memory",
+            _no_spark,
+            _worker("spark"),
+        ),
+        Engine(
+            "duckdb",
+            "DuckDB",
+            "sql",
+            "the optimizer as a whole",
+            "tables in memory",
+            lambda: None,
+            _worker("duckdb"),
+        ),
+        Engine(
+            "postgres",
+            "PostgreSQL",
+            "sql",
+            "join_collapse_limit and from_collapse_limit 1: the order of joins; conditions move all the same",
+            "tables, analyzed",
+            lambda: None,
+            _worker("postgres"),
+            has_server=True,
+        ),
+    )
+}
+
+
+def engine(name: str) -> Engine:
+    """The engine of a name that is there. Raises `TargetError` where it is not set up."""
+    found = ENGINES[name]
+    if (gone := found.missing()) is not None:
+        raise TargetError(f"{found.title} cannot run: {gone}", where=f"engine {name}")
+    return found

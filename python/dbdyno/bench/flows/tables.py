@@ -1,0 +1,63 @@
+"""The tables of a flow: customers, orders, lines; the same bytes wherever they are made, as CSV without a head.
+
+    customers   id, region (0 to 19), segment (0 to 9)
+    orders      id, customer, priority (0 to 4)
+    lines       id, order_id, cents
+
+Four lines an order, ten orders a customer; whose an order is and whose a line is is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SEED = 20100607
+REGIONS, SEGMENTS, PRIORITIES, CENTS_MOST = 20, 10, 5, 100_000
+LINES_AN_ORDER, ORDERS_A_CUSTOMER = 4, 10
+LEAST = LINES_AN_ORDER * ORDERS_A_CUSTOMER
+MOST = 100_000_000
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table: its name, and its columns, all of them whole numbers."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+TABLES = (
+    Table("customers", ("id", "region", "segment")),
+    Table("orders", ("id", "customer", "priority")),
+    Table("lines", ("id", "order_id", "cents")),
+)
+
+
+def make(folder: Path, lines: int) -> None:
+    """Writes NAME.csv for each table into a folder that it makes."""
+    import numpy as np
+
+    folder.mkdir(parents=True)
+    orders = max(1, lines // LINES_AN_ORDER)
+    customers = max(1, orders // ORDERS_A_CUSTOMER)
+    dice = np.random.default_rng(SEED)
+    for table, count, drawn in (
+        (TABLES[0], customers, ((0, REGIONS), (0, SEGMENTS))),
+        (TABLES[1], orders, ((0, customers), (0, PRIORITIES))),
+        (TABLES[2], lines, ((0, orders), (1, CENTS_MOST))),
+    ):
+        columns = [np.arange(count), *(dice.integers(low, high, count) for low, high in drawn)]
+        _write(folder / f"{table.name}.csv", columns)
+
+
+def _write(path: Path, columns: list[NDArray[np.int64]], stretch: int = 100_000) -> None:
+    with path.open("w", encoding="ascii") as file:
+        for first in range(0, len(columns[0]), stretch):
+            lists = [column[first : first + stretch].tolist() for column in columns]
+            file.writelines(f"{a},{b},{c}\n" for a, b, c in zip(*lists, strict=True))

@@ -1,0 +1,85 @@
+"""What a session keeps of statements: how many, and in how much memory.
+
+PostgreSQL tells a session's memory to that session alone (`pg_backend_memory_contexts`), and its prepared statements,
+too; but any session can be told to write its memory to the server's log (`pg_log_backend_memory_contexts`, since 14).
+So it is read where the log is ours: of an embedded server, whatever client runs its sessions.
+
+A statement that is parsed ahead (prepared, or the unnamed one of the extended protocol) is a context CachedPlanSource
+with its CachedPlanQuery; its generic plan is a CachedPlan.
+
+Limits: the server writes 100 contexts below each other one and sums up the rest, so that of many statements a part is
+seen; `whole` says whether all were. Plans of functions in PL/pgSQL are among them.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+SINCE = 140000
+PATIENCE_S = 2.0
+_STATEMENT = "CachedPlanSource"
+_PARTS = (_STATEMENT, "CachedPlanQuery", "CachedPlan")
+_CONTEXT = re.compile(r"level: \d+; ([^:]+): (\d+) total in ")
+_TOTAL = re.compile(r"Grand total: (\d+) bytes in ")
+_MORE = re.compile(r"level: \d+; \d+ more child contexts ")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What one session holds: statements, their memory, and all of its memory."""
+
+    statements: int
+    statement_bytes: int
+    session_bytes: int
+    whole: bool
+
+    def as_row(self) -> dict[str, int]:
+        """Names of a report."""
+        return {
+            "kept_statements": self.statements,
+            "kept_bytes": self.statement_bytes,
+            "session_bytes": self.session_bytes,
+            "kept_whole": int(self.whole),
+        }
+
+
+def kept_in(log: str, pid: int) -> Kept | None:
+    """What a session wrote of its memory; None where its last line is not there yet."""
+    statements = size = 0
+    whole = True
+    for line in log.splitlines():
+        if f"[{pid}]" not in line:
+            continue
+        if context := _CONTEXT.search(line):
+            statements += context[1] == _STATEMENT
+            size += int(context[2]) if context[1] in _PARTS else 0
+        elif _MORE.search(line):
+            whole = False
+        elif total := _TOTAL.search(line):
+            return Kept(statements, size, int(total[1]), whole)
+    return None
+
+
+def kept_by(connection: psycopg.Connection[tuple[Any, ...]], engine: EmbeddedPostgres, pid: int) -> Kept | None:
+    """Asks a session of an embedded server, and waits for its answer; None where there is none."""
+    if connection.info.server_version < SINCE:
+        return None
+    begin = engine.log_file.stat().st_size
+    connection.execute("select pg_log_backend_memory_contexts(%s)", [pid])
+    deadline = time.monotonic() + PATIENCE_S
+    with engine.log_file.open("rb") as file:
+        while True:
+            file.seek(begin)
+            if (found := kept_in(file.read().decode(errors="replace"), pid)) is not None:
+                return found
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.005)

@@ -1,0 +1,64 @@
+"""Estimates of logged executions beside the rows that were found, by statement, plan and node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.plans.flips import tree
+from dbdyno.snapshot.plans.tree import Node, walk
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+ESTIMATES_SQL = """
+with measured as (
+  select statement, plan, any_value(fingerprint) as fingerprint, count(*) as measured, sum(duration_us) as spent
+  from log_seen where plan is not null and misestimate is not null group by 1, 2),
+off as (
+  select statement, plan, wrong_node as node, count(*) as executions, median(wrong_planned) as planned,
+    median(wrong_rows) as "found", median(wrong_loops) as loops, arg_min(file, (at_us, line)) as file,
+    arg_min(line, (at_us, line)) as line
+  from log_seen where wrong_node is not null group by all)
+select m.statement, m.plan, m.measured, m.spent, o.* exclude (statement, plan), texts.text
+from measured m left join off o using (statement, plan)
+  left join (select fingerprint, any_value(query) as text from log_statements group by 1) texts using (fingerprint)
+order by m.spent desc, m.statement, m.plan, o.executions desc
+"""
+"""Executions with counted rows by statement and plan, and the nodes with which they began to be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """Executions of a statement with one plan whose rows were counted (`measured`), and the node with which they were
+    wrong in `executions` of them: None where they were not. Rows are medians for a loop."""
+
+    statement: str
+    text: str
+    plan: str
+    measured: int
+    spent_us: int
+    node: Node | None = None
+    executions: int = 0
+    planned: float = 0.0
+    found: float = 0.0
+    loops: float = 0.0
+    file: int = 0
+    line: int = 0
+
+
+def estimates(connection: duckdb.DuckDBPyConnection) -> list[Estimated]:
+    """What `log_seen` has of it, those first that took most time. Raises `EvidenceError` where a plan is damaged."""
+    found = []
+    for row in connection.execute(ESTIMATES_SQL).fetchall():
+        statement, plan, measured, spent, number, executions, planned, rows, loops, file, line, text = row
+        own = (str(statement), str(text or ""), str(plan), int(measured), int(spent))
+        if number is None:
+            found.append(Estimated(*own))
+            continue
+        nodes = [node for _, node in walk(tree(connection, plan))]
+        if 0 <= number < len(nodes):
+            numbers = (float(planned), float(rows), float(loops), int(file), int(line))
+            found.append(Estimated(*own, nodes[number], int(executions), *numbers))
+    return found

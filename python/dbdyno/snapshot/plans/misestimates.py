@@ -1,0 +1,95 @@
+"""Where a plan's rows begin to differ from the estimate: the node that is wrong though what is below it is right.
+
+    Hash Join  (rows=10) (actual rows=9000)          wrong, because of the scan below
+      ->  Seq Scan on pairs  (rows=1) (actual rows=300)    the first that is wrong: its statistics mislead the planner
+      ->  Seq Scan on kinds  (rows=30) (actual rows=30)
+
+Not looked at, for their counts are none of rows that match: nodes of bitmaps without a table, those that write, and the
+inner side of a merge join, which is read again. Fewer rows than estimated say nothing where something above may stop
+early (a limit, a merge join, EXISTS).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dbdyno.snapshot.plans.tree import Node
+
+FACTOR, LEAST_ROWS = 10.0, 100.0
+"""So many times off, and so many rows on the larger side, over all loops."""
+_COUNTLESS = frozenset(("Bitmap Index Scan", "BitmapAnd", "BitmapOr", "Insert", "Update", "Delete", "Merge"))
+_STOPS = ("Limit", "WindowAgg")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Rows of a node for each of its loops: estimated, and found (None where nobody counted)."""
+
+    planned: int
+    found: float | None
+    loops: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """The node with which a plan's rows begin to be wrong: its number from 0, each node before what is below it."""
+
+    node: int
+    planned: int
+    found: float
+    loops: int
+
+
+def factor(planned: float, found: float) -> float:
+    """How many times more or fewer; less than one row is one, as the planner has it."""
+    a, b = max(planned, 1.0), max(found, 1.0)
+    return max(a / b, b / a)
+
+
+def first_wrong(tree: Node, numbers: Sequence[Numbers]) -> Wrong | None:
+    """Of the nodes that are wrong without a wrong one below them that with the largest factor."""
+    places = list(_places(tree))
+    if len(places) != len(numbers):
+        return None  # a literal looks like a node
+    wrong = {at for at, place in enumerate(places) if _is_wrong(place, numbers[at])}
+    first = [at for at in wrong if not any(at < other <= places[at].last for other in wrong)]
+    best = max(first, key=lambda at: (factor(numbers[at].planned, numbers[at].found or 0.0), -at), default=None)
+    if best is None:
+        return None
+    return Wrong(best, numbers[best].planned, numbers[best].found or 0.0, numbers[best].loops)
+
+
+@dataclass(slots=True)
+class _Place:
+    """A node in the order of the plan; `last`: the number of the last node below it."""
+
+    kind: str
+    stops: bool
+    again: bool
+    last: int
+
+
+def _places(tree: Node) -> Iterator[_Place]:
+    found: list[_Place] = []
+
+    def add(node: Node, stops: bool, again: bool) -> None:
+        own = _Place(node.kind, stops, again, 0)
+        found.append(own)
+        merges = node.kind.startswith("Merge ") and node.kind.endswith("Join")
+        early = stops or merges or node.kind in _STOPS or "Semi" in node.kind or "Anti" in node.kind
+        for at, child in enumerate(node.children):
+            inner = again or (at > 0 and merges)
+            add(child, early or bool(child.label), inner)
+        own.last = len(found) - 1
+
+    add(tree, stops=False, again=False)
+    yield from found
+
+
+def _is_wrong(place: _Place, one: Numbers) -> bool:
+    if one.found is None or not one.loops or place.again:
+        return False
+    if place.kind.removeprefix("Parallel ") in _COUNTLESS or factor(one.planned, one.found) < FACTOR:
+        return False
+    return max(one.planned, one.found) * one.loops >= LEAST_ROWS and (one.found > one.planned or not place.stops)

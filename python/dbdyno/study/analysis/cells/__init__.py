@@ -1,0 +1,1 @@
+"""Runs on storage cells, whose counters are the evidence."""

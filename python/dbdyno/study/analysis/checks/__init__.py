@@ -1,0 +1,1 @@
+"""What withholds a verdict, and what a reader has to know."""

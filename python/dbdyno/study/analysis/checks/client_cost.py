@@ -1,0 +1,53 @@
+"""What the clients of a run spent of the CPU for each transaction: it is part of every latency, and on the server's own
+host it is taken from the server. Only where an arm names an external client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dbdyno.evidence.run import Block
+    from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
+
+TOLD_MOST = 10
+
+
+def told(measures: Measures) -> str | None:
+    """Client CPU of a transaction by arm, as a sentence; None where no arm has an external client, or the blocks do
+    not tell it."""
+    from dbdyno.stats.words import duration
+
+    parts = [f"{name} {duration(each_ns)}" for name, each_ns in _each_ns(measures)]
+    if not parts:
+        return None
+    more = f"; and {len(parts) - TOLD_MOST} more arms" if len(parts) > TOLD_MOST else ""
+    return f"CPU of the client for a transaction: {'; '.join(parts[:TOLD_MOST])}{more}"
+
+
+def _each_ns(measures: Measures) -> Iterator[tuple[str, float]]:
+    """Arms with an external client; one of our own beside them has what is left of the block's CPU."""
+    ours = [arm for arm in measures.arms if not any("client_cpu_ns" in own for own in _of(arm))]
+    if len(ours) == len(measures.arms):
+        return
+    for arm in measures.arms:
+        count = sum(own["transactions"] for own in _of(arm))
+        if arm not in ours:
+            used = sum(own.get("client_cpu_ns", 0) for own in _of(arm))
+        elif len(ours) == 1:
+            used = sum(_left_ns(block) for block in arm.blocks)
+        else:
+            continue
+        if count:
+            yield arm.label, used / count
+
+
+def _of(arm: ArmMeasures) -> Iterator[dict[str, Any]]:
+    """The arm in the reports of its blocks."""
+    return (own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number)
+
+
+def _left_ns(block: Block) -> int:
+    """CPU of a block that no external client used."""
+    clients: int = sum(own.get("client_cpu_ns", 0) for own in block.report["arms"])
+    return max(0, int(block.report.get("cpu_ns", 0)) - clients)

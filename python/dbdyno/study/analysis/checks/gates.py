@@ -1,0 +1,381 @@
+"""Validity gates of a run: the checks of `dbdyno.stats.gates` on its evidence, what their failure does
+to the verdict, and what is said aloud when a condition was wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.evidence.run import Block, Run
+from dbdyno.study.analysis.checks import client_cost, stalls
+from dbdyno.study.analysis.contract.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
+from dbdyno.study.analysis.measured.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
+from dbdyno.study.analysis.measured.timeline import timeline
+from dbdyno.study.analysis.probe import logs
+
+if TYPE_CHECKING:
+    from dbdyno.stats.decide import Withheld
+    from dbdyno.stats.gates import Gate
+    from dbdyno.stats.gates_lost import Lost, Words
+    from dbdyno.study.analysis.drawn.pictures import Latencies
+
+CANARIES = {
+    "cpu_ns": "CPU canary",
+    "fsync_ns": "fsync canary",
+    "round_trip_ns": "round trip canary",
+}
+CLIENT_CPU_MAX = 0.8
+LAG_MAX_NS = 1_000_000
+RISKY = {
+    "fsync": "commits do not wait for the disk at all; a crash loses the database",
+    "synchronous_commit": "commits do not wait for the disk",
+    "full_page_writes": "less redo is written than a durable server writes",
+    "innodb_flush_log_at_trx_commit": "commits do not wait for the disk",
+    "innodb_doublewrite": "a page that is written in part cannot be mended after a crash",
+}
+OFF = ("off", "0", "2")
+"""Values of those settings that are the risk: of the flush at commit 0 and 2 do not wait."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A run, or one arm of it, and what is known of it when its gates are looked at. `codes` are
+    failed transactions by SQLSTATE, per arm; `blocks` gave the headline metric in both arms."""
+
+    run: Run
+    measures: Measures
+    latencies: Latencies
+    connection: Any
+    codes: list[dict[str, int]]
+    facts: RunRow
+    judge: Judging
+    kind: str
+    blocks: int
+    virtual: bool
+    """Whether time is a model's: nothing drifts, stalls or steps there."""
+
+
+def examine(of: Examined) -> list[Gate]:
+    """All gates of a run."""
+    return [*between(of), *within(of)]
+
+
+def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
+    """Gates as rows of the model, with what their failure does to the verdict."""
+    from dbdyno.decisions import RULES
+
+    accepted = judge.get("accept", [])
+    return [
+        {
+            "name": gate.name,
+            "ok": gate.ok,
+            "text": gate.text,
+            "next": gate.next,
+            "code": gate.code,
+            "arm": gate.arm,
+            "effect": "warns" if gate.code in accepted or gate.code not in RULES else RULES[gate.code].effect,
+        }
+        for gate in found
+    ]
+
+
+def withheld(found: Sequence[Gate], measures: Measures, judge: Judging) -> dict[str, Withheld]:
+    """The arms without a verdict, by label, each with the first reason: a gate of its own, of its
+    base, or of the whole run that withholds and has failed, and is not accepted by the plan."""
+    from dbdyno.stats.decide import Withheld
+
+    against = [gate for gate in found if gate.withholds and gate.code not in judge.get("accept", [])]
+    without = {}
+    for at, arm in enumerate(measures.arms):
+        base = measures.arms[arm.base]
+        own = [gate for gate in against if gate.arm in ("", arm.label, base.label)]
+        if own and (arm.base != at or len(measures.arms) == 1):
+            dead = not _succeeded(arm) or not _succeeded(base)
+            own.sort(key=lambda gate: not gate.reason.startswith("All "))
+            without[arm.label] = Withheld(own[0].reason, "failed" if dead else "no verdict")
+    return without
+
+
+def withheld_from(arms: Sequence[ArmRow], found: Sequence[Gate], judge: Judging) -> dict[str, Withheld]:
+    """The same where the arms of the model are known only: every gate is of the whole run."""
+    from dbdyno.stats.decide import Withheld
+
+    against = [gate for gate in found if gate.withholds and gate.code not in judge.get("accept", [])]
+    return {str(arm["name"]): Withheld(against[0].reason) for arm in arms[1:] if against}
+
+
+def conclude(model: Model, without: dict[str, Withheld]) -> None:
+    """Takes the verdict of a run away whose arms are not judged one by one (a curve, a sweep, a
+    correlation, an arm against itself) if any of them is without one; lists the arms without."""
+    model["verdict"]["withheld"] = [
+        {"arm": arm, "decision": held.decision, "reason": held.reason} for arm, held in without.items()
+    ]
+    if not without or model["kind"] == "experiment":
+        return
+    held = next((held for held in without.values() if held.decision == "failed"), next(iter(without.values())))
+    reasons = dict.fromkeys(own.reason for own in without.values() if own is not held)
+    model["verdict"] |= {"decision": held.decision, "headline": held.reason, "sentences": list(reasons)}
+    for row in model["metrics"]:
+        row |= {"decision": held.decision, "words": held.decision}
+
+
+def conditions(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
+    """What was wrong with the conditions, each with its next step."""
+    return list(_conditions(run, measures, virtual))
+
+
+def _succeeded(arm: ArmMeasures) -> bool:
+    return bool(arm.of("transactions") or not arm.of("failed"))
+
+
+def between(of: Examined) -> Iterator[Gate]:
+    """What may be wrong between the arms: errors, work, blocks and transactions enough."""
+    import numpy as np
+
+    from dbdyno.stats import gates
+
+    measures, judge = of.measures, of.judge
+    compared = [(arm, measures.arms[arm.base]) for _, arm in measures.compared()]
+    yield from _lost(of)
+    if not compared:
+        return
+    if all(map(_succeeded, measures.arms)):
+        yield gates.enough_blocks(of.blocks, judge["level"])
+        batches = min(len(arm.blocks) for arm in measures.arms) // measures.batch_size(judge["headline"])
+        yield gates.blocks_missing(of.blocks, max(batches - of.blocks, 0))
+    if not of.virtual and (of.kind in ("experiment", "aa") or (of.kind == "sweep" and judge.get("equal_work"))):
+        for arm, base in compared:
+            work, usual = (_mean(own.values["rows"]) for own in (arm, base))
+            yield gates.equal_work("rows", arm.label, work, base.label, usual)
+    if not of.virtual:
+        yield gates.truncation({a.label: v for a, v in zip(measures.arms, of.latencies, strict=True)})
+    if batches_of_p99(measures) < BATCHES_MIN:
+        counts = [int(c) for arm in measures.arms for c in np.nan_to_num(arm.values["count"])]
+        yield gates.tail_support("p99", QUANTILES["p99"], counts)
+
+
+def within(of: Examined) -> Iterator[Gate]:
+    """What may be wrong within a run, whatever its arms: laws of a model broken, or what real time
+    may do."""
+    if of.virtual:
+        yield from _invariants(of.measures.arms[0].blocks)
+        return
+    if len(of.measures.arms) == 1:
+        from dbdyno.stats import gates
+
+        yield gates.truncation({of.measures.arms[0].label: of.latencies[0]})
+    yield from _operations(of)
+    yield from _in_time(of)
+
+
+def batches_of_p99(measures: Measures) -> int:
+    """How many values of p99 there are."""
+    return min(len(arm.blocks) for arm in measures.arms) // measures.batch_size("p99")
+
+
+def _lost(of: Examined) -> Iterator[Gate]:
+    """What failed, and in an open loop what was given up, alone and against the base."""
+    from dbdyno.stats.gates_lost import ERRORS
+
+    arms = of.measures.arms
+    lost = [
+        _lost_of(arm, arm.of("failed"), arm.of("transactions") + arm.of("failed"), own)
+        for arm, own in zip(arms, of.codes, strict=True)
+    ]
+    yield from _lost_gates(of, lost, ERRORS)
+    if of.facts["open_loop"]:
+        yield from _open_loop(of)
+
+
+def _lost_of(arm: ArmMeasures, lost: int, tried: int, codes: dict[str, int]) -> Lost:
+    from dbdyno.stats.gates_lost import Lost
+
+    kinds = ", ".join(f"SQLSTATE {code}" for code in list(codes)[:2])
+    return Lost(arm.label, lost, tried, kinds + (" ..." if len(codes) > 2 else ""))
+
+
+def _lost_gates(of: Examined, lost: list[Lost], words: Words) -> Iterator[Gate]:
+    """Each arm by itself, and against its base where both pass. Without any loss there is one line
+    for all."""
+    from dbdyno.stats.gates import Gate
+    from dbdyno.stats.gates_lost import lost_alike, lost_alone
+
+    if any(own.tried for own in lost) and not any(own.lost for own in lost):
+        tried = sum(own.tried for own in lost)
+        yield Gate(words.name, True, f"none of {tried:,} {words.noun} {words.verb}", code=words.code)
+        return
+    alone = [lost_alone(own, words, lost[:2] if len(lost) == 2 else ()) for own in lost]
+    yield from sorted(alone, key=lambda gate: gate.ok is not False)
+    for at, arm in of.measures.compared():
+        if alone[at].ok and alone[arm.base].ok:
+            yield lost_alike(lost[at], lost[arm.base], words, of.judge["threshold"])
+
+
+def _open_loop(of: Examined) -> Iterator[Gate]:
+    from dbdyno.stats import gates
+    from dbdyno.stats.gates_lost import ARRIVALS
+    from dbdyno.stats.words import duration
+
+    arms = of.measures.arms
+    lost = []
+    for arm in arms:
+        skipped = arm.of("skipped")
+        lost.append(_lost_of(arm, skipped, arm.of("transactions") + arm.of("failed") + skipped, {}))
+        lags = [own["lag_max_ns"] for b in arm.blocks for own in b.report["arms"] if own["arm"] == arm.number]
+        late = sum(lag > LAG_MAX_NS for lag in lags)
+        yield gates.Gate(
+            f"generator keeps the schedule of {arm.label}",
+            late <= len(lags) / 10,
+            f"in {late} of {len(lags)} blocks an arrival started more than 1 ms late for want of "
+            f"the generator, at worst {duration(max(lags, default=0))}",
+            "lower the rate, add sessions, or free a core for the generator",
+            code="generator",
+            arm=arm.label,
+        )
+    yield from _lost_gates(of, lost, ARRIVALS)
+    few = [own for own in lost if own.lost]
+    if few:
+        said = ", ".join(f"{own.lost:,} of {own.tried:,} arrivals of {own.arm}" for own in few)
+        yield gates.Gate(
+            "no arrival given up",
+            False,
+            f"{said} were given up: every quantile looks better than it was",
+            ARRIVALS.next,
+            code="given up",
+        )
+
+
+def _in_time(of: Examined) -> Iterator[Gate]:
+    """What real time may do to a run: drift, stalls, steps of the clock, blocks that depend on the
+    ones before."""
+    import numpy as np
+
+    from dbdyno.stats import gates_in_time as gates
+
+    arms = of.measures.arms
+    blocks = arms[0].blocks
+    known = timeline(blocks, of.run.manifest.resumed)
+    at_s = [known.begins_s[block.index] for block in blocks]
+    yield gates.drift(f"mean {arms[0].operation} time of {arms[0].label}", arms[0].values["mean"], at_s, is_level=True)
+    for _, arm in of.measures.compared():
+        logs_of = np.log(arm.values["mean"]) - np.log(arms[arm.base].values["mean"])
+        if of.kind in ("experiment", "aa"):
+            yield gates.steady_difference(arm.label, arms[arm.base].label, logs_of, at_s, of.judge["threshold"])
+        yield gates.independent_blocks(logs_of, arm.label)
+    for name, label in CANARIES.items():
+        values = [block.canaries.get(name, float("nan")) for block in blocks]
+        if np.isfinite(values).any():
+            yield gates.drift(label, values, at_s)
+    limit_s = gates.stall_limit_s(stalls.usual_ns(of.latencies))
+    yield gates.no_stall(stalls.find(of.connection, of.measures, known.begins_s, limit_s), limit_s)
+    yield gates.clock_kept(known.steps)
+
+
+def _operations(of: Examined) -> Iterator[Gate]:
+    """Whether slices or turns hold transactions enough, where sessions take turns at all."""
+    import statistics
+
+    from dbdyno.stats.gates import operations_enough
+
+    if len(of.measures.arms) < 2 or of.facts["open_loop"]:
+        return
+    stretch = "slice" if of.facts["switch"] == "slices" else "turn"
+    counted = of.run.manifest.plan["schedule"].get("turn_transactions") is not None
+    for arm in of.measures.arms:
+        per_slice = [
+            (done + lost) / (slices * arm.sessions)
+            for block, done, lost in zip(arm.blocks, arm.values["transactions"], arm.values["failed"], strict=True)
+            if (slices := sum(s.arm == arm.number and s.counts for s in block.slices))
+        ]
+        usual = statistics.median(per_slice) if per_slice else float("nan")
+        yield operations_enough(arm.label, usual, stretch, counted=counted)
+
+
+def _invariants(blocks: list[Block]) -> Iterator[Gate]:
+    """What must hold in every block of a model, to the nanosecond and the byte."""
+    from dbdyno.stats.gates import Gate
+
+    found = [block.report["invariants"] for block in blocks]
+    stations, sessions = sum(f["stations"] for f in found), sum(f["sessions"] for f in found)
+    for key, name, looked in (
+        ("little", "Little's law at every station", f"{stations} stations"),
+        ("ledgers", "elapsed = CPU + waits for every session", f"{sessions} sessions"),
+        ("conservation", "bytes made = bytes written + bytes held", f"{len(found)} blocks"),
+    ):
+        broken = sum(not f[key] for f in found)
+        yield Gate(
+            name,
+            not broken,
+            f"looked at in {looked}, exactly" if not broken else f"broken in {broken} blocks",
+            "this is a defect of dbdyno: please report it",
+            code="invariants",
+            because=f"{name} is broken in {broken} blocks: a defect of dbdyno",
+        )
+
+
+def _mean(values: Any) -> float:
+    """Mean of what is known; NaN where nothing is."""
+    import numpy as np
+
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
+def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution]:
+    """What was wrong with the conditions, each with its next step."""
+    import os
+
+    blocks = measures.arms[0].blocks
+    wall = sum(block.report.get("wall_ns", 0) for block in blocks)
+    cpu = sum(block.report.get("cpu_ns", 0) for block in blocks)
+    cores = os.cpu_count() or 1
+    if not virtual and wall and cpu / wall > CLIENT_CPU_MAX * cores:
+        yield _warning(
+            "busy client",
+            f"the load generator used {cpu / wall:.1f} of {cores} cores",
+            "fewer sessions, or run dbdyno on another machine than the engine",
+        )
+    if (spent := client_cost.told(measures)) is not None:
+        yield _warning("client CPU", spent, "it is part of every latency; where it differs, so do the clients")
+    lost = sum(block.report["reconnects"] for block in blocks)
+    if lost:
+        yield _warning(
+            "reconnects",
+            f"{lost} connection(s) were lost and opened again",
+            "look into the engine's log; the blocks are marked",
+        )
+    first = [own["first_error"] for b in blocks for own in b.report["arms"] if own["first_error"]]
+    number = sum(arm.of("failed") for arm in measures.arms)
+    if number:
+        said = f", the first: {first[0]}" if first else ""
+        yield _warning(
+            "errors",
+            f"{number:,} transactions failed{said}",
+            "failed transactions count as no throughput and give no latency",
+        )
+    for facts in run.manifest.targets.values():
+        for setting in facts.get("settings", []):
+            if setting["name"] in RISKY and str(setting["value"]).lower() in OFF:
+                yield _warning(
+                    "not durable",
+                    f"{setting['name']} = {str(setting['value']).lower()}: {RISKY[setting['name']]}",
+                    "say so wherever you show these numbers",
+                )
+        if facts.get("data_in_memory"):
+            yield _warning(
+                "memory file system",
+                "the data lie in memory: there is no disk to wait for",
+                "set TMPDIR to a folder on a disk",
+            )
+    yield from logs.warnings(run)
+    if len(blocks) < run.manifest.blocks_planned and not run.manifest.says("race"):
+        yield _warning(
+            "cut short",
+            f"{len(blocks)} of {run.manifest.blocks_planned} blocks are whole",
+            f"finish it: dbdyno run --resume {run.id}",
+        )
+
+
+def _warning(code: str, text: str, step: str) -> Caution:
+    return {"code": code, "text": text, "next": step}

@@ -1,0 +1,1 @@
+"""analysis.json as types: what is declared and documented (`declared`, `why`), and what is written (`rows`)."""

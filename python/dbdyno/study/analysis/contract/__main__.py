@@ -1,0 +1,9 @@
+"""Prints the table of docs/reference/analysis.md."""
+
+from __future__ import annotations
+
+import sys
+
+from dbdyno.study.analysis.contract.declared import table
+
+sys.stdout.write(table() + "\n")

@@ -1,0 +1,317 @@
+"""analysis.json as types: what each part holds, by name, with the words that docs/reference/analysis.md shows.
+
+    python -m dbdyno.study.analysis.contract      # prints the table of docs/reference/analysis.md
+
+A part that an older version did not write is None; what a newer one added is left out. `undeclared` names keys
+that no type declares: the tests hold every analysis to it, so that the file cannot drift from its page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from dbdyno.study.analysis.contract.used import Database, Device, Order, Race, Resources
+from dbdyno.study.analysis.contract.why import Explained, key
+
+SCHEMA = 1
+Many = list[dict[str, Any]]
+T = TypeVar("T")
+KINDS = (
+    "`experiment`, `aa` (`--aa`), `curve` (the study redo-size), `sweep` (the study queue-depth, and plans with "
+    "factors), `tune` (a race of `dbdyno tune`), `correlation` (the study hit-ratio), `probe` (one log of a "
+    "[probe](../how-to/probe.md)), or `traces` (two sets of [traces](../how-to/trace.md))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """Which run, and how it went."""
+
+    id: str | None = key()
+    title: str | None = key()
+    question: str | None = key()
+    status: str | None = key()
+    started_at: str | None = key()
+    duration_s: float | None = key()
+    tool_version: str | None = key()
+    seed: int | None = key()
+    virtual_s: float | None = key("on a model")
+    blocks_planned: int | None = key()
+    blocks_whole: int | None = key()
+    warmup_blocks: int | None = key()
+    switch: str | None = key("`slices`, `turns`, `reload`, `restart`, `model`")
+    slice_ms: float | None = key()
+    order: str | None = key()
+    randomised: bool | None = key()
+    open_loop: bool | None = key()
+    threshold: float | None = key()
+    plan_toml: str | None = key()
+    runs: list[str] | None = key("of a comparison of runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """An arm that gets no verdict."""
+
+    arm: int | None = key()
+    decision: str | None = key()
+    reason: str | None = key()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer."""
+
+    decision: str | None = key(
+        "`faster`, `slower`, `same`, `unclear`, `provisional`, `no verdict`, `failed`, `found`, `not found`, "
+        "`noise floor`, `measured`; [method.md](../explanation/method.md) has the table"
+    )
+    headline: str | None = key()
+    sentences: list[str] | None = key()
+    withheld: list[Withheld] | None = key("per arm without a verdict", Withheld)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What an arm is and did, over all operations that count."""
+
+    index: int | None = key()
+    name: str | None = key()
+    description: str | None = key()
+    changes: dict[str, Any] | None = key()
+    sessions: int | None = key()
+    rate_per_s: float | None = key()
+    baseline: bool | None = key()
+    ops: int | None = key()
+    errors: int | None = key()
+    error_codes: dict[str, int] | None = key("failed transactions by SQLSTATE")
+    expected_codes: dict[str, int] | None = key("transactions that ended in an expected error, by SQLSTATE")
+    retries: int | None = key()
+    skipped: int | None = key()
+    throughput_per_s: float | None = key("geometric mean of the blocks, as in `metrics`")
+    mean_ns: float | None = key()
+    sd_ns: float | None = key()
+    quantiles_ns: dict[str, float] | None = key()
+    max_ns: float | None = key()
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """An arm against its base in one metric."""
+
+    arm: int | None = key()
+    baseline: int | None = key()
+    metric: str | None = key()
+    label: str | None = key()
+    unit: str | None = key()
+    higher_is_better: bool | None = key()
+    base_value: float | None = key("geometric mean over blocks")
+    value: float | None = key("geometric mean over blocks")
+    ratio: float | None = key()
+    low: float | None = key("t interval")
+    high: float | None = key()
+    boot_low: float | None = key("by bootstrap")
+    boot_high: float | None = key()
+    level: float | None = key()
+    p: float | None = key()
+    q: float | None = key()
+    blocks: int | None = key()
+    decision: str | None = key()
+    words: str | None = key()
+    smallest_visible: float | None = key()
+    blocks_needed: int | None = key()
+    tell_low: int | None = key("blocks in all that would tell a difference of the threshold from none")
+    tell_high: int | None = key("null: over 1,000")
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicalTest:
+    """A textbook test over all operations."""
+
+    arm: int | None = key()
+    baseline: int | None = key()
+    test: str | None = key("`Welch t`, `Mann-Whitney U`, `Kolmogorov-Smirnov D`")
+    statistic: float | None = key()
+    df: float | None = key()
+    log10_p: float | None = key()
+    effect: str | None = key()
+    note: str | None = key()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What failed, by arm, statement, SQLSTATE, number and message."""
+
+    arm: int | None = key()
+    kind: str | None = key()
+    statement: str | None = key()
+    sqlstate: str | None = key()
+    meaning: str | None = key("the condition's name in words")
+    error_class: str | None = key("the name of its class")
+    vendor_code: int | None = key("the engine's own number of the error, where it has one (MariaDB)")
+    condition: str | None = key("the engine's own name for that number, such as ER_DUP_ENTRY")
+    message: str | None = key("what the engine said, without values")
+    expected: bool | None = key("whether the plan calls it an outcome")
+    failed: int | None = key()
+    tried: int | None = key()
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A check that a verdict rests on."""
+
+    name: str | None = key()
+    code: str | None = key()
+    ok: bool | None = key("true, false, or null where it is not known")
+    text: str | None = key()
+    next: str | None = key()
+    arm: str | int | None = key("empty: the whole run")
+    effect: str | None = key("`withholds`, `provisional`, `warns`")
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """What a reader has to know."""
+
+    code: str | None = key()
+    text: str | None = key()
+    next: str | None = key()
+    count: int | None = key("how many like it")
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """How it was measured."""
+
+    sentences: list[str] | None = key()
+    overhead: dict[str, object] | None = key("what watching cost: `text`, `ratio`, `low`, `high`")
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The whole file."""
+
+    schema: int | None = key("1; the version of what stands here")
+    kind: str | None = key(KINDS)
+    run: RunFacts | None = key("", RunFacts)
+    verdict: Verdict | None = key("", Verdict)
+    why: list[Explained] | None = key("per compared arm, what made the difference; of one arm its time:", Explained)
+    arms: list[Arm] | None = key("per arm, over all operations that count:", Arm)
+    metrics: list[Metric] | None = key("per arm and metric:", Metric)
+    classical: list[ClassicalTest] | None = key("tests over all operations, which decide nothing:", ClassicalTest)
+    lines: Many | None = key(
+        "of two sets of traces, per event, kind of call and statement: `family`, `name`, `text`, `class`, `only_in` "
+        "(0, 1 or null), `sides` (`count`, `total_ns`, `mean_ns`, `max_ns`, `scaled_ns` of each), `difference_ns` (in "
+        "all, per execution or per transaction: `account.basis`), `metrics` (as above)"
+    )
+    account: dict[str, Any] | None = key(
+        "of two sets of traces: `basis` (`run`: totals, `execution`: per execution of the client, `transaction`: per "
+        "transaction), `has_response`, "
+        "`response_ns`, `database_ns` (of each, on that basis), `sides` (of each: `response_ns`, `database_ns`, "
+        "`think_ns`, `unexplained_ns`, `executions`, `calls`, `round_trips`, `rows`, `hard_parses`, `commits`)"
+    )
+    reasons: Many | None = key(
+        "of two sets of traces, largest first: `code`, `about` (an event, a statement), `effect_ns` (the effects add "
+        "up to the difference of the response times), `text`, `counts`, `times_ns` of each"
+    )
+    changes: Many | None = key(
+        "of two sets of traces, the statements that changed: `statement`, `text`, `texts` (how many it stands for in "
+        "each), `depth`, `what` (`new`, `gone`, `plan`, `executions`, `rows`, `fetches`, `gets`, `reads`, `hard "
+        "parses`), `difference_ns`, `sides` (null where it is not; `executions`, `time_ns`, `plans`, `steps`, "
+        "`per_execution`), `time` (a metric)"
+    )
+    pairs: Many | None = key("of two sets of traces paired by `--pair`: `key`, `response_ns`, `database_ns` of each")
+    tails: dict[str, Any] | None = key(
+        "of two sets of traces, and of two arms where the plan asks for the `longest`: `threshold_ns`, `exceed` "
+        "(`counts`, `shares`, and their `difference` over blocks with `low`, `high`, `p`), `longest` (`most`, "
+        "`counts`, `expected`), `quantiles`"
+    )
+    errors: list[Failure] | None = key("the most frequent first:", Failure)
+    statements: Many | None = key("per command of a script and arm: `ops`, `mean_ns`, `p50_ns`, `p99_ns`")
+    figures: dict[str, Any] | None = key(
+        "`distribution`, `quantile_ratio`, `tail`, `blocks`, `heatmap`, `waits`, `over_time`, `contributions`: "
+        "parallel arrays, ready to draw; `curve`: `x_label` and `curves`, one per arm (`bins`, `points`, `fit`, "
+        "`models`, `period_bytes`, `found`, `sentence`); `sweep`: `x_label`, `operation` and `curves` (`name`, "
+        "`points` with `x`, `per_s`, `mean_ns` and their intervals; `x_words` where the levels are no numbers)"
+    )
+    factors: dict[str, object] | None = key(
+        "of a plan with factors: `names`, `axis` (the one that is told first), `metric`, `label`, `unit`, `level`, "
+        "`comparisons` (over which the level is held); `curves` (`factor`, `held` (the others' levels), `levels` "
+        "(`arm`, `level`, `x`, `value`, `share` of the best, `ratio` to the first with `low`, `high`; above 1 is "
+        "better), `best`, `ordered`, `may_be_best`, `knee`, `knee_low`, `knee_high` (places in `levels`), `course`, "
+        "`told`, `sentence`, `law` (`law`, `holds`, `farthest`, `parameters`, `sentence`)); `interactions` (`one`, "
+        "`other`, `effects` at each of `levels`, `apart` with `low`, `high`, `certain`, `none`, `sentence`)"
+    )
+    tune: dict[str, object] | None = key(
+        "of a race: `metric`, `level`, `blocks`, `ran` (turns), `full` (turns of a full design), `end` (`one`, "
+        "`equal`, `time`, `blocks`), `leader`, `rows` per arm (`arm`, `name`, `state` (`best`, `in`, `left`, "
+        "`failed`), `after`, `by`, `blocks`, `ratio` to the leader with `low`, `high`, `failed`)"
+    )
+    devices: list[Device] | None = key("on a model, per arm and kind of station:", Device)
+    resources: list[Resources] | None = key("on an engine of this host and of commands, per arm:", Resources)
+    race: list[Race] | None = key("on a model and on storage cells, per arm with a flash log:", Race)
+    databases: list[Database] | None = key("on a model with several, per arm and database:", Database)
+    order: list[Order] | None = key("of the study flow-order, per engine and size:", Order)
+    logs: Many | None = key(
+        "of a run on this host, per arm: `commits`, `writes`, `commits_per_write`, `redo_bytes`, `wasted_bytes`, "
+        "`laps`, `write` (the log writer's own: `writes`, `mean_ns`, `max_ns`, `quantiles_ns`), `paths` (the same per "
+        "path, with `path`, `file`, `bytes`, `outliers`, `farthest_behind_bytes`), `race` (`races`, `first`, `second`, "
+        "`skipped_busy`, `held_back`, `prevented_outliers`, `second_only_outliers`, `actual_outliers`) or null, "
+        "`outlier_ns`, `cost_ns` (the probe's own, per write)"
+    )
+    correlation: dict[str, Any] | None = key(
+        "only of that kind: `rows` (per property: `x`, `n`, `pearson` with `low`, `high`, `pearson_log10_p`; "
+        "`spearman`, `spearman_log10_p`, `q`), `statements` (`statement`, `text`, `calls`, `mean_ns`, `hit_ratio`, "
+        "`blocks`, `reads`, `temp`, `rows`), `assumption`"
+    )
+    gates: list[Gate] | None = key("a gate that failed is not among the `warnings`:", Gate)
+    warnings: list[Caution] | None = key("", Caution)
+    method: Method | None = key("", Method)
+    engine: dict[str, Any] | None = key("`facts` and `settings` of the engine (the first, where arms have several)")
+
+
+def read(model: Mapping[str, Any]) -> Analysis:
+    """An analysis of this or an older version as types."""
+    return _record(Analysis, model)
+
+
+def _record(made: type[T], given: Mapping[str, Any]) -> T:
+    found = {}
+    for one in fields(made):  # type: ignore[arg-type]
+        value, record = given.get(one.name), one.metadata["record"]
+        if record is not None and isinstance(value, Mapping):
+            value = _record(record, value)
+        elif record is not None and isinstance(value, list):
+            value = [_record(record, entry) for entry in value]
+        found[one.name] = value
+    return made(**found)
+
+
+def undeclared(model: Mapping[str, Any], of: type = Analysis, where: str = "") -> Iterator[str]:
+    """The keys of an analysis that no type declares: `run.colour`."""
+    declared = {one.name: one.metadata["record"] for one in fields(of)}
+    for name, value in model.items():
+        if name not in declared:
+            yield f"{where}{name}"
+            continue
+        entries = value if isinstance(value, list) else [value]
+        for entry in entries:
+            if declared[name] is not None and isinstance(entry, Mapping):
+                yield from undeclared(entry, declared[name], f"{where}{name}.")
+
+
+def table() -> str:
+    """The table of docs/reference/analysis.md."""
+    rows = ["| key | holds |", "|---|---|"]
+    for one in fields(Analysis):
+        says, record = one.metadata["says"], one.metadata["record"]
+        parts = ", ".join(_named(part) for part in fields(record)) if record is not None else ""
+        rows.append(f"| `{one.name}` | {' '.join(word for word in (says, parts) if word)} |")
+    return "\n".join(rows)
+
+
+def _named(part: Any) -> str:
+    says = part.metadata["says"]
+    return f"`{part.name}` ({says})" if says else f"`{part.name}`"

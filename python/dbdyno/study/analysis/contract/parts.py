@@ -1,0 +1,347 @@
+"""Parts of analysis.json that have rows of their own: what figures draw, what a transaction used, what failed, how
+statements, races and logs went. `rows` has the file that they stand in.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+from dbdyno.stats.comparison import ComparisonRow
+
+Known = list[float | None]
+"""Numbers of which some are not known."""
+
+
+class Outline(TypedDict):
+    """The share of an arm's operations by bucket of latency."""
+
+    arm: int
+    low_ns: list[float]
+    high_ns: list[float]
+    share: list[float]
+
+
+class QuantileRatios(TypedDict):
+    """An arm against its base, quantile by quantile, with intervals over blocks."""
+
+    arm: int
+    quantile: list[float]
+    ratio: list[float]
+    low: Known
+    high: Known
+
+
+class Tail(TypedDict):
+    """The share of an arm's operations that took at least so long."""
+
+    arm: int
+    exceed_share: list[float]
+    elapsed_ns: list[float]
+
+
+class BlockRatios(TypedDict):
+    """An arm against its base in a metric, block by block."""
+
+    arm: int
+    metric: str
+    block: list[int]
+    at_s: list[float]
+    ratio: list[float]
+    marked: list[str]
+
+
+class Heat(TypedDict):
+    """How many of an arm's transactions took so long at that time."""
+
+    arm: int
+    at_s: list[float]
+    width_s: float
+    low_ns: list[float]
+    high_ns: list[float]
+    count: list[int]
+
+
+Waited = TypedDict("Waited", {"arm": int, "class": str, "event": str, "samples": int | None, "share": float})
+"""A wait event's share of the session time of an arm."""
+
+
+class OverTime(TypedDict):
+    """A measure of an arm (null: of all of them), stretch by stretch."""
+
+    measure: str
+    unit: str
+    arm: int | None
+    at_s: list[float]
+    seconds: list[float]
+    value: list[float]
+
+
+Contribution = TypedDict(
+    "Contribution",
+    {
+        "name": str,
+        "class": str | None,
+        "base_ns": float,
+        "value_ns": float,
+        "counts": list[int],
+        "difference_ns": float,
+    },
+)
+"""What a resource adds to the difference of two sets of traces."""
+
+
+class SweepPoint(TypedDict):
+    """An arm of a sweep, with intervals over blocks."""
+
+    arm: int
+    x: float
+    per_s: float
+    per_s_low: float
+    per_s_high: float
+    mean_ns: float
+    mean_low_ns: float
+    mean_high_ns: float
+
+
+class SweepCurve(TypedDict):
+    """The arms that differ in the axis alone."""
+
+    name: str
+    points: list[SweepPoint]
+
+
+class Sweep(TypedDict):
+    """The curves of a sweep; `x_words` where the axis has words."""
+
+    x_label: str
+    x_words: NotRequired[list[str]]
+    operation: str
+    curves: list[SweepCurve]
+
+
+class Dots(TypedDict):
+    """Hit ratio and mean time, statement by statement."""
+
+    hit_ratio: list[float]
+    mean_ns: list[float]
+    label: list[str]
+
+
+Property = Literal["hit_ratio", "blocks", "reads", "temp", "rows"]
+"""Of a statement, that which may go with its mean time."""
+
+
+class CorrelatedStatement(TypedDict):
+    """What the server counted of a statement, per call."""
+
+    statement: str
+    text: str
+    calls: int
+    mean_ns: float
+    hit_ratio: float | None
+    blocks: float
+    reads: float
+    temp: float
+    rows: float
+
+
+class Correlated(TypedDict):
+    """How a property goes with the mean time; `q` is under false-discovery control."""
+
+    x: str
+    property: Property
+    n: int
+    pearson: float
+    low: float
+    high: float
+    pearson_log10_p: float
+    spearman: float
+    spearman_log10_p: float
+    q: NotRequired[float]
+
+
+class Correlation(TypedDict):
+    """All of it."""
+
+    statements: list[CorrelatedStatement]
+    rows: list[Correlated]
+    assumption: str
+
+
+class ResourceRow(TypedDict, total=False):
+    """What a transaction of an arm used, on average; None where the bench does not see it."""
+
+    arm: int
+    user_ns: float
+    system_ns: float
+    read_calls: float | None
+    write_calls: float | None
+    read_bytes: float | None
+    write_bytes: float | None
+    log_bytes: float | None
+    blocks: float | None
+    blocks_read: float | None
+    temp_blocks: float | None
+    plans: float
+    plan_ns: float
+    executions: float
+    kept_statements: int
+    kept_bytes: int | None
+    session_bytes: int
+    kept_whole: int
+
+
+class RaceRow(TypedDict, total=False):
+    """The race of disk and flash in one arm; the last three of storage cells alone."""
+
+    arm: int
+    races: int
+    disk_first: int
+    flash_first: int
+    share: float
+    low: float
+    high: float
+    level: float
+    blocks: int
+    prevented: int
+    outliers: int
+    flash_outliers: int
+    passed: dict[str, int]
+    served_ns: float
+    request_ns: float
+
+
+class FailureRow(TypedDict, total=False):
+    """What failed, by arm, statement, SQLSTATE, number and message."""
+
+    arm: int
+    kind: str
+    statement: str
+    sqlstate: str
+    meaning: str
+    error_class: str
+    vendor_code: int
+    condition: str
+    message: str
+    expected: bool
+    failed: int
+    tried: int
+
+
+class StatementArm(TypedDict):
+    """A statement in one arm."""
+
+    arm: int
+    ops: int
+    mean_ns: float
+    p50_ns: float
+    p99_ns: float
+
+
+class StatementRow(TypedDict):
+    """A statement of the workload."""
+
+    statement: str
+    kind: str
+    arms: list[StatementArm]
+
+
+class Writes(TypedDict, total=False):
+    """How long writes took; nothing where there was none."""
+
+    writes: int
+    mean_ns: float
+    max_ns: float
+    quantiles_ns: dict[str, float]
+
+
+class LogPath(Writes):
+    """A path of a log writer."""
+
+    path: str
+    file: str
+    bytes: int
+    outliers: int
+    farthest_behind_bytes: int
+
+
+class LogRace(TypedDict):
+    """How the race of a log's two paths went."""
+
+    races: int
+    first: int
+    second: int
+    skipped_busy: int
+    held_back: int
+    prevented_outliers: int
+    second_only_outliers: int
+    actual_outliers: int
+
+
+class LogRow(TypedDict):
+    """A log writer on real files."""
+
+    arm: int
+    commits: int
+    writes: int
+    commits_per_write: float | None
+    redo_bytes: int
+    wasted_bytes: int
+    laps: int
+    write: Writes
+    paths: list[LogPath]
+    race: LogRace | None
+    outlier_ns: int
+    cost_ns: int
+
+
+class LineSide(TypedDict):
+    """A line of traces in one set; `scaled_ns` per execution of the client, or in all."""
+
+    count: int
+    total_ns: int
+    max_ns: int | None
+    mean_ns: float | None
+    scaled_ns: float
+
+
+LineRow = TypedDict(
+    "LineRow",
+    {
+        "family": str,
+        "name": str,
+        "class": str | None,
+        "text": str | None,
+        "only_in": int | None,
+        "sides": list[LineSide],
+        "difference_ns": float,
+        "metrics": list[ComparisonRow],
+    },
+)
+"""A line of both sets of traces, or of one (`only_in`); the difference per execution of the client, or in all."""
+
+
+class FarQuantile(TypedDict):
+    """A far quantile of both sets; None where fewer than ten values lie beyond."""
+
+    name: str
+    values_ns: Known
+
+
+class Beyond(TypedDict):
+    """How much more of one set than of the other is beyond a threshold, over blocks."""
+
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+class AccountRow(TypedDict):
+    """The response time of two sets of traces, and the counts of each."""
+
+    basis: str
+    has_response: bool
+    response_ns: list[float]
+    database_ns: list[float]
+    sides: list[dict[str, float | None]]

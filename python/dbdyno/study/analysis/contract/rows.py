@@ -1,0 +1,256 @@
+"""analysis.json as it is written: its parts as dicts whose keys are known. `contract` has the words for them, and a
+test holds the two to the same keys; what a part need not have may be missing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from dbdyno.stats.comparison import ComparisonRow
+from dbdyno.study.analysis.contract import parts
+
+
+class Judging(TypedDict, total=False):
+    """How the verdict is reached, as the plan in the manifest has it: `study.plan.plan.Judge`."""
+
+    level: float
+    threshold: float
+    headline: str
+    operation: str
+    longest: int
+    accept: list[str]
+    equal_work: bool
+    factor: str | None
+
+
+class RunRow(TypedDict, total=False):
+    """Which run, and how it went."""
+
+    id: str
+    title: str
+    question: str
+    status: str
+    started_at: str | None
+    duration_s: float | None
+    tool_version: str | None
+    seed: int | None
+    virtual_s: float | None
+    blocks_planned: int | None
+    blocks_whole: int | None
+    warmup_blocks: int | None
+    switch: str | None
+    slice_ms: float | None
+    order: str
+    randomised: bool
+    open_loop: bool
+    threshold: float
+    plan_toml: str | None
+    runs: list[str]
+
+
+class WithheldRow(TypedDict):
+    """An arm that gets no verdict."""
+
+    arm: str
+    decision: str
+    reason: str
+
+
+class VerdictRow(TypedDict, total=False):
+    """The answer."""
+
+    decision: str
+    headline: str
+    sentences: list[str]
+    withheld: list[WithheldRow]
+
+
+class ArmRow(TypedDict, total=False):
+    """What an arm is and did."""
+
+    index: int
+    name: str
+    description: str
+    changes: Mapping[str, str]
+    sessions: int | None
+    rate_per_s: float | None
+    baseline: bool
+    error_codes: dict[str, int]
+    expected_codes: dict[str, int]
+    ops: int
+    errors: int | None
+    retries: int
+    skipped: int
+    throughput_per_s: float | None
+    mean_ns: float | None
+    sd_ns: float | None
+    quantiles_ns: dict[str, Any]
+    max_ns: float | None
+
+
+class MetricRow(ComparisonRow, total=False):
+    """An arm against its base in one metric."""
+
+    arm: int
+    baseline: int
+
+
+class TestRow(TypedDict):
+    """A textbook test over all operations."""
+
+    arm: int
+    baseline: int
+    test: str
+    statistic: float
+    df: float | None
+    log10_p: float
+    effect: str
+    note: str
+
+
+class RatioRow(TypedDict):
+    """A time as a multiple of another, with its interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+class OrderRow(TypedDict, total=False):
+    """What the order of a flow's steps does in one engine."""
+
+    engine: str
+    lines: int
+    floor_ns: float
+    written: RatioRow
+    given_back: RatioRow
+    left: RatioRow
+    done: RatioRow
+    sentence: str
+
+
+class DatabaseRow(TypedDict, total=False):
+    """What a database got of a storage that several share."""
+
+    arm: int
+    database: str
+    transactions_per_s: float | None
+    disk_per_s: float | None
+    flash_per_s: float | None
+    share: float | None
+    low: float | None
+    high: float | None
+    level: float
+    blocks: int
+    wait_ns: float | None
+
+
+class DeviceRow(TypedDict, total=False):
+    """A kind of station of a model in one arm."""
+
+    arm: int
+    station: str
+    stations: int
+    servers: int
+    utilisation: float
+    utilisation_max: float
+    queue: float
+    present: float
+    present_max: float
+    completions: int
+    per_s: float | None
+    sojourn_ns: float | None
+    wait_ns: float | None
+    service_ns: float | None
+    wait_max_ns: float
+    looks: int
+    little_broken: int
+
+
+class GateRow(TypedDict):
+    """A check that a verdict rests on."""
+
+    name: str
+    code: str
+    ok: bool | None
+    text: str
+    next: str | None
+    arm: str
+    effect: str
+
+
+class Caution(TypedDict, total=False):
+    """What a reader has to know."""
+
+    code: str
+    text: str
+    next: str | None
+    count: int
+
+
+class Overhead(TypedDict, total=False):
+    """What watching cost."""
+
+    text: str
+    ratio: float
+    low: float
+    high: float
+
+
+class MethodRow(TypedDict, total=False):
+    """How it was measured."""
+
+    sentences: list[str]
+    overhead: Overhead | None
+
+
+class Figures(TypedDict, total=False):
+    """What the figures draw: parallel arrays."""
+
+    distribution: list[parts.Outline]
+    quantile_ratio: list[parts.QuantileRatios]
+    tail: list[parts.Tail]
+    blocks: list[parts.BlockRatios]
+    heatmap: list[parts.Heat]
+    waits: list[parts.Waited]
+    over_time: list[parts.OverTime]
+    contributions: list[parts.Contribution]
+    curve: dict[str, Any] | None
+    sweep: parts.Sweep
+    correlation: parts.Dots
+
+
+class Model(TypedDict, total=False):
+    """The whole file."""
+
+    schema: int
+    kind: str
+    run: RunRow
+    verdict: VerdictRow
+    why: list[dict[str, Any]]
+    arms: list[ArmRow]
+    metrics: list[MetricRow]
+    classical: list[TestRow]
+    lines: list[parts.LineRow]
+    account: parts.AccountRow
+    reasons: list[dict[str, Any]]
+    changes: list[dict[str, Any]]
+    pairs: list[dict[str, Any]]
+    tails: dict[str, Any] | None
+    errors: list[parts.FailureRow]
+    statements: list[parts.StatementRow]
+    figures: Figures
+    factors: dict[str, Any]
+    tune: dict[str, Any]
+    devices: list[DeviceRow]
+    resources: list[parts.ResourceRow]
+    race: list[parts.RaceRow]
+    databases: list[DatabaseRow]
+    order: list[OrderRow]
+    logs: list[parts.LogRow]
+    correlation: parts.Correlation
+    gates: list[GateRow]
+    warnings: list[Caution]
+    method: MethodRow
+    engine: dict[str, Any]

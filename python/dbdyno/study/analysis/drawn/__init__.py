@@ -1,0 +1,1 @@
+"""What the figures of a run draw."""

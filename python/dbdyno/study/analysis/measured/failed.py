@@ -1,0 +1,114 @@
+"""What failed, by arm, statement, SQLSTATE, the engine's number and message, in the blocks and slices that count;
+expected errors beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from dbdyno.study.analysis.contract.parts import FailureRow
+from dbdyno.study.analysis.contract.rows import Caution, Model
+from dbdyno.study.analysis.measured.measures import Measures
+from dbdyno.study.plan.conditions import class_of, condition_of, meaning
+
+TRANSACTION = "transaction"
+
+_SQL = """
+with counted as (
+  select arm, kind, statement, error, vendor_code, message, expected from calls semi join slices
+    on calls.block = slices.block and calls.slice = slices.slice and slices.counts
+  where kind <> 'skipped'
+), tried as (
+  select arm, kind, statement, count(*) as tried from counted group by all
+), failed as (
+  select arm, kind, statement, error, vendor_code, message, coalesce(expected, list_contains($1::varchar[], error))
+    as expected, count(*) as failed
+  from counted where error is not null group by all
+)
+select arm, kind, statement, error, vendor_code, message, expected, failed, tried
+from failed join tried using (arm, kind, statement)
+order by failed desc, arm, statement, error, vendor_code, message
+"""
+
+
+@dataclass(frozen=True)
+class Failures:
+    """`rows`: one per arm, statement, SQLSTATE, number and message, the most frequent first; `codes`: per arm, failed
+    transactions by SQLSTATE; `expected`: per arm, those that ended in an expected error."""
+
+    rows: list[FailureRow]
+    codes: list[dict[str, int]]
+    expected: list[dict[str, int]]
+
+
+def of_run(connection: Any, measures: Measures) -> Failures:
+    """What failed in a run.
+
+    A script with several commands has a row per command that failed; the script's own row stands
+    only for errors that belong to none of them, and for scripts of one command.
+    """
+    codes: list[dict[str, int]] = [{} for _ in measures.arms]
+    expected: list[dict[str, int]] = [{} for _ in measures.arms]
+    if not connection.execute("select 1 from calls where error is not null limit 1").fetchall():
+        return Failures([], codes, expected)
+    places = {arm.name: at for at, arm in enumerate(measures.arms)}
+    names = ("arm", "kind", "statement", "sqlstate", "vendor_code", "message", "expected", "failed", "tried")
+    found = connection.execute(_SQL, [measures.expected]).fetchall()
+    rows = [dict(zip(names, row, strict=True)) for row in found]
+    rows = [{**row, "arm": places[row["arm"]]} for row in rows if row["arm"] in places]
+    of_commands: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        key = _same(row)
+        own = (expected if row["expected"] else codes)[row["arm"]]
+        if row["kind"] == TRANSACTION:
+            own[row["sqlstate"]] = own.get(row["sqlstate"], 0) + row["failed"]
+        else:
+            of_commands[key] = of_commands.get(key, 0) + row["failed"]
+    told = [
+        cast(
+            "FailureRow",
+            {
+                **{key: value for key, value in row.items() if value is not None},
+                "meaning": meaning(row["sqlstate"]),
+                "error_class": class_of(row["sqlstate"]),
+                **({"condition": name} if (name := condition_of(row["vendor_code"])) else {}),
+            },
+        )
+        for row in rows
+        if row["kind"] != TRANSACTION or of_commands.get(_same(row), 0) < row["failed"]
+    ]
+    return Failures(told, codes, expected)
+
+
+def _same(row: dict[str, object]) -> tuple[Any, ...]:
+    """What a command's failure has in common with its script's."""
+    return row["arm"], row["sqlstate"], row["vendor_code"], row["message"], row["expected"]
+
+
+def add_expected(model: Model, measures: Measures, failures: Failures) -> None:
+    """Says of each arm how many expected errors it had, where the plan expects any."""
+    for arm, own in zip(model["arms"], failures.expected if measures.expected else (), strict=False):
+        arm["expected_codes"] = own
+
+
+def differing(measures: Measures, failures: Failures, threshold: float) -> list[Caution]:
+    """A warning for each arm whose share of an expected error is surely another than its base's: the arms had other
+    outcomes, so their times are of other work."""
+    from dbdyno.stats.gates_lost import Lost, Words, lost_alike
+
+    found: list[Caution] = []
+    for at, arm in measures.compared():
+        base = measures.arms[arm.base]
+        apart = []
+        for code in dict.fromkeys([*failures.expected[arm.base], *failures.expected[at]]):
+            words = Words("expected errors", "expected errors", "transactions", f"ended in {code}", "")
+            own, usual = (
+                Lost(one.label, failures.expected[number].get(code, 0), one.of("transactions") + one.of("failed"))
+                for number, one in ((at, arm), (arm.base, base))
+            )
+            gate = lost_alike(own, usual, words, threshold)
+            apart += [gate.text] if gate.ok is False else []
+        if apart:
+            next_step = "compare their times for what they are: those of other outcomes"
+            found.append({"code": "expected errors", "text": "; ".join(apart), "next": next_step})
+    return found

@@ -1,0 +1,238 @@
+"""What each arm did in each block that counts: the numbers that inference rests on.
+
+A quantile far in the tail needs enough operations beyond it: where a block holds fewer than
+`TAIL_COUNT`, neighbouring blocks are taken together until there are enough, so fewer, larger blocks
+stand behind a p99.9 than behind a median.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbdyno.core_types import Summary
+from dbdyno.errors import EvidenceError
+from dbdyno.evidence.run import Block, Run
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+TAIL_COUNT = 10
+BATCHES_MIN = 4
+"""Fewer batches than this give no interval worth the name."""
+
+Part = tuple[Path, list[int]]
+
+
+@dataclass(frozen=True)
+class ArmMeasures:
+    """An arm's blocks that count. `name` is its name in the evidence, `label` the one to show;
+    `values` holds arrays over `blocks`; `operation` is the kind of call whose times they are;
+    `base` is the number of the arm it is compared with, its own where it is a base itself;
+    `number` its own number in its run; `expected` the SQLSTATEs that are outcomes like any other."""
+
+    label: str
+    name: str
+    sessions: int
+    blocks: list[Block]
+    parts: list[Part]
+    values: dict[str, Array]
+    operation: str = "transaction"
+    base: int = 0
+    number: int = 0
+    expected: tuple[str, ...] = ()
+
+    def pooled(self) -> NDArray[np.uint64]:
+        """All latencies of the arm in blocks that count: sorted, ns."""
+        import numpy as np
+
+        from dbdyno import _core
+
+        return np.frombuffer(_core.latencies(self.parts, self.name, self.operation, list(self.expected)), dtype="<u8")
+
+    def of(self, name: str) -> int:
+        """A count over all blocks: `transactions` (that went well), `failed`, `skipped`."""
+        import numpy as np
+
+        return int(np.nansum(self.values[name]))
+
+    def batched(self, q: float, size: int) -> Array:
+        """A quantile over batches of `size` neighbouring blocks, whole batches only."""
+        ends = range(0, len(self.parts) - size + 1, size)
+        if len(ends) < BATCHES_MIN:
+            ends = range(0)
+        groups = [self.parts[at : at + size] for at in ends]
+        rows = summaries(groups, [q], self.operation, self.expected)
+        return _column(rows, self.name, len(groups), _first_quantile)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """All arms of a run, the base first; `broken` are sentences on parts that cannot be read."""
+
+    arms: list[ArmMeasures]
+    broken: list[str]
+
+    def compared(self) -> list[tuple[int, ArmMeasures]]:
+        """The arms that are compared with another, with their numbers."""
+        return [(at, arm) for at, arm in enumerate(self.arms) if arm.base != at]
+
+    @property
+    def expected(self) -> list[str]:
+        """The SQLSTATEs that are outcomes; those of the first arm's run."""
+        return list(self.arms[0].expected)
+
+    def metric(self, name: str) -> list[Array]:
+        """Values of a metric per arm, by block, or by batch of blocks where the tail is thin."""
+        size = self.batch_size(name)
+        if size == 1:
+            return [arm.values[name] for arm in self.arms]
+        return [arm.batched(QUANTILES[name], size) for arm in self.arms]
+
+    def batch_size(self, name: str) -> int:
+        """How many neighbouring blocks stand together for a quantile."""
+        import numpy as np
+
+        if name not in QUANTILES:
+            return 1
+        smallest = min(float(np.median(arm.values["count"])) for arm in self.arms)
+        if not smallest > 0:
+            return 1
+        return max(1, math.ceil(TAIL_COUNT / (1 - QUANTILES[name]) / smallest - 1e-9))
+
+
+def measure(run: Run) -> Measures:
+    """Reads the evidence of a run's whole blocks; raises `EvidenceError` when there are none."""
+    from dbdyno.evidence.query import whole_parts
+
+    readable, broken = whole_parts(run, "calls")
+    names = {path.stem for path in readable}
+    blocks = [b for b in run.blocks() if b.kind == "measure" and b.name in names]
+    if not blocks:
+        raise EvidenceError(
+            "holds no whole block that counts",
+            where=str(run.path),
+            next_step=f"finish it: dbdyno run --resume {run.id}",
+        )
+    parts = [part_of(run, block) for block in blocks]
+    operation = operation_of(run)
+    expected = expected_of(run)
+    rows = summaries([[part] for part in parts], list(QUANTILES.values()), operation, expected)
+    about = run.manifest.arms
+    length_ns = run.manifest.slice_ns or run.manifest.turn_ns
+    places = {arm["name"]: at for at, arm in enumerate(about)}
+    arms = [
+        ArmMeasures(
+            arm["name"],
+            arm["name"],
+            arm["sessions"],
+            blocks,
+            parts,
+            _arrays(rows, arm["name"], len(parts)),
+            operation,
+            places.get(arm.get("against") or "", 0),
+            at,
+            expected,
+        )
+        for at, arm in enumerate(about)
+    ]
+    for arm, given in zip(arms, about, strict=True):
+        if given.get("rate_per_s") and length_ns:
+            arm.values["throughput"] = served(arm.values, arm.number, blocks, length_ns)
+    return Measures(arms, broken)
+
+
+def operation_of(run: Run) -> str:
+    """The kind of call whose times the run compares."""
+    return str(run.manifest.plan["judge"].get("operation", "transaction"))
+
+
+def expected_of(run: Run) -> tuple[str, ...]:
+    """The SQLSTATEs that a run's plan calls outcomes. A row of calls that says itself whether it was expected is taken
+    at its word: of a script's own, and of MariaDB's numbers."""
+    plan = run.manifest.plan
+    scripts = [script for of in (plan["workload"], *plan["arms"]) for script in of.get("scripts") or ()]
+    given = [code for of in (plan["workload"], *scripts) for code in of.get("expected_errors") or ()]
+    return tuple(dict.fromkeys(map(str, given)))
+
+
+def part_of(run: Run, block: Block) -> Part:
+    """A block's part and its slices that do not count."""
+    return run.calls_part(block), [s.slice for s in block.slices if not s.counts]
+
+
+def summaries(
+    groups: Sequence[Sequence[Part]],
+    quantiles: list[float],
+    operation: str = "transaction",
+    expected: Sequence[str] = (),
+) -> list[Summary]:
+    """One row per group and arm; see `_core.summarise`."""
+    from dbdyno import _core
+
+    listed = [list(group) for group in groups]
+    return _core.summarise(listed, quantiles, operation, list(expected))
+
+
+def throughput(row: Summary) -> float:
+    """Successful transactions per second: transactions x sessions / (their busy time summed)."""
+    if not row["transactions"] or not row["busy_ns"]:
+        return math.nan
+    return float(row["transactions"] * row["sessions"] * 1e9 / row["busy_ns"])
+
+
+def served(values: dict[str, Array], number: int, blocks: list[Block], length_ns: int) -> Array:
+    """Open loop: successful transactions per second of the time in which arrivals were due, that is
+    of the arm's slices that count. Sessions wait for arrivals there, so the time that they are busy
+    says nothing of the rate."""
+    import numpy as np
+
+    slices = np.array([sum(s.arm == number and s.counts for s in block.slices) for block in blocks], dtype=float)
+    rate: Array = values["transactions"] * 1e9 / np.where(slices > 0, slices * length_ns, np.nan)
+    return rate
+
+
+def _first_quantile(row: Summary) -> float:
+    return _number(row["quantiles_ns"][0])
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _arrays(rows: list[Summary], arm: str, groups: int) -> dict[str, Array]:
+    def column(value: Callable[[Summary], float]) -> Array:
+        return _column(rows, arm, groups, value)
+
+    def quantile(at: int) -> Array:
+        return column(lambda row: _number(row["quantiles_ns"][at]))
+
+    return {
+        "count": column(lambda r: r["count"]),
+        "transactions": column(lambda r: r["transactions"]),
+        "failed": column(lambda r: r["failed"]),
+        "skipped": column(lambda r: r["skipped"]),
+        "rows": column(lambda r: r["rows"] / r["transactions"] if r["transactions"] else math.nan),
+        "mean": column(lambda r: r["mean_ns"] if r["count"] else math.nan),
+        "m2": column(lambda r: r["m2"]),
+        "max": column(lambda r: r["max_ns"]),
+        "throughput": column(throughput),
+        **{name: quantile(at) for at, name in enumerate(QUANTILES)},
+    }
+
+
+def _column(rows: list[Summary], arm: str, groups: int, value: Callable[[Summary], float]) -> Array:
+    import numpy as np
+
+    out = np.full(groups, np.nan)
+    for row in rows:
+        if row["arm"] == arm:
+            out[row["group"]] = value(row)
+    return out

@@ -1,0 +1,269 @@
+"""What a transaction of each arm used: CPU in user and system mode, calls to the system, bytes from the storage.
+
+Benches that can see it add it up per arm in the report of a block (`COSTS`): programs that were started, or the
+processes of the server that serve the load's sessions. What settles after a switch is in both the sums and the
+count of transactions. A number that a bench does not see is null.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any, cast
+
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.contract.parts import ResourceRow
+from dbdyno.study.analysis.contract.rows import Model
+from dbdyno.study.analysis.measured.measures import Measures
+
+COSTS = ("user_ns", "system_ns", "read_calls", "write_calls", "read_bytes", "write_bytes")
+"""Names in a block's report, per arm, of what its transactions used."""
+ON_CPU = "on_cpu_ns"
+KEPT = ("kept_statements", "kept_bytes", "session_bytes", "kept_whole")
+"""The same of what a session kept of statements, where it was asked."""
+BLOCKS = {
+    "blocks": ("shared_hits", "shared_reads"),
+    "blocks_read": ("shared_reads",),
+    "temp_blocks": ("temp_reads", "temp_writes"),
+}
+"""What is made of the counters of statements."""
+PLANNABLE = "executions"
+"""Calls of statements that have plans: of `begin` and its like there is none."""
+_HAS_PLAN = ("select", "insert", "update", "delete", "merge", "with", "values", "table")
+PLANNING = {"plans": ("plans",), "plan_ns": ("planning",), "executions": (PLANNABLE,)}
+"""The same, where the server counts planning."""
+_COUNTED = """
+with spans as (
+  select arm, block, object, metric, max(value) - min(value) as value
+  from metrics
+  where source = 'pg_stat_statements' and arm <> '' and list_contains($1::uinteger[], block)
+  group by all having count(*) > 1
+)
+select * from spans
+"""
+_LOG = """
+select arm, sum(value) from (
+  select arm, block, object, metric, max(value) - min(value) as value
+  from metrics
+  where (source, lower(metric)) in (('wal', 'insert_bytes'), ('global status', 'innodb_lsn_current'))
+    and arm <> '' and list_contains($1::uinteger[], block)
+  group by all having count(*) > 1)
+group by arm
+"""
+"""The position of the log before and after an arm's turn: what anybody wrote meanwhile."""
+COLD_BYTES = 1024
+"""From so many bytes a transaction on, sessions are said to read from the storage."""
+BLOATED = 1.5
+"""From so many times the blocks on a transaction does more work than that of its base."""
+PLANNED_MOST = 6
+"""With more arms than this planning stands in analysis.json alone."""
+ARMS_TOLD = 4
+"""With more arms than this only the ends are told."""
+
+
+def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
+    """Per arm what a transaction used on average over the blocks that count; empty where no bench saw it."""
+    rows: list[ResourceRow] = []
+    for arm in measures.arms:
+        reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
+        seen = [own for own in reports if "user_ns" in own]
+        count = sum(own["transactions"] for own in seen)
+        if count:
+            used = cast("ResourceRow", {"arm": arm.number, **{name: _each(seen, name, count) for name in COSTS}})
+            rows.append({**_exact(used, _each(seen, ON_CPU, count)), **_kept(reports)})
+    blocks = _blocks(connection, run, measures)
+    log = _log(connection, measures)
+    for row in rows:
+        row.update(cast("ResourceRow", blocks.get(row["arm"], dict.fromkeys(BLOCKS))))
+        row["log_bytes"] = log.get(row["arm"])
+    return rows
+
+
+def _kept(reports: list[dict[str, Any]]) -> ResourceRow:
+    """What a session of an arm kept at the end of the last block; nothing where no server said."""
+    last = next((own for own in reversed(reports) if KEPT[0] in own), {})
+    return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
+
+
+def _log(connection: Any, measures: Measures) -> dict[int, float]:
+    """By arm the log that was written while it had its turn, per transaction."""
+    from dbdyno.study.analysis.drawn.pictures import has_table
+
+    if not has_table(connection, "metrics"):
+        return {}
+    listed = [block.index for block in measures.arms[0].blocks]
+    written = dict(connection.execute(_LOG, [listed]).fetchall())
+    per = {}
+    for arm in measures.arms:
+        # The log is read before and after what counts: without what settles after a switch.
+        count = arm.of("transactions")
+        if count and arm.name in written:
+            per[arm.number] = written[arm.name] / count
+    return per
+
+
+def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
+    """The row with its CPU as long as the scheduler says, where it does; ticks tell the share of the system."""
+    ticks = _cpu(row)
+    if on_cpu is None or not ticks:
+        return row
+    return {**row, "user_ns": row["user_ns"] * on_cpu / ticks, "system_ns": row["system_ns"] * on_cpu / ticks}
+
+
+def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str, float]]:
+    """By arm the blocks that its statements touched, per transaction."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for (name, _), found in counted_by_block(connection, run, measures).items():
+        counted[name].update(found)
+    per = {}
+    for arm in measures.arms:
+        reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
+        count = sum(own["transactions"] for own in reports)
+        if count and arm.name in counted:
+            own = counted[arm.name]
+            per[arm.number] = {
+                name: sum(own.get(metric, 0.0) for metric in metrics) / count
+                for name, metrics in {**BLOCKS, **PLANNING}.items()
+            }
+    if not any(row["plans"] for row in per.values()):
+        return {at: {name: row[name] for name in BLOCKS} for at, row in per.items()}
+    return per
+
+
+def counted_by_block(connection: Any, run: Run, measures: Measures) -> dict[tuple[str, int], Counter[str]]:
+    """By arm and block what the server counted of statements, added up: where arms take turns and statements are
+    counted. dbdyno's own readings are left out."""
+    from dbdyno.study.analysis.drawn.pictures import has_table
+    from dbdyno.study.analysis.questions.correlation import is_own, texts_of
+
+    if not run.manifest.plan["watch"].get("statements") or not has_table(connection, "metrics"):
+        return {}
+    texts = texts_of(run)
+    counted: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    found = connection.execute(_COUNTED, [[block.index for block in measures.arms[0].blocks]]).fetchall()
+    for arm, block, statement, metric, value in found:
+        text = texts.get(statement, "")
+        if not is_own(text):
+            counted[arm, block][metric] += value
+            if metric == "calls" and text.lstrip("( ").lower().startswith(_HAS_PLAN):
+                counted[arm, block][PLANNABLE] += value
+    return counted
+
+
+def sentences(model: Model, measures: Measures) -> list[str]:
+    """What arms took of the CPU, each against its base, of many arms the least and the most; and where their data came
+    from. Empty where fewer than two are known."""
+    rows = {row["arm"]: row for row in model["resources"] if _cpu(row)}
+    pairs = [(rows[at], rows[arm.base]) for at, arm in measures.compared() if at in rows and arm.base in rows]
+    if not pairs:
+        return []
+    names = {row["arm"]: model["arms"][row["arm"]]["name"] for row in rows.values()}
+    if len(pairs) <= ARMS_TOLD:
+        told = [f"CPU of a transaction with {names[a['arm']]}: {_against(a, b)}." for a, b in pairs]
+    else:
+        ranked = sorted(rows.values(), key=_cpu)
+        least, most = (f"{_used(row)} with {names[row['arm']]}" for row in (ranked[0], ranked[-1]))
+        told = [f"CPU of a transaction: from {least} to {most}."]
+    caches = _caches(list(rows.values()), names)
+    return [
+        *told,
+        *_planned(list(rows.values()), names),
+        *caches,
+        *_bloated(pairs, names),
+        *_read(list(rows.values()), names),
+    ]
+
+
+def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
+    """What planning took, where the server counted it: how often a transaction's statements were planned, how long."""
+    from dbdyno.stats.words import duration
+
+    known = [row for row in rows if row.get("plans") is not None]
+    told = [f"{duration(row['plan_ns'])} with {names[row['arm']]} (plans: {_count(row['plans'])})" for row in known]
+    if not 0 < len(told) <= PLANNED_MOST:
+        return []
+    hits = [f"{_hits(row)} with {names[row['arm']]}" for row in known if row["executions"]]
+    kept = [f"Executions that took a plan that a session had kept: {'; '.join(hits)}."] if hits else []
+    return [f"Planning of a transaction: {'; '.join(told)}.", *kept]
+
+
+def _caches(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
+    """What a session kept of statements, where the server told it."""
+    known = [row for row in rows if row.get(KEPT[0]) is not None]
+    if not 0 < len(known) <= PLANNED_MOST:
+        return []
+    return [f"Statements that a session kept: {'; '.join(_cache(row, names[row['arm']]) for row in known)}."]
+
+
+def _cache(row: ResourceRow, name: str) -> str:
+    from dbdyno.stats.words import size
+
+    more = "" if row.get("kept_whole", 1) else "at least "
+    count = f"{more}{row['kept_statements']:,}" if row["kept_statements"] else f"{more}none"
+    kept = row.get("kept_bytes")
+    parts = [size(kept)] if kept else []
+    held = f"of the session's {size(row['session_bytes'])}"
+    return f"{count} with {name} ({' '.join([*parts, held])})"
+
+
+def _hits(row: ResourceRow) -> str:
+    """The part of the executions that were not planned anew."""
+    part = max(0.0, 1 - row["plans"] / row["executions"])
+    return f"{100 * part:.3g} %"
+
+
+def _bloated(pairs: list[tuple[ResourceRow, ResourceRow]], names: dict[int, str]) -> list[str]:
+    """The arms whose transactions touch more blocks than those of their bases: of each base the one that touches
+    most."""
+    most: dict[int, tuple[float, str]] = {}
+    for row, base in pairs:
+        if row["blocks"] and base["blocks"] and row["blocks"] >= BLOATED * base["blocks"]:
+            times = row["blocks"] / base["blocks"]
+            word = f"{names[row['arm']]} touches {_count(row['blocks'])} blocks, {times:.3g} times as many"
+            most[base["arm"]] = max(most.get(base["arm"], (0.0, "")), (times, word))
+    if not most:
+        return []
+    ranked = [word for _, word in sorted(most.values(), reverse=True)]
+    return [f"Transactions that do more work than those of their base: {'; '.join(ranked)}."]
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
+    """Whether the arms were cold or hot: of an arm that is hot, hardly anything came from the storage."""
+    from dbdyno.stats.words import size
+
+    known = [(row["arm"], read) for row in rows if (read := row["read_bytes"]) is not None]
+    cold = [f"{names[arm]} ({size(read)} a transaction)" for arm, read in known if read >= COLD_BYTES]
+    if not known:
+        return []
+    if not cold:
+        return ["All arms were hot: hardly anything was read from the storage."]
+    others = "; the others were hot" if len(cold) < len(known) else ""
+    return [
+        f"Sessions read from the storage with {', '.join(cold[:ARMS_TOLD])}{' ...' * (len(cold) > ARMS_TOLD)}{others}."
+    ]
+
+
+def _against(row: ResourceRow, base: ResourceRow) -> str:
+    from dbdyno.stats.words import duration
+
+    change = 100 * (_cpu(row) / _cpu(base) - 1)
+    return f"{_used(row)}, {change:+.1f} % against {duration(_cpu(base))}"
+
+
+def _used(row: ResourceRow) -> str:
+    from dbdyno.stats.words import duration
+
+    return f"{duration(_cpu(row))} ({100 * row['system_ns'] / _cpu(row):.0f} % of it in the system)"
+
+
+def _cpu(row: ResourceRow) -> float:
+    return float(row["user_ns"] + row["system_ns"])
+
+
+def _each(reports: list[dict[str, Any]], name: str, count: int) -> float | None:
+    known = [own[name] for own in reports if name in own]
+    return sum(known) / count if known else None

@@ -1,0 +1,90 @@
+"""The slow ends of two arms, apart from their middles: who has the longest of both together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.study.analysis.drawn.pictures import Latencies
+
+FAR = (0.99, 0.999, 0.9999, 0.99999)
+BEYOND = 10
+
+
+def of_arms(measures: Measures, latencies: Latencies, most: int, level: float) -> dict[str, object] | None:
+    """The tails of the first two arms, or None where there are too few operations.
+
+    `threshold_ns` is the base's p99. `exceed`: how many of each arm are longer, their share, and
+    the difference of the shares, paired over blocks, with its interval. `longest`: of the `most`
+    longest of both together, how many are of each arm, and how many would be if the arms were
+    alike. `quantiles`: far quantiles and the longest (None where fewer than ten lie beyond).
+    """
+    import numpy as np
+
+    pair = latencies[:2]
+    if len(pair) < 2 or min(v.size for v in pair) < 100:
+        return None
+    base, other = pair
+    threshold = float(np.quantile(base, 0.99))
+    counts = [int(v.size - np.searchsorted(v, threshold, side="right")) for v in pair]
+    most = min(most, base.size, other.size)
+    cut = np.partition(np.concatenate([v[-most:] for v in pair]), -most)[-most]
+    among = [int(v.size - np.searchsorted(v, cut, side="left")) for v in pair]
+    whole = base.size + other.size
+    rows: list[dict[str, object]] = [
+        {
+            "name": f"p{q * 100:.6g}",
+            "values_ns": [float(np.quantile(v, q)) if v.size * (1 - q) >= BEYOND - 1e-9 else None for v in pair],
+        }
+        for q in FAR
+    ]
+    rows.append({"name": "longest", "values_ns": [float(v[-1]) for v in pair]})
+    return {
+        "threshold_ns": threshold,
+        "exceed": {
+            "counts": counts,
+            "shares": [n / v.size for n, v in zip(counts, pair, strict=True)],
+            **_over_blocks(measures.arms[0], measures.arms[1], threshold, level),
+        },
+        "longest": {
+            "most": sum(among),
+            "counts": among,
+            "expected": [sum(among) * v.size / whole for v in pair],
+        },
+        "quantiles": rows,
+    }
+
+
+def _over_blocks(base: ArmMeasures, other: ArmMeasures, threshold: float, level: float) -> dict[str, object]:
+    """Mean difference of the shares beyond the threshold, block by block, with Student's t."""
+    import numpy as np
+    from scipy import special
+
+    apart = _shares(other, threshold) - _shares(base, threshold)
+    apart = apart[np.isfinite(apart)]
+    n = apart.size
+    error = float(apart.std(ddof=1)) / n**0.5 if n > 1 else 0.0
+    if not error > 0:
+        return {"difference": None, "low": None, "high": None, "p": None}
+    mean = float(apart.mean())
+    half = float(special.stdtrit(n - 1, 0.5 + level / 2)) * error
+    p = min(2 * float(special.stdtr(n - 1, -abs(mean) / error)), 1.0)
+    return {"difference": mean, "low": mean - half, "high": mean + half, "p": p}
+
+
+def _shares(arm: ArmMeasures, threshold: float) -> NDArray[np.float64]:
+    import numpy as np
+
+    from dbdyno import _core
+
+    found = []
+    for part in arm.parts:
+        values = np.frombuffer(_core.latencies([part], arm.name, arm.operation, list(arm.expected)), dtype="<u8")
+        beyond = values.size - np.searchsorted(values, threshold, side="right")
+        found.append(beyond / values.size if values.size else np.nan)
+    return np.array(found)

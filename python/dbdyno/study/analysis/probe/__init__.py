@@ -1,0 +1,1 @@
+"""Probes of this host: log writers on real files, and flash."""

@@ -1,0 +1,408 @@
+"""The analysis of a plan's factors: per curve the best level, the knee and the course; two factors' interaction.
+
+A curve is one factor at fixed levels of the others. All comparisons of a run hold the level together: each curve
+has its share of 1 - level, and so has each pair of its levels (`stats/levels.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.evidence.run import Run
+from dbdyno.stats.words import change_of, duration, size
+from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
+from dbdyno.study.analysis.measured.measures import Measures
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.stats.laws import Law
+    from dbdyno.stats.levels import Interaction, Levels
+
+    Array = NDArray[np.float64]
+
+LOADS = ("sessions", "jobs", "threads", "processes", "clients", "workers", "builds")
+"""Factors that count what works at once: their curve may follow the Universal Scalability Law."""
+_SIZES = {"b": 1, "kb": 1 << 10, "kib": 1 << 10, "mb": 1 << 20, "mib": 1 << 20, "gb": 1 << 30, "gib": 1 << 30}
+_TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_WORDS: dict[str, Callable[[float], str]] = {
+    "number": "{:.3g}".format,
+    "size": size,
+    "time": lambda seconds: duration(seconds * 1e9),
+}
+_OURS = {"the", "it", "at", "whether", "no", "scalability", "saturates", "constant", "a", "sessions"}
+"""Words that our sentences begin with; others are names and stay as they are."""
+_NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+def levels_of(run: Run) -> list[dict[str, str]]:
+    """Which level of each factor each arm stands for; empty where the plan has no factors."""
+    plan = run.manifest.plan
+    return [arm["levels"] for arm in plan["arms"]] if plan.get("factors") else []
+
+
+def numbers_of(levels: list[str]) -> list[float] | None:
+    """The levels as numbers, where all are numbers, sizes or durations of one kind; else None.
+
+    >>> numbers_of(["64kB", "4MB"])
+    [65536.0, 4194304.0]
+    """
+    return next((numbers for _, numbers in _read(levels)), None)
+
+
+def _read(levels: list[str]) -> Iterator[tuple[str, list[float]]]:
+    """The levels as numbers, with what they are: `number`, `size` [bytes] or `time` [s]."""
+    found = [_NUMBER.fullmatch(level) for level in levels]
+    units = [one[2].lower() if one else "?" for one in found]
+    for kind, known in (("number", {"": 1.0}), ("size", _SIZES), ("time", _TIMES)):
+        if all(unit in known for unit in units):
+            yield kind, [float(one[1]) * known[unit] for one, unit in zip(found, units, strict=True) if one]
+
+
+def said(factor: str, level: str) -> str:
+    """A level in a sentence: `8 sessions`, `work_mem 64MB`."""
+    if factor == "sessions":
+        return "1 session" if level == "1" else f"{level} sessions"
+    return level if factor == "arm" else f"{factor} {level}"
+
+
+def _span(factor: str, low: str, high: str, word: str = "and") -> str:
+    """Two levels in a sentence, the factor named once: `1 and 8 sessions`, `rows 1 and 100`."""
+    return f"{low} {word} {said(factor, high)}" if factor == "sessions" else f"{said(factor, low)} {word} {high}"
+
+
+def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
+    """Puts `factors` into the model, and the verdict that follows from them."""
+    from dbdyno.errors import StatsError
+    from dbdyno.stats.levels import compare_levels
+    from dbdyno.stats.metrics import metric_named
+
+    about, judge = levels_of(run), run.manifest.plan["judge"]
+    metric, names = metric_named(headline), list(run.manifest.plan["factors"])
+    values = _better(measures, headline, metric.higher_is_better)
+    groups = list(_groups(about, names))
+    level = 1 - (1 - judge["level"]) / max(len(groups), 1)
+    curves, comparisons = [], 0
+    for factor, held, arms in groups:
+        try:
+            found = compare_levels(values[:, arms], threshold=judge["threshold"], level=level)
+        except StatsError:
+            continue
+        own = _curve(factor, held, arms, about, found)
+        comparisons += found.pairs
+        own["law"] = _law(own, measures, values, judge["level"])
+        curves.append(own)
+    axis = judge.get("factor") or axis_of(about)
+    acting = list(_interactions(about, names, values, judge))
+    model["factors"] = {
+        "names": names,
+        "axis": axis,
+        "metric": headline,
+        "label": metric.label,
+        "unit": metric.unit,
+        "level": judge["level"],
+        "comparisons": comparisons,
+        "curves": curves,
+        "interactions": acting,
+    }
+    _fill(model["factors"], model["arms"], headline)
+    model["verdict"] = _verdict(model["factors"], judge)
+
+
+def _better(measures: Measures, headline: str, higher: bool) -> Array:
+    """Blocks by arms of what is better the larger it is."""
+    import numpy as np
+
+    columns = measures.metric(headline)
+    n = min(len(column) for column in columns)
+    table = np.column_stack([column[:n] for column in columns])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return table if higher else 1.0 / table
+
+
+def _groups(about: list[dict[str, str]], names: list[str]) -> Any:
+    """Each factor at each combination of the others where it has two levels or more, with its arms in the order of
+    its levels."""
+    for factor in names:
+        order = {level: None for own in about for level in [own[factor]]}
+        ranked = {level: at for at, level in enumerate(order)}
+        numeric = numbers_of(list(order))
+        if numeric is not None:
+            ranked = {level: at for at, (_, level) in enumerate(sorted(zip(numeric, order, strict=True)))}
+        by: dict[tuple[str, ...], list[int]] = {}
+        for arm, own in enumerate(about):
+            by.setdefault(tuple(own[name] for name in names if name != factor), []).append(arm)
+        for held, arms in by.items():
+            if len(arms) > 1:
+                others = dict(zip((name for name in names if name != factor), held, strict=True))
+                yield factor, others, sorted(arms, key=lambda arm: ranked[about[arm][factor]])
+
+
+def axis_of(every: list[dict[str, str]]) -> str:
+    """The factor whose curves are told first, and drawn: one with numbers, and of these the one with most levels;
+    where two have as many, the sessions, else the later one. `every` has the levels of each arm."""
+    keys = list(dict.fromkeys(key for own in every for key in own))
+    levels = {key: {own.get(key, "") for own in every} for key in keys}
+
+    def rank(at: int) -> tuple[bool, int, bool, int]:
+        own = levels[keys[at]]
+        return (len(own) > 1 and numbers_of(list(own)) is not None, len(own), keys[at] == "sessions", at)
+
+    return keys[max(range(len(keys)), key=rank)]
+
+
+def _curve(
+    factor: str, held: dict[str, str], arms: list[int], about: list[dict[str, str]], found: Levels
+) -> dict[str, object]:
+    texts = [about[arm][factor] for arm in arms]
+    numbers = numbers_of(texts)
+    rows = []
+    for at, (arm, text) in enumerate(zip(arms, texts, strict=True)):
+        ratio, low, high = found.against(at, 0)
+        rows.append(
+            {
+                "arm": arm,
+                "level": text,
+                "x": None if numbers is None else numbers[at],
+                "share": found.share(at),
+                "ratio": ratio,
+                "low": low,
+                "high": high,
+            }
+        )
+    varies = {name: level for name, level in held.items() if len({own[name] for own in about}) > 1}
+    return {
+        "factor": factor,
+        "held": varies,
+        "levels": rows,
+        "best": found.best,
+        "knee": found.knee,
+        "knee_low": found.knee_low,
+        "knee_high": found.knee_high,
+        "course": found.course,
+        "ordered": numbers is not None,
+        "may_be_best": [at for at in range(len(arms)) if float(found.low[:, at].max()) <= math.log1p(found.threshold)],
+        "told": _is_told(found),
+        "sentence": _sentence(factor, texts, found),
+    }
+
+
+def _is_told(found: Levels) -> bool:
+    """Whether the blocks say anything at all about the course or the knee."""
+    return found.course != "unclear" or found.knee_high - found.knee_low < found.means.size - 1
+
+
+def _sentence(factor: str, texts: list[str], found: Levels) -> str:
+    """What a curve says, its answer first."""
+    matters = f"{100 * found.threshold:g} %"
+    names = [said(factor, text) for text in texts]
+
+    def times(at: int, base: int) -> str:
+        ratio, low, high = found.against(at, base)
+        return change_of(ratio, low, high, higher_is_better=True)
+
+    if numbers_of(texts) is None:
+        return _sentence_of_words(names, texts, found, times)
+    if found.course == "flat":
+        return f"{_span(factor, texts[0], texts[-1], 'to')} brings no difference larger than {matters}"
+    if not _is_told(found):
+        return (
+            f"{found.blocks} blocks cannot tell where {factor} is best: {names[found.best]} is, by the means; "
+            f"{_end(names, found, times)} against {texts[0]}"
+        )
+    low, high = found.knee_low, found.knee_high
+    if low == high:
+        return _knee(names, texts, found, times)
+    head = f"the knee lies between {_span(factor, texts[low], texts[high])}; {names[found.best]} is best by the means"
+    return (
+        f"{head}, {times(found.best, 0)} against {texts[0]}" if found.best else f"{head}; {_end(names, found, times)}"
+    )
+
+
+def _end(names: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
+    return f"{names[-1]} is {times(found.means.size - 1, 0)}"
+
+
+def _knee(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
+    """What a curve says whose knee is known for certain."""
+    knee, last = found.knee_low, len(texts) - 1
+    if knee == last:
+        grown = f"{times(last, 0)} against {texts[0]}, {times(last, last - 1)} against {texts[-2]}"
+        return f"it still grows at {names[knee]}: {grown}"
+    gained = f", {times(knee, 0)} against {texts[0]}" if knee else ""
+    if float(found.low[knee, last]) > math.log1p(found.threshold):
+        return f"{names[knee]} is best{gained}; then it gets worse: {names[-1]} is {times(last, knee)}"
+    share = f"{100 * min(found.share(knee), 1.0):.3g} % of the best"
+    matters = f"{100 * found.threshold:g} %"
+    if float(found.high[knee, knee + 1 :].max()) <= math.log1p(found.threshold):
+        return f"{names[knee]} reaches {share}{gained}; more brings no difference larger than {matters}"
+    # Nobody gains by more, for certain; whether somebody loses by it the blocks leave open.
+    return f"{names[knee]} reaches {share}{gained}; more brings no gain larger than {matters}: {names[-1]} is " + times(
+        last, knee
+    )
+
+
+def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
+    """What levels without an order say: which is best, or which may be."""
+    limit, best = math.log1p(found.threshold), found.best
+    may_be = [at for at in range(len(texts)) if float(found.low[:, at].max()) <= limit]
+    if found.course == "flat":
+        return f"{names[0]} or {', '.join(texts[1:])}: no difference larger than {100 * found.threshold:g} %"
+    if len(may_be) > 1:
+        others, near = ", ".join(texts[at] for at in may_be if at != best), 0 if best else may_be[1]
+        head = (
+            f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"
+        )
+        worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
+        return head if worst in may_be else f"{head}; {texts[worst]} is {times(worst, best)} against {texts[best]}"
+    second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(found.means[at]))
+    behind = f" against {texts[second]}, the next" if second else f" against {texts[0]}"
+    worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
+    last = f"; {texts[worst]} is {times(worst, best)} against {texts[best]}" if len(texts) > 2 else ""
+    return f"{names[best]} is best, {times(best, second)}{behind}{last}"
+
+
+def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float) -> dict[str, object] | None:
+    """The simple law that a curve of numbers follows; of a load it is one of throughput."""
+    from dbdyno.stats.laws import fit_law
+
+    xs = [row["x"] for row in curve["levels"]]
+    if None in xs:
+        return None
+    arms, is_load = [row["arm"] for row in curve["levels"]], curve["factor"] in LOADS
+    given = _better(measures, "throughput", True) if is_load else values
+    found = fit_law(xs, given[:, arms], is_load=is_load, level=level)
+    if found is None:
+        return None
+    return {
+        "law": found.law,
+        "holds": found.holds,
+        "farthest": found.farthest,
+        "parameters": {name: asdict(one) for name, one in found.parameters.items()},
+        "sentence": _law_said(curve["factor"], found, [row["level"] for row in curve["levels"]]),
+    }
+
+
+def _law_said(factor: str, found: Law, levels: list[str]) -> str:
+    if not found.holds:
+        return f"no simple law: the nearest, {found.law}, misses a level by {100 * found.farthest:.0f} %"
+    off = f"within {max(100 * found.farthest, 0.1):.2g} %"
+    p = found.parameters
+    if found.law == "usl":
+        peak, most = p["peak"], p["most"]
+        words = f"scalability law: contention {_percent(p['s'])}, coherence {_percent(p['k'])}"
+        if math.isfinite(peak.value):
+            words += f"; most at {_range(peak)} {factor}, {most.value:.4g} a second"
+        return f"{words} ({off})"
+    if found.law == "saturating":
+        word = next((_WORDS[kind] for kind, _ in _read(levels)), "{:.3g}".format)
+        return f"saturates: half of its most is reached at {factor} {_range(p['h'], word)} ({off})"
+    return {"constant": f"constant ({off})", "linear": f"a straight line over {factor} ({off})"}[found.law]
+
+
+def _percent(one: Any) -> str:
+    ends = f" ({100 * max(one.low, 0.0):.2g} to {100 * one.high:.2g} %)" if math.isfinite(one.high) else ""
+    return f"{100 * one.value:.3g} %{ends}"
+
+
+def _range(one: Any, word: Callable[[float], str] = "{:.3g}".format) -> str:
+    ends = f" ({word(max(one.low, 0.0))} to {word(one.high)})" if math.isfinite(one.high) else ""
+    return f"{word(one.value)}{ends}"
+
+
+def _interactions(about: list[dict[str, str]], names: list[str], values: Array, judge: Judging) -> Any:
+    """Each pair of factors whose combinations were all run, the others at their first levels."""
+    import numpy as np
+
+    from dbdyno.stats.levels import interaction
+
+    pairs = list(itertools.combinations(names, 2))
+    level = 1 - (1 - judge["level"]) / max(len(pairs), 1)
+    places = {tuple(own[name] for name in names): arm for arm, own in enumerate(about)}
+    base = about[0]
+    for one, other in pairs:
+        mine, yours = (list(dict.fromkeys(own[name] for own in about)) for name in (one, other))
+        table = [[places.get(tuple({**base, one: a, other: b}[name] for name in names)) for b in yours] for a in mine]
+        arms = [[arm for arm in row if arm is not None] for row in table]
+        if min(len(mine), len(yours)) < 2 or arms != table or values.shape[0] < 2:
+            continue
+        found = interaction(values[:, np.array(arms)], threshold=judge["threshold"], level=level)
+        yield {
+            "one": one,
+            "other": other,
+            "levels": mine,
+            "base": yours[found.base],
+            "to": yours[found.to],
+            "effects": list(found.effects),
+            "apart": found.apart,
+            "low": found.low,
+            "high": found.high,
+            "certain": found.is_certain,
+            "none": found.is_none,
+            "sentence": _together(one, other, mine, yours, found),
+        }
+
+
+def _together(one: str, other: str, mine: list[str], yours: list[str], found: Interaction) -> str:
+    step = f"{said(other, yours[found.to])} instead of {yours[found.base]}"
+    least, most = (
+        f"{change_of(found.effects[at], higher_is_better=True)} at {said(one, mine[at])}"
+        for at in (found.least, found.most)
+    )
+    if found.is_none:
+        return f"{one} and {other} act on their own: {step} is {most}, and about as much at every {one}"
+    if found.is_certain:
+        return f"{one} and {other} act on each other: {step} is {least} and {most}"
+    return f"whether {one} and {other} act on each other cannot be told: {step} is {least}, {most}"
+
+
+def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:
+    """The metric of each level as the table of arms has it."""
+    for curve in factors["curves"]:
+        for row in curve["levels"]:
+            arm = arms[row["arm"]]
+            plain = {"throughput": arm["throughput_per_s"], "mean": arm["mean_ns"]}
+            row["value"] = plain[headline] if headline in plain else arm["quantiles_ns"].get(headline)
+
+
+def _verdict(factors: dict[str, Any], judge: Judging) -> VerdictRow:
+    """The curves of the axis first; a run that tells nothing says so."""
+    own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
+    if not own:
+        return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}
+    own.sort(key=lambda curve: not curve["told"])  # what the blocks tell comes before what they cannot
+    told = [_at(curve, len(own) > 1) for curve in own]
+    others = [
+        _at(curve, True) for curve in factors["curves"] if curve["factor"] != factors["axis"] and not curve["held"]
+    ]
+    acting = [_capital(one["sentence"]) + "." for one in factors["interactions"]]
+    laws = [
+        _capital(f"{_where(curve)}{curve['law']['sentence']}") + "."
+        for curve in own
+        if curve["law"] and curve["law"]["law"] != "constant"
+    ]
+    count = factors["comparisons"]
+    held = f"All {count} comparisons hold {100 * judge['level']:g} % together." if count > 1 else ""
+    sentences = [*told[1:], *acting, *laws, *(others if len(factors["names"]) > 1 and not acting else []), held]
+    decision = "found" if any(curve["told"] for curve in own) else "unclear"
+    return {"decision": decision, "headline": told[0], "sentences": [one for one in sentences if one]}
+
+
+def _where(curve: dict[str, Any]) -> str:
+    held = ", ".join(said(name, level) for name, level in curve["held"].items())
+    return f"at {held}: " if held else ""
+
+
+def _at(curve: dict[str, object], several: bool) -> str:
+    return _capital(f"{_where(curve) if several else ''}{curve['sentence']}") + "."
+
+
+def _capital(text: str) -> str:
+    """A sentence's first letter, unless it begins with a name of the user's or the engine's."""
+    return text[:1].upper() + text[1:] if text.split(" ", 1)[0] in _OURS else text

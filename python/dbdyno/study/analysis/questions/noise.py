@@ -1,0 +1,75 @@
+"""The verdict of an A/A run: what this set-up can see, and what it would take to see more."""
+
+from __future__ import annotations
+
+from dbdyno.errors import StatsError
+from dbdyno.study.analysis.contract.rows import Judging, VerdictRow
+from dbdyno.study.analysis.measured.measures import Measures
+
+
+def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtual_time: bool = False) -> VerdictRow:
+    """The noise floor of the headline metric first, the other metrics after it. A model has none:
+    there both arms must be equal."""
+    from dbdyno.stats.metrics import METRICS
+    from dbdyno.stats.noise import noise_floor, wanted
+    from dbdyno.stats.words import percent
+
+    if in_virtual_time:
+        return _equal(measures)
+    floors = {}
+    for metric in METRICS:
+        base, again = measures.metric(metric.name)
+        try:
+            floors[metric.name] = noise_floor(
+                base,
+                again,
+                higher_is_better=metric.higher_is_better,
+                level=judge["level"],
+                threshold=judge["threshold"],
+                metric=metric.name,
+                label=metric.label,
+                unit=metric.unit,
+            )
+        except StatsError:
+            continue
+    if headline not in floors:
+        return {
+            "decision": "noise floor",
+            "headline": "Too few blocks for a noise floor.",
+            "sentences": ["Run at least 3 blocks, better 20."],
+        }
+    main = floors[headline]
+    needed = wanted(main.blocks_to_tell)
+    words = (
+        f"This set-up sees a difference of {percent(main.smallest_visible)} % or more in "
+        f"{main.comparison.label} ({main.comparison.blocks} blocks, 80 % power)"
+    )
+    others = [floor.words for name, floor in floors.items() if name != headline]
+    return {
+        "decision": "noise floor",
+        "headline": words + (f"; blocks needed: {needed}." if needed else "."),
+        "sentences": [main.words, *others],
+    }
+
+
+def _equal(measures: Measures) -> VerdictRow:
+    """Whether an arm and its twin, drawing the same random numbers, did the same."""
+    import numpy as np
+
+    base, again = measures.arms[0].pooled(), measures.arms[1].pooled()
+    if np.array_equal(base, again):
+        return {
+            "decision": "noise floor",
+            "headline": "Both arms were the same to the nanosecond, as they must be: "
+            f"{base.size} times in {len(measures.arms[0].blocks)} blocks.",
+            "sentences": [
+                "In virtual time the arms of a block draw the same random numbers, so a model has "
+                "no noise of its own. What a difference between arms needs in blocks follows from "
+                "how much it varies between replications, and stands beside each metric of a run."
+            ],
+        }
+    return {
+        "decision": "unclear",
+        "headline": "An arm and its twin differ on a model, where they must be equal.",
+        "sentences": ["This is a defect of dbdyno: please report it."],
+    }

@@ -1,0 +1,190 @@
+"""Who orders the steps: per engine, what the written order costs, and what the optimizer does about it.
+
+Four ratios of mean times per engine and size, each with an interval over blocks; all intervals of a run hold together
+with the level (Bonferroni, as `stats.levels` has it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dbdyno.decisions import PROVISIONAL
+from dbdyno.errors import StatsError
+from dbdyno.evidence.run import Run
+from dbdyno.stats.gates import enough_blocks
+from dbdyno.stats.means import mean_interval
+from dbdyno.stats.words import change_of, percent
+from dbdyno.study.analysis.contract.rows import Model, OrderRow, RatioRow
+from dbdyno.study.analysis.measured.measures import Measures
+
+if TYPE_CHECKING:
+    from dbdyno.stats.decide import Withheld
+
+QUESTIONS = {
+    "written": (("bad", "off"), ("good", "off")),
+    "given back": (("bad", "on"), ("bad", "off")),
+    "left": (("bad", "on"), ("good", "on")),
+    "done": (("good", "on"), ("good", "off")),
+}
+"""What is asked of an engine: which arm against which, by order and optimizer."""
+MOSTLY = 0.5
+"""From this share on the start of a flow is told beside what the order does."""
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A time as a multiple of another, with its interval; `matters` is the share below which it is called none."""
+
+    value: float
+    low: float
+    high: float
+    matters: float
+
+    @property
+    def slower(self) -> bool:
+        """Surely slower, by more than what matters."""
+        return self.low > 1 + self.matters
+
+    @property
+    def faster(self) -> bool:
+        """Surely faster, by more than what matters."""
+        return self.high < 1 / (1 + self.matters)
+
+    @property
+    def alike(self) -> bool:
+        """Surely no difference that matters."""
+        return self.low >= 1 / (1 + self.matters) and self.high <= 1 + self.matters
+
+    def row(self) -> RatioRow:
+        """As it stands in the model."""
+        return {"ratio": self.value, "low": self.low, "high": self.high}
+
+    def words(self) -> str:
+        """The change, with its interval."""
+        return change_of(self.value, self.low, self.high, higher_is_better=False)
+
+
+TITLES = {"pig": "Pig", "spark": "Spark", "duckdb": "DuckDB", "postgres": "PostgreSQL"}
+
+
+def add(model: Model, measures: Measures, run: Run, without: Mapping[str, Withheld]) -> None:
+    """Puts `order` into the model, and the answer of each engine at the head of the verdict. `without` has the arms
+    that get no verdict: their engine gets none either."""
+    judge, floors = run.manifest.plan["judge"], run.manifest.flows["floor_ns"]
+    groups = list(_groups(run))
+    alpha = (1 - judge["level"]) / max(1, len(groups) * len(QUESTIONS))
+    rows: list[OrderRow] = []
+    for engine, lines, arms in groups:
+        held = next((without[own] for at in arms.values() if (own := measures.arms[at].label) in without), None)
+        row: OrderRow = {"engine": engine, "lines": lines, "floor_ns": float(floors[engine])}
+        try:
+            found = {} if held else _ratios(measures, arms, 1 - alpha, judge["threshold"])
+        except StatsError as error:
+            found, row["sentence"] = {}, f"no answer: {error.message}"
+        if held:
+            row["sentence"] = f"no answer: {held.reason}"
+        if found:
+            best = min(float(np.nanmean(measures.arms[at].values["mean"])) for at in arms.values())
+            row |= {"written": found["written"].row(), "given_back": found["given back"].row()}
+            row |= {"left": found["left"].row(), "done": found["done"].row()}
+            row["sentence"] = _sentence(found, row["floor_ns"] / best)
+        rows.append(row)
+    sized = len({lines for _, lines, _ in groups}) > 1
+    model["order"] = rows
+    verdict = model["verdict"]
+    if any("written" in row for row in rows):
+        verdict["headline"] = _headline(rows, sized, judge["threshold"])
+        enough = enough_blocks(len(measures.arms[0].blocks), judge["level"])
+        verdict["decision"] = PROVISIONAL if enough.ok is False else "found"
+    verdict["sentences"] = [f"{_named(row, sized)}: {row['sentence']}" for row in rows]
+
+
+def _groups(run: Run) -> Iterator[tuple[str, int, dict[Key, int]]]:
+    """Each engine and size, with its arms by order and optimizer."""
+    found: dict[tuple[str, int], dict[Key, int]] = {}
+    for at, arm in enumerate(run.manifest.plan["arms"]):
+        own = arm["levels"]
+        found.setdefault((own["engine"], int(own["lines"])), {})[own["order"], own["optimizer"]] = at
+    for (engine, lines), arms in found.items():
+        yield engine, lines, arms
+
+
+def _ratios(measures: Measures, arms: Mapping[Key, int], level: float, matters: float) -> dict[str, Ratio]:
+    """Raises `StatsError` where two arms have fewer than two blocks in common."""
+    found = {}
+    for name, (one, base) in QUESTIONS.items():
+        logs = [np.log(measures.arms[arms[key]].values["mean"]) for key in (one, base)]
+        ends = mean_interval(logs[0] - logs[1], level)
+        if not all(map(math.isfinite, ends)):
+            raise StatsError("fewer than two blocks have both of its orders", next_step="run more blocks")
+        value, low, high = (math.exp(end) for end in ends)
+        found[name] = Ratio(value, low, high, matters)
+    return found
+
+
+def _sentence(found: Mapping[str, Ratio], start: float) -> str:
+    """What one engine says: what the written order costs, what of that is left, and whether the optimizer does harm.
+    `start` is the share of the fastest arm's time that a flow over next to nothing takes, too."""
+    written, left, done = found["written"], found["left"], found["done"]
+    matters = f"{100 * written.matters:g} %"
+    if written.alike:
+        costs = f"as written, the order makes no difference larger than {matters}"
+    elif written.slower:
+        costs = f"as written, the bad order is {written.words()}"
+    elif written.faster:
+        costs = f"as written, the order that was meant to be bad is {written.words()}"
+    else:
+        costs = f"as written, what the bad order costs cannot be told: {written.words()}"
+    if left.alike:
+        rest = f"optimized, the order you write makes no difference larger than {matters}"
+    elif left.slower:
+        rest = f"optimized, the bad order is still {left.words()}"
+    elif left.faster:
+        rest = f"optimized, the bad order is even {left.words()} than the good one"
+    else:
+        rest = f"optimized, it is {left.words()} as far as can be told"
+    if done.slower:
+        harm = f"a good order the optimizer makes {done.words()}"
+    elif done.faster:
+        harm = f"a good order the optimizer makes {done.words()} still"
+    else:
+        harm = ""
+    told = [costs, rest, *([harm] if harm else [])]
+    if start >= MOSTLY:
+        share = percent(min(start, 1.0))
+        told.append(f"{share} % of the fastest arm's time is planning and starting, which next to no rows take, too")
+    return "; ".join(told)
+
+
+def _named(row: OrderRow, sized: bool) -> str:
+    title = TITLES.get(row["engine"], row["engine"])
+    return f"{title}, {row['lines']:,} lines" if sized else title
+
+
+def _headline(rows: list[OrderRow], sized: bool, matters: float) -> str:
+    """The answer over all engines: where the order costs most, and which optimizers make up for it."""
+    known = [row for row in rows if "written" in row]
+    worst = max(known, key=lambda row: row["written"]["ratio"])
+    w = worst["written"]
+    if w["low"] > 1 + matters:
+        change = change_of(w["ratio"], w["low"], w["high"], higher_is_better=False)
+        cost = f"Nothing moved, a bad order is up to {change} ({_named(worst, sized)})."
+    else:
+        cost = f"In no engine a bad order surely costs more than {100 * matters:g} %."
+    makes_up = [_named(row, sized) for row in known if row["left"]["high"] <= 1 + matters]
+    leaves = [_named(row, sized) for row in known if row["left"]["low"] > 1 + matters]
+    harms = [_named(row, sized) for row in known if row["done"]["low"] > 1 + matters]
+    told = [cost]
+    if makes_up:
+        told.append(f"The optimizer makes up for it in {', '.join(makes_up)}.")
+    if leaves:
+        told.append(f"It leaves a cost in {', '.join(leaves)}.")
+    if harms:
+        told.append(f"A good order it makes slower in {', '.join(harms)}.")
+    return " ".join(told)

@@ -1,0 +1,191 @@
+"""Into a MariaDB: bad rows go to a file, what stands is compared before the commit, a kill leaves all or nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_move_mariadb import Maria, fresh
+
+from command_line import dbdyno
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from mariadb_server import MariaServer, missing
+
+pytestmark = [
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.xdist_group("move_mariadb"),
+]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[MariaServer]:
+    """One for this module."""
+    with MariaServer(["--innodb-flush-log-at-trx-commit=0"]) as running:
+        yield running
+
+
+@pytest.fixture
+def maria(move_engine: EmbeddedPostgres, server: MariaServer, tmp_path: Path) -> Iterator[Maria]:
+    """Both servers, each with an empty schema."""
+    with fresh(move_engine, server, tmp_path) as made:
+        yield made
+
+
+def into(maria: Maria, *words: object) -> subprocess.CompletedProcess[str]:
+    """The files of `out` into a table."""
+    return dbdyno("move", maria.out, "--to", maria.url, *words)
+
+
+def left(maria: Maria) -> list[str]:
+    """Tables of ours that are left."""
+    return [row[0] for row in maria.ask("show tables") if row[0].startswith("dbdyno_move")]
+
+
+BAD = {
+    3: "Duplicate entry",
+    7: "Out of range",
+    11: "`small` failed",
+    90: "Column 'x' cannot be null",
+    91: "no thirteen",
+}
+
+
+def test_bad_rows_go_to_a_file_with_reason_and_place_and_the_others_in(maria: Maria) -> None:
+    maria.run(
+        "create table t as select g id, case when g <> 90 then 'x' || g end x,"
+        " case g when 7 then 70000 when 11 then 900 when 50 then 'NaN' else g::double precision end n"
+        " from generate_series(1, 100) g",
+    )
+    assert maria.move("--table", "t").returncode == 0
+    maria.do(
+        "create table u (id int primary key, x varchar(9) not null, n smallint, constraint small check (n < 500))",
+        "create trigger u_13 before insert on u for each row if new.id = 91 then"
+        " signal sqlstate '45000' set message_text = 'no thirteen'; end if",
+        "insert into u values (3, 'old', 3)",
+    )
+    plain = into(maria, "--table", "u")
+    assert (plain.returncode, "not finite" in plain.stderr) == (2, True), plain.stderr
+    bad = maria.folder / "bad.jsonl"
+    done = into(maria, "--table", "u", "--rejects", bad, "--verify", "target")
+    assert (done.returncode, "read again" in done.stderr or "rejected before" in done.stderr) == (2, True), done.stderr
+    assert not bad.exists()
+    done = into(maria, "--table", "u", "--rejects", bad)
+    assert done.returncode == 1, done.stderr
+    assert "94 rows added" in done.stdout
+    assert "6 rows rejected" in done.stdout
+    told = {row["row"]: row for row in map(json.loads, bad.read_text().splitlines())}
+    assert told.keys() == {*BAD, 50}
+    assert all(said in told[row]["reason"] for row, said in BAD.items()), told
+    assert "not finite" in told[50]["reason"]
+    assert (told[3]["code"], told[3]["values"]["x"], told[3]["file"]) == ("1062", "x3", "part-00000.parquet")
+    assert maria.ask("select count(*), max(x = 'old') from u") == [(95, 1)]
+    assert left(maria) == []
+
+
+def test_more_than_are_allowed_change_nothing_and_leave_no_file(maria: Maria) -> None:
+    maria.run("create table t as select g id, g::text x from generate_series(1, 200) g")
+    assert maria.move("--table", "t").returncode == 0
+    maria.do("create table u (id int primary key, x varchar(2))", "insert into u values (500, 'a')")
+    bad = maria.folder / "bad.jsonl"
+    done = into(maria, "--table", "u", "--mode", "replace", "--rejects", bad, "--max-rejects", "20")
+    assert (done.returncode, "more than 20 rows cannot go in; nothing of the table was changed" in done.stderr) == (
+        2,
+        True,
+    )
+    assert "part-00000.parquet row 100: Data too long for column 'x'" in done.stderr
+    assert (bad.exists(), maria.ask("select * from u"), left(maria)) == (False, [(500, "a")], [])
+
+
+def test_a_merge_rejects_rows_that_cannot_be_changed_or_added(maria: Maria) -> None:
+    maria.run("create table t as select g id, repeat('y', g % 3 + 1) x from generate_series(1, 12) g")
+    assert maria.move("--table", "t").returncode == 0
+    maria.do(
+        "create table u (id int primary key, x varchar(2))",
+        "insert into u values (1, 'a'), (2, 'a'), (3, 'y'), (4, 'yy')",
+    )
+    bad = maria.folder / "bad.jsonl"
+    done = into(maria, "--table", "u", "--mode", "merge", "--key", "id", "--rejects", bad, "--verify", "target")
+    assert done.returncode == 1, done.stderr
+    assert "5 rows added, 1 changed, 2 the same" in done.stdout
+    assert {json.loads(row)["row"] for row in bad.read_text().splitlines()} == {2, 5, 8, 11}
+    assert "what stands in the table, read before the commit, is what came" in done.stdout
+    assert maria.ask("select group_concat(id, x order by id) from u") == [("1yy,2a,3y,4yy,6y,7yy,9y,10yy,12y",)]
+
+
+def test_a_trigger_that_alters_rows_is_found_by_verify_target(maria: Maria) -> None:
+    maria.run("create table t as select g id, 'x'::text note from generate_series(1, 50) g")
+    assert maria.move("--table", "t").returncode == 0
+    maria.do(
+        "create table u (id int primary key, note text)",
+        "create table plain (id int, note text)",
+        "create trigger alters before insert on u for each row if new.id = 7 then set new.note = 'other'; end if",
+        "create trigger alters_plain before insert on plain for each row if new.id = 7 then set new.note = 'X'; end if",
+    )
+    for words in (("--table", "u"), ("--table", "u", "--mode", "replace"), ("--table", "plain", "--mode", "replace")):
+        done = into(maria, *words, "--verify", "target")
+        assert (done.returncode, "would not be what came" in done.stderr) == (2, True), (words, done.stderr)
+    done = into(maria, "--table", "plain", "--verify", "target")
+    assert (done.returncode, "no unique key to find them by" in done.stderr) == (2, True)
+    assert maria.ask("select (select count(*) from u) + (select count(*) from plain)") == [(0,)]
+    maria.do("drop trigger alters", "drop trigger alters_plain", "insert into u values (90, 'old')")
+    for words in (("--table", "u"), ("--table", "u", "--mode", "replace"), ("--table", "plain", "--mode", "replace")):
+        done = into(maria, *words, "--verify", "target")
+        assert (done.returncode, "read before the commit, is what came" in done.stdout) == (0, True), (
+            words,
+            done.stderr,
+        )
+    assert left(maria) == []
+    refused = into(maria, "--table", "u", "--defer-indexes")
+    assert (refused.returncode, "commits at each change of an index" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(40, marks=pytest.mark.soak)])
+def test_kills_at_random_instants_leave_all_or_nothing(maria: Maria, kills: int) -> None:
+    """Of files on their way in, and of a job from server to server, which then goes on."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    maria.do(
+        "create table t (id int primary key, x varchar(40))",
+        "insert into t select seq, md5(seq) from seq_1_to_30000",
+        "create table u like t",
+        "create table v like t",
+    )
+    assert maria.out_of("--table", "t", "--piece", "128KiB").returncode == 0
+    job = maria.folder / "job"
+    load = ["move", maria.out, "--to", maria.url, "--table", "u", "--mode", "replace"]
+    first = ["move", maria.url, "--to", maria.url, "--job", job, "--table", "t", "--into", "v", "--rate-limit", "2MB/s"]
+    resumed: list[Any] = ["move", "resume", job, "--source", maria.url, "--to", maria.url, "--restart"]
+    across: list[Any] = first
+    for _ in range(kills):
+        for command, table in ((load, "u"), (across, "v")):
+            _killed(maria, command, rng.random() * 0.6)
+            found = maria.ask(f"select count(*), count(distinct x) from {table}")
+            assert found in ([(0, 0)], [(30000, 30000)]), (seed, command, found)
+        if (job / "_dbdyno" / "manifest.json").exists():
+            across = resumed if rng.random() < 0.5 else [*resumed[:-1], "--as-of-now"]
+    assert dbdyno(*load).returncode == 0
+    done = dbdyno(*(across if across is first else [*resumed[:-1], "--as-of-now"]))
+    assert done.returncode == 0 or "the job is complete" in done.stderr, done.stderr
+    assert maria.same("t", "u")
+    assert maria.same("t", "v")
+
+
+def _killed(maria: Maria, command: list[Any], after_s: float) -> None:
+    """A command that is killed some time after its first staging table is there."""
+    before = set(left(maria))
+    words = [sys.executable, "-m", "dbdyno", *map(str, command)]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while process.poll() is None and set(left(maria)) <= before:
+        time.sleep(0.01)
+    time.sleep(after_s)
+    process.send_signal(signal.SIGKILL)
+    process.wait()

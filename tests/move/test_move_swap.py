@@ -1,0 +1,148 @@
+"""`replace` and `--create` by several workers: another table takes the name, and is as the old one but for its rows."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from move_lab import Lab
+from test_move_in import content, into, nothing_left
+from test_move_types import NATIVE, filled
+
+from dbdyno.move import swap
+
+TWO = ("--table", "u", "--mode", "replace", "--workers", "2")
+FACTS = (
+    "select indexrelid::regclass::text, pg_get_indexdef(indexrelid) from pg_index where indrelid = 'u'::regclass"
+    " order by 1",
+    "select conname, pg_get_constraintdef(oid) from pg_constraint where conrelid = 'u'::regclass order by 1",
+    "select attname, format_type(atttypid, atttypmod), attnotnull, attgenerated, attstorage,"
+    " pg_get_expr(adbin, adrelid), col_description(attrelid, attnum)"
+    " from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum"
+    " where attrelid = 'u'::regclass and attnum > 0 and not attisdropped order by attnum",
+    "select grantee, privilege_type, is_grantable from information_schema.table_privileges"
+    " where table_name = 'u' order by 1, 2",
+    "select obj_description('u'::regclass), obj_description('u_note'::regclass)",
+)
+OID = "select 'u'::regclass::oid::bigint"
+
+
+@pytest.fixture
+def made(lab: Lab) -> Lab:
+    """Files of 500 rows, and a table with what a table may have."""
+    lab.run(
+        "create table t as select g id, md5(g::text) note from generate_series(1, 500) g",
+        "create table u (gone int, id int primary key, note text not null default 'x' check (note <> ''),"
+        " twice text generated always as (note || note) stored)",
+        "alter table u drop column gone",
+        "alter table u alter note set storage external",
+        "create unique index u_note on u (lower(note)) where id > 0",
+        "comment on table u is 'it''s mine'",
+        "comment on index u_note is 'a note'",
+        "comment on column u.note is 'text'",
+        "grant select on u to public",
+        "insert into u values (1, 'old')",
+        "analyze u",
+    )
+    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    return lab
+
+
+def test_the_new_table_is_what_the_old_one_was_but_for_its_rows(made: Lab) -> None:
+    before, oid = [made.rows(query) for query in FACTS], made.rows(OID)
+    done = into(made, *TWO, "--verify", "source")
+    assert done.returncode == 0, done.stderr
+    assert "filling public.dbdyno_move_" in done.stderr
+    assert "the table emptied and 500 rows added" in done.stdout
+    assert "Made again at the end: u_note, u_pkey" in done.stdout
+    assert [made.rows(query) for query in FACTS] == before
+    assert made.rows(OID) != oid
+    assert made.rows("select id, note from u order by 1") == made.rows("select * from t order by 1")
+    assert made.rows("select count(*) > 0 from pg_stats where tablename = 'u'") == [(True,)]
+    assert nothing_left(made)
+
+
+@pytest.mark.parametrize(
+    ("stands", "said"),
+    [
+        ("create view v as select id from u", "rule _RETURN on view v stands on it"),
+        ("create table c (id int references u)", "constraint c_id_fkey on table c stands on it"),
+        ("alter table u add column n serial", "sequence u_n_seq stands on it"),
+        ("create function f(u) returns int language sql as 'select 1'", "function f(u) stands on it"),
+        ("alter table u add column n int generated always as identity", "a column has privileges, an identity"),
+        ("alter table u enable row level security", "row-level security"),
+        ("alter table u set (fillfactor = 70)", "it has storage parameters"),
+        ("alter table u cluster on u_pkey", "an index has settings of its own"),
+        ("create table w () inherits (u)", "it has partitions or children"),
+        ("create publication p for table u", "publication of table u in publication p stands on it"),
+    ],
+)
+def test_a_table_that_others_stand_on_keeps_its_place(made: Lab, stands: str, said: str) -> None:
+    made.run("set client_min_messages = error; " + stands)
+    oid = made.rows(OID)
+    done = into(made, *TWO)
+    made.run("drop publication if exists p")
+    assert said in done.stderr
+    assert "staging, unlogged, into" in done.stderr
+    assert made.rows(OID) == oid
+    if "references" in stands:
+        assert (done.returncode, made.rows("select note from u")) == (2, [("old",)])
+    else:
+        assert (done.returncode, made.rows("select count(*) from u")) == (0, [(500,)]), done.stderr
+
+
+def test_who_has_an_older_snapshot_never_sees_a_part(made: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swap, "SNAPSHOTS_S", 0)
+    oid = made.rows(OID)
+    with contextlib.closing(made.connect()) as other:
+        other.execute("begin isolation level repeatable read")
+        other.execute("select count(*) from t")
+        done = into(made, *TWO)
+        assert done.returncode == 0, done.stderr
+        assert "a session has a snapshot from before the rows came" in done.stderr
+        row = other.execute("select count(*) from u").fetchone()
+        assert row in ((0,), (1,)), "none of the new rows"
+    assert made.rows(OID) == oid
+    assert made.rows("select count(*) from u") == [(500,)]
+    assert nothing_left(made)
+
+
+def test_what_changes_while_rows_come_is_seen(made: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table is looked at again when nobody else can alter it any more."""
+    older = swap._older_snapshots
+
+    def meanwhile(conn: object) -> bool:
+        made.run("alter table u add column late int default 7")
+        return older(conn)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(swap, "_older_snapshots", meanwhile)
+    done = into(made, *TWO)
+    assert done.returncode == 0, done.stderr
+    assert "its columns were altered meanwhile" in done.stderr
+    assert made.rows("select count(*), min(late) from u") == [(500, 7)]
+
+
+def test_a_row_that_a_key_refuses_changes_nothing(made: Lab) -> None:
+    made.run("create table d as select g / 2 id, g::text note from generate_series(1, 9) g")
+    made.out = made.folder / "double"
+    assert made.move("--table", "d").returncode == 0
+    before = [made.rows(query) for query in FACTS], made.rows(OID)
+    done = into(made, *TWO)
+    assert done.returncode == 2
+    assert "u_pkey" in done.stderr
+    assert ([made.rows(query) for query in FACTS], made.rows(OID)) == before
+    assert made.rows("select id, note from u") == [(1, "old")]
+    assert nothing_left(made)
+
+
+def test_a_table_that_is_made_is_filled_under_its_staging_name(lab: Lab) -> None:
+    filled(lab, NATIVE, 300)
+    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    done = into(lab, "--table", 'public."A; b"', "--create", "--workers", "2")
+    assert done.returncode == 0, done.stderr
+    assert "filling public.dbdyno_move_" in done.stderr
+    assert "the table made, 300 rows added" in done.stdout
+    assert content(lab, '"A; b"') == content(lab, "t")
+    again = into(lab, "--table", 'public."A; b"', "--create", "--workers", "2")
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert nothing_left(lab)
