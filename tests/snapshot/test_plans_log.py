@@ -178,6 +178,23 @@ def test_a_csv_record_that_a_crash_cut_off_costs_itself_alone() -> None:
     assert file.unread.places == {"its record is cut off": ["a.log:1", "a.log:10"]}
 
 
+@pytest.mark.parametrize("line", [lambda m, at: csv_line(m, at), lambda m, at: json_line(m, timestamp=at)])
+def test_an_entry_whose_time_is_none_costs_itself_alone(line: Any) -> None:
+    message = f"duration: 1.0 ms  plan:\n{PLAN}"
+    rows, file = logged(line(message, START) + line(message, "yesterday") + line(message, START))
+    assert len(rows) == 2
+    [(why, places)] = file.unread.places.items()
+    assert why == "its time is none" and len(places) == 1
+
+
+def test_a_plan_whose_root_has_no_estimate_is_told() -> None:
+    rows, file = logged(
+        text_line("duration: 1.0 ms  plan:\nQuery Text: select 1\nResult  (cost=0.00..0.01 rows=? width=4)")
+    )
+    assert rows == []
+    assert list(file.unread.places) == ["a plan: its root has no estimate"]
+
+
 def test_packed_logs_are_read_and_a_torn_one_up_to_where_it_is_torn(tmp_path: Path) -> None:
     lines = "".join(text_line(f"duration: {n}.0 ms  statement: select {n}") for n in range(3000))
     (tmp_path / "a.log.gz").write_bytes(gzip.compress(lines.encode()))
