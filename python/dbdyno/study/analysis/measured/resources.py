@@ -81,7 +81,7 @@ def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
 
 def _kept(reports: list[dict[str, Any]]) -> ResourceRow:
     """What a session of an arm kept at the end of the last block; nothing where no server said."""
-    last = next((own for own in reversed(reports) if KEPT[0] in own), {})
+    last: dict[str, Any] = next((own for own in reversed(reports) if KEPT[0] in own), {})
     return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
 
 
