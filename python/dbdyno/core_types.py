@@ -334,14 +334,19 @@ class MoveSpec(TypedDict):
     rejects: NotRequired[bool]
 
 
-class MoveDone(TypedDict):
-    """A finished chunk."""
+class MoveCount(TypedDict):
+    """How many rows, and their hash."""
 
     number: int
     rows: int
+    hash: str
+
+
+class MoveDone(MoveCount):
+    """A finished chunk."""
+
     copy_bytes: int
     file_bytes: int
-    hash: str
     elapsed_ns: int
     worker: int
     process: int

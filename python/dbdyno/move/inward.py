@@ -22,7 +22,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveDone
+from dbdyno.core_types import MoveCount, MoveDone
 from dbdyno.errors import MoveError
 from dbdyno.move import direct, swap
 from dbdyno.move.create import create
@@ -250,7 +250,7 @@ def refused(rejects: Rejects, done: Sequence[MoveDone]) -> None:
 
 
 def refuse_other_than_records(
-    files: Sequence[Path], done: Sequence[MoveDone], records: dict[str, Filed] | None
+    files: Sequence[Path], done: Sequence[MoveCount], records: dict[str, Filed] | None
 ) -> None:
     """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
     for path, one in zip(files, done, strict=True):

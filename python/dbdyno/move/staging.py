@@ -109,7 +109,8 @@ def fill(
 def _failure(failed: MoveFailed, files: Sequence[Path]) -> MoveError:
     steps = {**NEXT, "refused": "repair the value, or let such rows go to a file by --rejects"}
     step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
-    where = files[failed["chunk"]].name if failed.get("chunk") is not None else None
+    chunk = failed.get("chunk")
+    where = files[chunk].name if chunk is not None else None
     return MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
 
 

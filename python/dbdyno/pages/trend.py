@@ -98,7 +98,7 @@ def _runs(model: Analysis, runs: list[Run]) -> Section:
         marks += [f"{fmt.line(name, 30)} failed" for name in run.get("failed") or {}]
         marks += [] if run.get("comparable") else ["not comparable"]
         values = run.get("values") or {}
-        cells = {f"arm{number}": values.get(name) for number, name in enumerate(names)}
+        cells: dict[str, object] = {f"arm{number}": values.get(name) for number, name in enumerate(names)}
         cells |= {
             "started": str(run.get("started_at") or "")[:16].replace("T", " "),
             "run": fmt.line(run.get("run") or ""),

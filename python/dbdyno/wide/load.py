@@ -112,16 +112,16 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
         rows = check_rows(files, table, schema)
         loaded = Loaded(rows=rows, resumed=state.done)
         began = time.monotonic_ns()
+        bound = Bound(session, table, schema.names, state.plan["timestamp_us"])
         if state.plan.get("direct") and (state.done < rows or not rows):
             from dbdyno.wide.direct import write_files
 
-            bound = Bound(session, table, schema.names, state.plan["timestamp_us"])
             write_files(session, where, table, bound, _groups(files, table, 0), loaded, say)
             state.done = rows
             state.save()
             loaded.elapsed_ns = time.monotonic_ns() - began
             return loaded
-        writer = Writer(session, where, table, schema.names, state.plan["timestamp_us"], at_once, loaded)
+        writer = Writer(session, where, bound, at_once, loaded)
         for batch, last in _groups(files, table, state.done):
             writer.put(batch)
             if last - state.done >= CHECKPOINT_ROWS:
@@ -197,20 +197,11 @@ def _rows(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
 class Writer:
     """Writes groups of rows, a bounded number at a time."""
 
-    def __init__(
-        self,
-        session: Any,
-        where: Address,
-        table: WideTable,
-        names: Sequence[str],
-        timestamp_us: int,
-        at_once: int,
-        loaded: Loaded,
-    ) -> None:
+    def __init__(self, session: Any, where: Address, bound: Bound, at_once: int, loaded: Loaded) -> None:
         self._session, self._where, self._loaded, self._most = session, where, loaded, at_once
         self._free = threading.Semaphore(at_once)
         self._failed: Exception | None = None
-        self._bound = Bound(session, table, names, timestamp_us)
+        self._bound = bound
         self._last: Any = None
 
     def put(self, group: Sequence[Mapping[str, Any]]) -> None:

@@ -182,7 +182,8 @@ def finished(
     if failed is not None:
         steps = {**NEXT, "refused": "repair the value, or move its column as text"}
         step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
-        where = names[failed["chunk"]] if failed.get("chunk") is not None else None
+        chunk = failed.get("chunk")
+        where = names[chunk] if chunk is not None else None
         raise MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
     return sorted(done, key=lambda one: int(one["number"]))
 

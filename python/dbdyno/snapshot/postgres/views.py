@@ -108,7 +108,7 @@ PLANNER = Source(
     rows="(select c.oid as relid, s.attname, s.most_common_freqs as freqs,"
     " case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end as distinct_values"
     " from (select oid, relname, relnamespace, reltuples from pg_class where oid >= 16384 and relkind in ('r', 'm')"
-    " and relpersistence <> 't' and relpages >= 1000 order by relpages desc limit 200) c"
+    " and relpersistence <> 't' and relpages >= 100 order by relpages desc limit 200) c"
     " join pg_namespace n on n.oid = c.relnamespace cross join lateral (select * from pg_stats s"
     " where s.schemaname = n.nspname and s.tablename = c.relname and s.n_distinct <> 0 and not s.inherited"
     " offset 0) s) s",
@@ -126,7 +126,7 @@ PLANNER = Source(
         ),
     ),
 )
-"""What the planner takes for the values of a column, of the 200 largest tables of 1,000 pages or more: how many, and
+"""What the planner takes for the values of a column, of the 200 largest tables of 100 pages or more: how many, and
 the share of the commonest. No value of a column is read. Table by table, because pg_stats asks of each column of a
 database whether the role may read it (15 ms for 880 tables, 1 ms so). Columns that it may not read are not in it."""
 
