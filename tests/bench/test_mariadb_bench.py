@@ -373,3 +373,15 @@ def test_a_password_that_was_not_quoted_is_not_told(password: str) -> None:
     with pytest.raises(TargetError, match="a sign of the password is not quoted") as refused:
         address(f"mariadb://scott:{password}@db/shop")
     assert "S3cr3t" not in f"{refused.value}"
+
+
+def test_a_server_without_a_number_of_its_own_is_known_by_where_its_data_lie(server: MariaServer) -> None:
+    """10.11.5 has no `server_uid`: every run, snapshot and move there ended with "Unknown system variable"."""
+    from dbdyno.bench.mariadb.server import IDENTITY
+
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"select {IDENTITY}, {IDENTITY.replace('SERVER_UID', 'NO_SUCH')}, @@hostname, @@datadir")
+        known, without, host, folder = cursor.fetchone()
+        cursor.execute("show variables like 'server_uid'")
+        uid = cursor.fetchone()
+    assert without == f"{host} {folder}" and known == (uid[1] if uid else without)

@@ -253,7 +253,7 @@ def test_the_report_over_a_restart_has_no_number_that_is_not_known(server: Maria
 
 
 def test_a_watch_gives_active_sessions_and_who_blocked_whom(server: MariaServer, store: Store) -> None:
-    run(server, *LOAD[:3], CONSUMER.format("events_statements_current"))
+    run(server, *LOAD[:3], CONSUMER.format("events_statements_current"), "set global max_statement_time = 0")
     holder, waiter = server.connect(autocommit=False), server.connect(autocommit=False)
     with holder, waiter:
         holder.cursor().execute("update test.t set b = 7 where a = 1")

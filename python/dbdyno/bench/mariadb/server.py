@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 OLDEST = (10, 5)
 """The oldest version: earlier ones do not say where a setting's value comes from."""
+IDENTITY = (
+    "coalesce((select variable_value from information_schema.global_variables where variable_name = 'SERVER_UID'),"
+    " concat(@@hostname, ' ', @@datadir))"
+)
+"""What tells a server's data from another's: its own number; where it has none (10.11.5), the folder they lie in."""
 
 PLAIN = "neither TLS nor a server_public_key"
 KEPT = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity", "server_public_key")
@@ -113,7 +118,7 @@ class MariaDB:
 
     def identity(self, connection: Any) -> str:
         """What tells the server from others, whatever it is called: its data, and its port."""
-        uid, host, port = row(connection, "select @@server_uid, @@hostname, @@port")
+        uid, host, port = row(connection, f"select {IDENTITY}, @@hostname, @@port")
         return f"mariadb {uid} {host}:{port}"
 
     def restart(self, options: Mapping[str, str]) -> None:

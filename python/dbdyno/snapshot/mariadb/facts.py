@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dbdyno.bench.mariadb.server import IDENTITY
 from dbdyno.snapshot.mariadb.connection import driver
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
@@ -14,7 +15,7 @@ GRANT = "grant process on *.* and select on performance_schema.* to the role"
 _QUERIES: tuple[tuple[tuple[str, ...], str], ...] = (
     (
         ("identity", "version", "address", "role", "database", "performance_schema", "read_only"),
-        "select @@server_uid, @@version, concat(@@hostname, ':', @@port), current_user(),"
+        f"select {IDENTITY}, @@version, concat(@@hostname, ':', @@port), current_user(),"
         " database(), @@performance_schema, @@read_only",
     ),
     (
