@@ -30,6 +30,11 @@ impl Recorder {
         self.job.progress()
     }
 
+    /// Writes the parts of all that took place until now; tells the sessions that had a part in it, as JSON.
+    fn cut(&self, py: Python<'_>) -> String {
+        py.detach(|| self.job.cut())
+    }
+
     /// Whether it has ended by itself.
     fn is_over(&self) -> bool {
         self.job.is_over()
@@ -44,5 +49,5 @@ impl Recorder {
 /// What a probe costs here, ns of CPU; fails where the kernel allows none.
 #[pyfunction]
 pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
-    py.detach(dyno_record::trap_cost_ns).map_err(|error| failed(py, &error))
+    py.detach(dyno_record::trap_cost).map(|trap| trap.emulated_ns).map_err(|error| failed(py, &error))
 }

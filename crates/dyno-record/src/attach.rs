@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
+use std::thread::JoinHandle;
 
 use iced_x86::Register;
 
-use crate::RecordError;
 use crate::code::Code;
 use crate::elf::Image;
 use crate::names::Names;
@@ -15,6 +15,7 @@ use crate::probes::{self, Probe, Version, What};
 use crate::process;
 use crate::sites::Value;
 use crate::tracefs::{self, Defined, Definition};
+use crate::{RecordError, Trap};
 
 /// Pages of a processor's ring: 2 MiB.
 const RING_PAGES: usize = 512;
@@ -26,8 +27,8 @@ const BY_RIGHT: &str = "run dbdyno as root, or give its process CAP_PERFMON and 
 /// How an event tells what it tells.
 #[derive(Clone, Copy, Debug)]
 pub enum Told {
-    /// A probe of its own, with a register at most.
-    Register(What),
+    /// A probe of its own, with a register at most, and its address.
+    Register(What, u64),
     /// Many probes, with fields.
     Fields(probes::Event),
 }
@@ -52,8 +53,10 @@ pub struct Attached {
     pub sites: (usize, usize),
     /// Why texts and rows are missing, where they are.
     pub without_fields: Option<String>,
-    /// What a probe costs, ns.
-    pub trap_ns: u64,
+    /// What a probe costs.
+    pub trap: Trap,
+    /// The probes, by their addresses in the processes.
+    pub places: HashMap<u64, Probe>,
     /// Address of `my_wait_event_info` in the processes.
     pub pointer: u64,
     /// Address of `debug_query_string`.
@@ -61,6 +64,7 @@ pub struct Attached {
     // Events before definitions: a definition cannot be taken away while an event is open on it.
     opened: Vec<Event>,
     defined: Option<Defined>,
+    closing: Vec<JoinHandle<()>>,
 }
 
 /// The processors that are there.
@@ -81,9 +85,9 @@ fn kind() -> Result<u32, RecordError> {
     text.trim().parse().map_err(|error| RecordError::System(KINDS.to_owned(), io::Error::other(error)))
 }
 
-/// What a probe costs on this machine, ns of CPU; an error where the kernel allows none.
-pub fn trap_cost_ns() -> Result<u64, RecordError> {
-    crate::trap::cost_ns(kind()?).map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))
+/// What a probe costs on this machine; an error where the kernel allows none.
+pub fn trap_cost() -> Result<Trap, RecordError> {
+    crate::trap::measure(kind()?).map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))
 }
 
 /// All names that a server can show: classes 1 to 11, so many events each.
@@ -113,15 +117,16 @@ impl Attached {
         let image = Image::open(&process::program(postmaster))?;
         let version = Version::of(&image)?;
         let (functions, addresses) = probes::wanted(&image)?;
-        let code = Code::read(&image, &functions, &addresses);
+        let kind = kind()?;
+        let trap = trap_cost()?;
+        let mut code = Code::read(&image, &functions, &addresses);
+        code.long_nops = trap.long_nops;
         let shift = process::base(postmaster)?.wrapping_sub(image.first);
         let plan = probes::plan(&code, &version, query_ids(&image, postmaster, shift))?;
         let name = |name| image.need(name).map(|symbol| symbol.addr);
         let mut names = Names::new(&code, name("pgstat_get_wait_event")?, name("pgstat_get_wait_event_type")?);
         let names = all_names(&mut names);
         let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
-        let kind = kind()?;
-        let trap_ns = trap_cost_ns()?;
         let mut made = Self {
             postmaster,
             version,
@@ -132,18 +137,20 @@ impl Attached {
             rings: Vec::new(),
             sites: (plan.sites.len(), plan.sites.iter().filter(|site| site.is_stepped).count()),
             without_fields: None,
-            trap_ns,
+            trap,
+            places: plan.probes.iter().map(|probe| (probe.addr.wrapping_add(shift), *probe)).collect(),
             pointer: name("my_wait_event_info")?.wrapping_add(shift),
             query: image.symbol("debug_query_string").map_or(0, |symbol| symbol.addr.wrapping_add(shift)),
             opened: Vec::new(),
             defined: None,
+            closing: Vec::new(),
         };
-        made.open(&plan.probes, kind)?;
+        made.open(&plan.probes, kind, shift)?;
         Ok(made)
     }
 
     /// Probes with fields, each of which belongs to one of a few events; none where the kernel does not allow it.
-    fn define(&mut self, probes: &[Probe]) -> Vec<u64> {
+    fn define(&mut self, probes: &[Probe]) -> Vec<(usize, u64)> {
         let definitions: Vec<Definition> = probes
             .iter()
             .map(|probe| {
@@ -164,7 +171,7 @@ impl Attached {
         }
     }
 
-    fn open(&mut self, probes: &[Probe], kind: u32) -> Result<(), RecordError> {
+    fn open(&mut self, probes: &[Probe], kind: u32, shift: u64) -> Result<(), RecordError> {
         let refused = |error| RecordError::Refused("perf_event_open", error, BY_RIGHT);
         let processors = processors().map_err(|error| RecordError::System("processors".to_owned(), error))?;
         let numbers = self.define(probes);
@@ -174,12 +181,12 @@ impl Attached {
             allow_files((probes.len() + 1) * processors.len() + 64);
             let one = |probe: &Probe| {
                 let source = Source::Probe(kind, &program, probe.offset);
-                (source, probe.what.register().map(number), Told::Register(probe.what))
+                (source, probe.what.register().map(number), Told::Register(probe.what, probe.addr.wrapping_add(shift)))
             };
             probes.iter().map(one).collect()
         } else {
-            let events = numbers.iter().zip(probes::Event::ALL);
-            events.map(|(number, event)| (Source::Tracepoint(*number), None, Told::Fields(event))).collect()
+            let told = |at: usize| Told::Fields(probes::Event::ALL[at]);
+            numbers.iter().map(|(at, number)| (Source::Tracepoint(*number), None, told(*at))).collect()
         };
         for cpu in processors {
             let scope = Scope { pid: -1, cpu };
@@ -206,19 +213,51 @@ impl Attached {
     /// Whether an event's samples hold a register, fields.
     pub fn holds(&self, id: u64) -> (bool, bool) {
         match self.events.get(&id) {
-            Some(Told::Register(what)) => (what.register().is_some(), false),
+            Some(Told::Register(what, _)) => (what.register().is_some(), false),
             Some(Told::Fields(_)) => (false, true),
             None => (false, false),
         }
+    }
+
+    /// Closes the probes of a step of [`probes::SHED`]; whether there were any.
+    pub fn shed(&mut self, step: usize) -> bool {
+        let events = &self.events;
+        let is_of_step = |event: &Event| match events.get(&event.id) {
+            Some(Told::Register(what, _)) => what.shed_at() == Some(step),
+            Some(Told::Fields(told)) => told.shed_at() == Some(step),
+            None => false,
+        };
+        let (shed, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.opened).into_iter().partition(|event| is_of_step(event));
+        self.opened = kept;
+        let found = !shed.is_empty();
+        // The kernel waits for a grace period: not while the rings fill.
+        self.closing.push(std::thread::spawn(move || drop(shed)));
+        found
     }
 
     /// What a sample tells, and its number where it has one.
     pub fn meaning(&self, id: u64, register: u64, raw: &[u8]) -> Option<(What, u64)> {
         match self.events.get(&id)? {
             Told::Fields(event) => event.meaning(raw),
-            Told::Register(what @ What::Wait(Value::Known(event))) => Some((*what, u64::from(*event))),
-            Told::Register(what) => Some((*what, register)),
+            Told::Register(what @ What::Wait(Value::Known(event)), _) => Some((*what, u64::from(*event))),
+            Told::Register(what, _) => Some((*what, register)),
         }
+    }
+
+    /// The address of the probe that a sample is of.
+    pub fn place(&self, id: u64, raw: &[u8]) -> u64 {
+        match self.events.get(&id) {
+            Some(Told::Fields(_)) => tracefs::number(raw, tracefs::PLACE).unwrap_or(0),
+            Some(Told::Register(_, place)) => *place,
+            None => 0,
+        }
+    }
+
+    /// What the note of a probe costs, ns.
+    pub fn price_ns(&self, place: u64) -> u64 {
+        let is_stepped = self.places.get(&place).is_some_and(|probe| probe.is_stepped);
+        if is_stepped { self.trap.stepped_ns } else { self.trap.emulated_ns }
     }
 }
 
@@ -230,7 +269,7 @@ impl Drop for Attached {
         self.rings.clear();
         let mut left = std::mem::take(&mut self.opened);
         let each = left.len().div_ceil(CLOSERS).max(1);
-        let mut threads = Vec::new();
+        let mut threads = std::mem::take(&mut self.closing);
         while !left.is_empty() {
             let some = left.split_off(left.len().saturating_sub(each));
             threads.push(std::thread::spawn(move || drop(some)));

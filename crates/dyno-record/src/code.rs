@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use crate::elf::Image;
 
@@ -10,6 +10,8 @@ use crate::elf::Image;
 pub struct Code<'a> {
     /// The program.
     pub image: &'a Image,
+    /// Whether the kernel carries long `nop`s out itself.
+    pub long_nops: bool,
     begin: u64,
     bytes: &'a [u8],
     /// Offset of each instruction.
@@ -28,6 +30,7 @@ impl<'a> Code<'a> {
         let (begin, bytes) = image.text();
         let mut code = Self {
             image,
+            long_nops: false,
             begin,
             bytes,
             starts: Vec::with_capacity(bytes.len() / 4),
@@ -116,8 +119,13 @@ pub fn named(found: &Instruction) -> Option<u64> {
     None
 }
 
-/// Whether the kernel carries the instruction out itself when a probe stands on it, instead of stepping over a copy.
-pub fn is_emulated(found: &Instruction, bytes: &[u8]) -> bool {
+/// The one long `nop` that is left alone: new kernels turn it into a call, which writes below the stack pointer, where a
+/// function that calls none may keep data.
+const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
+
+/// Whether the kernel carries the instruction out itself when a probe stands on it, instead of stepping over a copy;
+/// `long_nops` says whether this kernel does so with those.
+pub fn is_emulated(found: &Instruction, bytes: &[u8], long_nops: bool) -> bool {
     match bytes {
         [0x90 | 0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => true,
         [0xe8 | 0xe9 | 0xeb | 0x70..=0x7f, ..] | [0x0f, 0x80..=0x8f, ..] => {
@@ -126,7 +134,7 @@ pub fn is_emulated(found: &Instruction, bytes: &[u8]) -> bool {
                 FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
             )
         }
-        _ => false,
+        _ => long_nops && found.mnemonic() == Mnemonic::Nop && found.op_count() == 1 && bytes != NOP5,
     }
 }
 
@@ -134,6 +142,6 @@ impl Code<'_> {
     /// Whether a probe on the instruction is a cheap one.
     pub fn is_cheap(&self, found: &Instruction) -> bool {
         let bytes = self.image.bytes(found.ip());
-        is_emulated(found, &bytes[..found.len().min(bytes.len())])
+        is_emulated(found, &bytes[..found.len().min(bytes.len())], self.long_nops)
     }
 }

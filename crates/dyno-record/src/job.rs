@@ -1,7 +1,7 @@
 //! A recording from its begin to its end, on a thread of its own.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 use crate::RecordError;
 use crate::attach::Attached;
 use crate::perf::{Record, clock, now_ns};
+use crate::probes::SHED;
 use crate::recording::{Recording, Wanted};
 use crate::small;
 use crate::store::{Server, Store};
@@ -20,6 +21,8 @@ use crate::store::{Server, Store};
 pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
 /// Notes younger than this wait for those that another processor is still writing.
 const YOUNG_NS: u64 = 1_000_000;
+/// So many probes are told one by one in the end.
+const PLACES: usize = 40;
 /// Over how long the price is judged.
 const JUDGED_NS: u64 = 5_000_000_000;
 
@@ -48,10 +51,19 @@ pub struct Request {
     pub cost_limit: f64,
 }
 
+/// A cut: what was recorded so far is written, and the sessions that had a part in it are told.
+#[derive(Default)]
+struct Cuts {
+    asked: AtomicU64,
+    made: AtomicU64,
+    told: Mutex<Json>,
+}
+
 /// A recording that runs.
 pub struct Job {
     stop: Arc<AtomicBool>,
     progress: Arc<Mutex<Json>>,
+    cuts: Arc<Cuts>,
     thread: Mutex<Option<JoinHandle<Result<Json, RecordError>>>>,
 }
 
@@ -62,6 +74,7 @@ impl Job {
             serde_json::from_str(request).map_err(|error| RecordError::Request(error.to_string()))?;
         let attached = Attached::to(request.pid)?;
         let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Json::Null)));
+        let cuts = Arc::new(Cuts::default());
         let (stops, tells) = (Arc::clone(&stop), Arc::clone(&progress));
         // The kernel's clock of notes and the wall's, read one after the other.
         let offset_ns = clock(libc::CLOCK_REALTIME) as i64 - now_ns() as i64;
@@ -73,17 +86,28 @@ impl Job {
             user: request.user.clone(),
         };
         let recording = Recording::new(&attached, wanted, store);
-        let work = move || Running { attached, recording, request, stops, tells }.run();
+        let cut_by = Arc::clone(&cuts);
+        let work = move || Running::new(attached, recording, request, stops, tells, cut_by).run();
         let thread = std::thread::Builder::new()
             .name("dyno-record".to_owned())
             .spawn(work)
             .map_err(|error| RecordError::System("a thread cannot be started".to_owned(), error))?;
-        Ok(Self { stop, progress, thread: Mutex::new(Some(thread)) })
+        Ok(Self { stop, progress, cuts, thread: Mutex::new(Some(thread)) })
     }
 
     /// How it goes, as JSON.
     pub fn progress(&self) -> String {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).to_string()
+    }
+
+    /// Writes the parts of all that took place until now; tells the sessions since the cut before, as JSON: number,
+    /// process, what it is.
+    pub fn cut(&self) -> String {
+        let number = self.cuts.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        while self.cuts.made.load(Ordering::Acquire) < number && !self.is_over() {
+            std::thread::sleep(DRAIN_EVERY / 5);
+        }
+        self.cuts.told.lock().unwrap_or_else(PoisonError::into_inner).to_string()
     }
 
     /// Whether it is over.
@@ -113,9 +137,51 @@ struct Running {
     request: Request,
     stops: Arc<AtomicBool>,
     tells: Arc<Mutex<Json>>,
+    cuts: Arc<Cuts>,
+    /// When the cut that is asked for was first seen; when the last was made.
+    cut_at_ns: Option<u64>,
+    cut_before_ns: u64,
+    /// What was given up, and when.
+    shed: Vec<String>,
 }
 
 impl Running {
+    fn new(
+        attached: Attached,
+        recording: Recording,
+        request: Request,
+        stops: Arc<AtomicBool>,
+        tells: Arc<Mutex<Json>>,
+        cuts: Arc<Cuts>,
+    ) -> Self {
+        let (cut_at_ns, shed) = (None, Vec::new());
+        Self { attached, recording, request, stops, tells, cuts, cut_at_ns, cut_before_ns: 0, shed }
+    }
+
+    /// Makes the cut that is asked for, as soon as all notes of its time are there.
+    fn cut(&mut self, ripe_ns: u64, elapsed_ns: u64) {
+        let asked = self.cuts.asked.load(Ordering::Relaxed);
+        if asked == self.cuts.made.load(Ordering::Relaxed) {
+            return;
+        }
+        let at_ns = *self.cut_at_ns.get_or_insert_with(now_ns);
+        if ripe_ns < at_ns {
+            return;
+        }
+        if let Err(error) = self.recording.store.finish() {
+            self.recording.store.failed.get_or_insert(error);
+        }
+        let before_ns = self.cut_before_ns;
+        let sessions = self.recording.sessions.iter().filter(|one| !one.is_over() || one.until_ns >= before_ns);
+        let told: Json = sessions.map(|one| json!([one.number, one.pid, one.who.kind])).collect();
+        *self.cuts.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        let told = self.told(elapsed_ns);
+        *self.tells.lock().unwrap_or_else(PoisonError::into_inner) = told;
+        self.cut_at_ns = None;
+        self.cut_before_ns = at_ns;
+        self.cuts.made.store(asked, Ordering::Release);
+    }
+
     fn run(mut self) -> Result<Json, RecordError> {
         let begin_ns = now_ns();
         self.recording.take_up(&self.attached);
@@ -125,13 +191,15 @@ impl Running {
             let end_ns = self.request.for_ns.map_or(u64::MAX, |length| begin_ns + length);
             let last = self.stops.load(Ordering::Relaxed) || now_ns() >= end_ns || stopped.is_some();
             let drained_ns = now_ns();
-            self.drain(&mut open, if last { u64::MAX } else { drained_ns.saturating_sub(YOUNG_NS) });
+            let ripe_ns = if last { u64::MAX } else { drained_ns.saturating_sub(YOUNG_NS) };
+            self.drain(&mut open, ripe_ns);
+            self.cut(ripe_ns, drained_ns - begin_ns);
             self.recording.ask_titles();
             if let Some(error) = self.recording.store.failed.take() {
                 return Err(error.into());
             }
             if drained_ns - judged_ns >= JUDGED_NS {
-                stopped = self.too_dear(drained_ns - judged_ns);
+                stopped = self.too_dear(drained_ns - judged_ns, drained_ns - begin_ns);
                 judged_ns = drained_ns;
             }
             if drained_ns - said_ns >= 200_000_000 || last {
@@ -161,18 +229,27 @@ impl Running {
         }
     }
 
-    /// Whether a backend pays more for the probes than is allowed.
-    fn too_dear(&mut self, over_ns: u64) -> Option<String> {
+    /// Where a backend pays more for the probes than is allowed, some are given up; why it stops, where none is left to.
+    fn too_dear(&mut self, over_ns: u64, elapsed_ns: u64) -> Option<String> {
         let most = self.recording.busy.drain().max_by_key(|busy| busy.1)?;
-        let share = (most.1 * self.attached.trap_ns) as f64 / over_ns as f64;
-        (self.request.cost_limit > 0.0 && share > self.request.cost_limit).then(|| {
-            format!(
-                "stopped: process {} spent {:.1} % of its time in probes, more than the limit of {:.1} %",
-                self.recording.sessions[most.0].pid,
-                share * 100.0,
-                self.request.cost_limit * 100.0
-            )
-        })
+        let share = most.1 as f64 / over_ns as f64;
+        if self.request.cost_limit <= 0.0 || share <= self.request.cost_limit {
+            return None;
+        }
+        let why = format!(
+            "process {} spent {:.1} % of its time in probes, more than the limit of {:.1} %",
+            self.recording.sessions[most.0].pid,
+            share * 100.0,
+            self.request.cost_limit * 100.0
+        );
+        while let Some(what) = SHED.get(self.shed.len()) {
+            let found = self.attached.shed(self.shed.len());
+            self.shed.push(format!("from {:.0} s on without {what}: {why}", elapsed_ns as f64 / 1e9));
+            if found {
+                return None;
+            }
+        }
+        Some(format!("stopped: {why}"))
     }
 
     fn told(&self, elapsed_ns: u64) -> Json {
@@ -188,17 +265,38 @@ impl Running {
             "foreign": counts.foreign,
             "lost": counts.lost,
             "gaps": self.recording.gaps.len(),
-            "trap_ns": self.attached.trap_ns,
-            "probes_ns": counts.notes * self.attached.trap_ns,
-            "busiest_notes": most,
+            "trap_ns": self.attached.trap.emulated_ns,
+            "stepped_ns": self.attached.trap.stepped_ns,
+            "probes_ns": counts.probes_ns,
+            "busiest_ns": most,
             "own_cpu_ns": clock(libc::CLOCK_THREAD_CPUTIME_ID),
+            "shed": self.shed,
             "sites": self.attached.sites.0,
             "sites_stepped": self.attached.sites.1,
         })
     }
 
+    /// The probes that were met most: what they tell, how often, and what it cost.
+    fn places(&self) -> Json {
+        let mut most: Vec<_> = self.recording.places.iter().map(|(place, count)| (*count, *place)).collect();
+        most.sort_unstable_by(|a, b| b.cmp(a));
+        let row = |(count, place): (u64, u64)| {
+            let probe = self.attached.places.get(&place)?;
+            let name = |event| self.attached.names.get(&event).map(|name| name.1.clone());
+            Some(json!({
+                "what": probe.what.said(&name),
+                "address": format!("{:#x}", probe.addr),
+                "is_stepped": probe.is_stepped,
+                "notes": count,
+                "cost_ns": count * self.attached.price_ns(place),
+            }))
+        };
+        most.into_iter().filter_map(row).take(PLACES).collect()
+    }
+
     fn close(self, elapsed_ns: u64, stopped: Option<&str>) -> Result<Json, RecordError> {
         let mut told = self.told(elapsed_ns);
+        let places = self.places();
         let Self { attached, mut recording, .. } = self;
         let server = Server {
             path: attached.program.clone(),
@@ -215,6 +313,7 @@ impl Running {
             object.insert("version".to_owned(), json!(server.version));
             object.insert("postmaster".to_owned(), json!(postmaster));
             object.insert("without_fields".to_owned(), json!(without));
+            object.insert("places".to_owned(), places);
             object.insert("stopped".to_owned(), json!(stopped));
             object.insert("calls".to_owned(), json!(recording.sessions.iter().map(|s| s.sums.calls).sum::<u64>()));
             object.insert("waits".to_owned(), json!(recording.sessions.iter().map(|s| s.sums.waits).sum::<u64>()));

@@ -27,5 +27,6 @@ pub mod store;
 pub mod tracefs;
 mod trap;
 
-pub use attach::trap_cost_ns;
+pub use attach::trap_cost;
 pub use error::RecordError;
+pub use trap::Trap;

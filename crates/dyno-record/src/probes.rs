@@ -49,6 +49,10 @@ pub enum What {
 pub enum Event {
     /// A number and what it is.
     Number,
+    /// The text of what is parsed or bound.
+    Prepared,
+    /// A query id.
+    Id,
     /// A statement's text and its kind.
     Text,
     /// Rows.
@@ -59,7 +63,7 @@ pub enum Event {
 
 impl Event {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Number, Self::Text, Self::Rows, Self::Login];
+    pub const ALL: [Self; 6] = [Self::Number, Self::Prepared, Self::Id, Self::Text, Self::Rows, Self::Login];
 
     /// What a sample of it tells, and its number where it has one.
     pub fn meaning(self, raw: &[u8]) -> Option<(What, u64)> {
@@ -68,23 +72,31 @@ impl Event {
                 let value = number(raw, FIELDS)?;
                 let what = match raw.get(FIELDS + 8)? {
                     0 => What::Wait(Value::Register(Register::None)),
-                    1 => What::QueryId,
-                    2 => What::State,
-                    3 => What::Leader,
+                    1 => What::State,
+                    2 => What::Leader,
                     _ => What::Abort,
                 };
                 Some((what, value))
             }
-            Self::Text => {
-                let kind = match raw.get(FIELDS + 4)? {
-                    0 => Kind::Exec,
-                    1 => Kind::Parse,
-                    _ => Kind::Bind,
-                };
-                Some((What::Running(kind), 0))
+            Self::Text => Some((What::Running(Kind::Exec), 0)),
+            Self::Prepared => {
+                let is_parse = *raw.get(FIELDS + 4)? == Kind::Parse as u8;
+                Some((What::Running(if is_parse { Kind::Parse } else { Kind::Bind }), 0))
             }
+            Self::Id => Some((What::QueryId, number(raw, FIELDS)?)),
             Self::Rows => Some((What::Done, number(raw, FIELDS)?)),
             Self::Login => Some((What::Login, 0)),
+        }
+    }
+}
+
+impl Event {
+    /// See [`What::shed_at`].
+    pub fn shed_at(self) -> Option<usize> {
+        match self {
+            Self::Prepared | Self::Id => Some(0),
+            Self::Text | Self::Rows => Some(1),
+            Self::Number | Self::Login => None,
         }
     }
 }
@@ -102,13 +114,43 @@ impl What {
         };
         match self {
             Self::Wait(_) => number(0),
-            Self::QueryId => number(1),
-            Self::State => number(2),
-            Self::Leader => number(3),
-            Self::Abort => number(4),
-            Self::Running(kind) => (Event::Text, format!("text=+0(%si):string kind=\\{}:u8", kind as u8)),
+            Self::QueryId => (Event::Id, "value=%di:u64".to_owned()),
+            Self::State => number(1),
+            Self::Leader => number(2),
+            Self::Abort => number(3),
+            Self::Running(Kind::Exec) => (Event::Text, "text=+0(%si):string".to_owned()),
+            Self::Running(kind) => (Event::Prepared, format!("text=+0(%si):string kind=\\{}:u8", kind as u8)),
             Self::Done => (Event::Rows, "rows=+8(%di):u64".to_owned()),
             Self::Login => (Event::Login, "database=+0(%di):string user=+0(%dx):string".to_owned()),
+        }
+    }
+
+    /// When it is given up where probes are too dear: details of calls first, then the calls themselves, waits never.
+    pub fn shed_at(self) -> Option<usize> {
+        match self {
+            Self::Running(Kind::Parse | Kind::Bind) | Self::QueryId => Some(0),
+            Self::Running(Kind::Exec) | Self::Done => Some(1),
+            _ => None,
+        }
+    }
+
+    /// What it tells, in words; `name` is that of an event.
+    pub fn said(self, name: &dyn Fn(u32) -> Option<String>) -> String {
+        match self {
+            Self::Wait(Value::Known(0)) => "a wait ends".to_owned(),
+            Self::Wait(Value::Known(event)) => {
+                format!("a wait begins: {}", name(event).unwrap_or_else(|| format!("{event:#010x}")))
+            }
+            Self::Wait(Value::Register(_)) => "a wait begins: any of several".to_owned(),
+            Self::Running(Kind::Exec) => "a statement is taken up".to_owned(),
+            Self::Running(Kind::Parse) => "parse".to_owned(),
+            Self::Running(Kind::Bind) => "bind".to_owned(),
+            Self::Done => "a statement is done".to_owned(),
+            Self::QueryId => "query id".to_owned(),
+            Self::State => "SQLSTATE".to_owned(),
+            Self::Abort => "a transaction is aborted".to_owned(),
+            Self::Leader => "a parallel worker's leader".to_owned(),
+            Self::Login => "login".to_owned(),
         }
     }
 
@@ -123,6 +165,9 @@ impl What {
     }
 }
 
+/// What is given up, step by step.
+pub const SHED: [&str; 2] = ["parse, bind and query ids", "statements and their rows"];
+
 /// A register as tracefs spells it: `ax`, `r12`.
 fn spelled(register: Register) -> String {
     let name = format!("{register:?}").to_lowercase();
@@ -133,10 +178,14 @@ fn spelled(register: Register) -> String {
 /// A probe: its place in the program file, and what it tells.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
+    /// Address in the program.
+    pub addr: u64,
     /// Offset in the file.
     pub offset: u64,
     /// What it tells.
     pub what: What,
+    /// Whether the kernel must step over a copy of the instruction.
+    pub is_stepped: bool,
 }
 
 /// What a version's numbers are.
@@ -190,7 +239,8 @@ pub fn plan(code: &Code<'_>, version: &Version, query_ids: bool) -> Result<Plan,
     let mut probes = Vec::new();
     let mut add = |addr: u64, what: What| {
         if let Some(offset) = image.file_offset(addr) {
-            probes.push(Probe { offset, what });
+            let is_stepped = !code.at(addr).is_some_and(|found| code.is_cheap(&found));
+            probes.push(Probe { addr, offset, what, is_stepped });
         }
     };
     for site in &sites {

@@ -43,6 +43,8 @@ pub struct Counts {
     pub foreign: u64,
     /// Lost by the kernel.
     pub lost: u64,
+    /// What the probes cost the server's processes, ns.
+    pub probes_ns: u64,
 }
 
 /// A recording while it runs.
@@ -57,7 +59,9 @@ pub struct Recording {
     pub counts: Counts,
     /// Lost: how many, from, to.
     pub gaps: Vec<(u64, u64, u64)>,
-    /// Notes by session since it was last asked.
+    /// Notes by probe.
+    pub places: HashMap<u64, u64>,
+    /// What probes cost by session, ns, since it was last asked.
     pub busy: HashMap<usize, u64>,
     known: Known,
     live: HashMap<i32, usize>,
@@ -71,13 +75,19 @@ impl Recording {
         for (event, name) in &attached.names {
             store.name_event(*event, || name.clone());
         }
-        let known = Known { client_read: attached.client_read, next_call: 0, next_wait: 0, trap_ns: attached.trap_ns };
+        let known = Known {
+            client_read: attached.client_read,
+            next_call: 0,
+            next_wait: 0,
+            price_ns: attached.trap.emulated_ns,
+        };
         Self {
             wanted,
             sessions: Vec::new(),
             store,
             counts: Counts::default(),
             gaps: Vec::new(),
+            places: HashMap::new(),
             busy: HashMap::new(),
             known,
             live: HashMap::new(),
@@ -199,7 +209,11 @@ impl Recording {
             }
             Note::Sample { id, register, raw } => {
                 self.counts.notes += 1;
-                *self.busy.entry(at).or_default() += 1;
+                let place = attached.place(id, &raw);
+                known.price_ns = attached.price_ns(place);
+                self.counts.probes_ns += known.price_ns;
+                *self.places.entry(place).or_default() += 1;
+                *self.busy.entry(at).or_default() += known.price_ns;
                 let Some((what, value)) = attached.meaning(id, register, &raw) else { return };
                 match what {
                     What::Wait(_) => session.wait(at_ns, value as u32, store, known),

@@ -34,6 +34,7 @@ struct Waiting {
     cpu_ns: u64,
     think: bool,
     cut: i64,
+    price_ns: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -110,8 +111,8 @@ pub struct Known {
     pub next_call: u64,
     /// Number of a wait.
     pub next_wait: u64,
-    /// What a trap costs, ns.
-    pub trap_ns: u64,
+    /// What the probe of the note at hand costs, ns.
+    pub price_ns: u64,
 }
 
 impl Known {
@@ -147,7 +148,7 @@ impl Session {
             made.open(since_ns, known);
         }
         if event != 0 {
-            made.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE });
+            made.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE, price_ns: 0 });
         }
         made
     }
@@ -227,7 +228,7 @@ impl Session {
             self.open(at_ns, known);
         }
         if event != 0 {
-            self.waiting = Some(Waiting { event, since_ns: at_ns, cpu_ns: 0, think, cut: 0 });
+            self.waiting = Some(Waiting { event, since_ns: at_ns, cpu_ns: 0, think, cut: 0, price_ns: known.price_ns });
         }
     }
 
@@ -235,7 +236,7 @@ impl Session {
         let Some(waiting) = self.waiting.take() else { return };
         let elapsed_ns = at_ns.saturating_sub(waiting.since_ns);
         let cut = waiting.cut | cut;
-        let corrected_ns = if cut == 0 { elapsed_ns.saturating_sub(known.trap_ns) } else { elapsed_ns };
+        let corrected_ns = if cut == 0 { elapsed_ns.saturating_sub(waiting.price_ns) } else { elapsed_ns };
         let mut row = WaitRow {
             session: self.number,
             number: known.next_wait,
@@ -375,7 +376,7 @@ impl Session {
     }
 
     fn not_observed(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
-        self.waiting = Some(Waiting { event: UNOBSERVED, since_ns, cpu_ns: 0, think: false, cut: 0 });
+        self.waiting = Some(Waiting { event: UNOBSERVED, since_ns, cpu_ns: 0, think: false, cut: 0, price_ns: 0 });
         self.end_wait(self.until_ns, 0, store, known);
         self.open(self.until_ns, known);
     }

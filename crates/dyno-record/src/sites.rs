@@ -40,7 +40,7 @@ pub struct Site {
 /// Instructions of one walk; a store is a few behind the reading of the pointer.
 const WALK: usize = 400;
 /// How far a neighbour may be.
-const AFTER: usize = 6;
+const AFTER: usize = 16;
 const BEFORE: usize = 4;
 /// A server has more; fewer mean that the code is not what we take it for.
 const SITES_MIN: usize = 60;
@@ -76,7 +76,15 @@ pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
     if found.len() < SITES_MIN {
         return Err(RecordError::Sites(found.len()));
     }
-    Ok(found.into_iter().map(|(store, value)| placed(code, &mut factory, store, value)).collect())
+    // Where an end and the next begin have one place, what is written last holds.
+    let mut places = BTreeMap::new();
+    for (store, value) in found {
+        let site = placed(code, &mut factory, store, value);
+        places.insert(site.probe, site);
+    }
+    let mut sites: Vec<Site> = places.into_values().collect();
+    sites.sort_by_key(|site| site.store);
+    Ok(sites)
 }
 
 /// The register that a reading of the pointer fills.

@@ -5,6 +5,7 @@
 //! comes, and takes the lines away. Where tracefs is not mounted, a thread mounts it in a mount namespace of its own:
 //! nobody else sees it, and it is gone with the thread.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -26,8 +27,8 @@ pub struct Definition {
 
 /// Probes that are defined, until this is dropped.
 pub struct Defined {
-    /// The kernel's number of each event.
-    pub numbers: Vec<u64>,
+    /// Each event and the kernel's number of it.
+    pub numbers: Vec<(usize, u64)>,
     lines: Vec<u8>,
     file: File,
     /// The guard notices that it closes.
@@ -45,8 +46,8 @@ pub fn define(program: &Path, definitions: &[Definition]) -> io::Result<Defined>
         .iter()
         .map(|one| format!("p:{group}/e{} {}:{:#x} {}\n", one.event, program.display(), one.offset, one.fields))
         .collect();
-    let events = definitions.iter().map(|one| one.event + 1).max().unwrap_or(0);
-    let away: Vec<String> = (0..events).map(|at| format!("-:{group}/e{at}\n")).collect();
+    let events: BTreeSet<usize> = definitions.iter().map(|one| one.event).collect();
+    let away: Vec<String> = events.iter().map(|at| format!("-:{group}/e{at}\n")).collect();
     let work = move || -> io::Result<Defined> {
         if !Path::new(MOUNTED).join("uprobe_events").exists() {
             mount_for_this_thread()?;
@@ -56,9 +57,9 @@ pub fn define(program: &Path, definitions: &[Definition]) -> io::Result<Defined>
         for line in &lines {
             defined.file.write_all(line.as_bytes())?;
         }
-        for at in 0..events {
+        for at in events {
             let number = fs::read_to_string(format!("{MOUNTED}/events/{group}/e{at}/id"))?;
-            defined.numbers.push(number.trim().parse().map_err(io::Error::other)?);
+            defined.numbers.push((at, number.trim().parse().map_err(io::Error::other)?));
         }
         Ok(defined)
     };
@@ -169,5 +170,7 @@ pub fn text(raw: &[u8], at: usize) -> Option<&[u8]> {
     (bytes != b"(fault)").then_some(bytes)
 }
 
+/// Where the probe's address stands in a sample.
+pub const PLACE: usize = 8;
 /// Where the fields of a sample begin.
 pub const FIELDS: usize = 16;

@@ -1,4 +1,7 @@
-//! What a probe costs on this machine: measured on an instruction of our own, never quoted from elsewhere.
+//! What a probe costs on this machine: measured on instructions of our own, never quoted from elsewhere.
+//!
+//! The kernel carries some instructions out itself; over a copy of all others it single-steps, which costs several times
+//! as much. Which long `nop`s belong to the former depends on the kernel, so that is measured as well.
 
 use std::ffi::CString;
 use std::io;
@@ -6,43 +9,78 @@ use std::io;
 use crate::perf::{self, Event, Ring, Scope, Source};
 
 #[cfg(target_arch = "x86_64")]
-core::arch::global_asm!(".text", ".globl dyno_record_trap", "dyno_record_trap:", "nop", "ret");
+core::arch::global_asm!(
+    ".text",
+    ".globl dyno_record_plain, dyno_record_long, dyno_record_prefixed, dyno_record_stepped",
+    "dyno_record_plain: nop",
+    "ret",
+    "dyno_record_long: .byte 0x0f, 0x1f, 0x40, 0x00",
+    "ret",
+    "dyno_record_prefixed: .byte 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00",
+    "ret",
+    "dyno_record_stepped: mov rax, rsp",
+    "ret",
+);
 
 #[cfg(target_arch = "x86_64")]
 unsafe extern "C" {
-    fn dyno_record_trap();
+    fn dyno_record_plain();
+    fn dyno_record_long();
+    fn dyno_record_prefixed();
+    fn dyno_record_stepped();
 }
 
 /// Calls of one go, and goes; the cheapest counts.
-const CALLS: u64 = 1_000;
+const CALLS: u64 = 500;
 const GOES: usize = 3;
 
-fn calls_ns() -> u64 {
+/// What probes cost, ns of CPU a note.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trap {
+    /// On an instruction that the kernel carries out itself.
+    pub emulated_ns: u64,
+    /// On one that it steps over.
+    pub stepped_ns: u64,
+    /// Whether a `nop` of several bytes is one of the former.
+    pub long_nops: bool,
+}
+
+type Own = unsafe extern "C" fn();
+
+fn calls_ns(own: Own) -> u64 {
     let begin = perf::clock(libc::CLOCK_THREAD_CPUTIME_ID);
     for _ in 0..CALLS {
-        // SAFETY: two instructions that do nothing.
-        #[cfg(target_arch = "x86_64")]
-        unsafe {
-            dyno_record_trap();
-        }
+        // SAFETY: two instructions of ours that change no register that a caller relies on.
+        unsafe { own() }
     }
     perf::clock(libc::CLOCK_THREAD_CPUTIME_ID) - begin
 }
 
-/// Nanoseconds of CPU that a probe on an instruction costs which the kernel carries out itself.
-pub fn cost_ns(kind: u32) -> io::Result<u64> {
-    #[cfg(target_arch = "x86_64")]
-    let addr = dyno_record_trap as *const () as u64;
-    #[cfg(not(target_arch = "x86_64"))]
-    let addr = 0;
-    let (path, offset) = place(addr).ok_or_else(|| io::Error::other("our own code is not in our memory map"))?;
-    let free = (0..GOES).map(|_| calls_ns()).min().unwrap_or(0);
+/// Measures all kinds.
+#[cfg(target_arch = "x86_64")]
+pub fn measure(kind: u32) -> io::Result<Trap> {
+    let emulated_ns = cost_ns(kind, dyno_record_plain)?;
+    let stepped_ns = cost_ns(kind, dyno_record_stepped)?;
+    let long_ns = cost_ns(kind, dyno_record_long)?.max(cost_ns(kind, dyno_record_prefixed)?);
+    Ok(Trap { emulated_ns, stepped_ns, long_nops: long_ns < emulated_ns.midpoint(stepped_ns) })
+}
+
+/// Measures all kinds.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn measure(_: u32) -> io::Result<Trap> {
+    Err(io::Error::from(io::ErrorKind::Unsupported))
+}
+
+fn cost_ns(kind: u32, own: Own) -> io::Result<u64> {
+    let (path, offset) =
+        place(own as *const () as u64).ok_or_else(|| io::Error::other("our own code is not in our memory map"))?;
+    let free = (0..GOES).map(|_| calls_ns(own)).min().unwrap_or(0);
     let event = Event::open(&Source::Probe(kind, &path, offset), Scope { pid: 0, cpu: -1 }, None)?;
     let mut ring = Ring::of(&event, 64)?;
     event.enable()?;
     let mut best = u64::MAX;
     for _ in 0..GOES {
-        best = best.min(calls_ns());
+        best = best.min(calls_ns(own));
         ring.drain(&|_| (false, false), &mut Vec::new());
     }
     Ok(best.saturating_sub(free) / CALLS)

@@ -22,7 +22,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn known() -> Known {
-    Known { client_read: READ, next_call: 0, next_wait: 0, trap_ns: 500 }
+    Known { client_read: READ, next_call: 0, next_wait: 0, price_ns: 500 }
 }
 
 fn client() -> Who {
@@ -136,9 +136,15 @@ fn the_code_of_an_installed_server_tells_its_stores_its_calls_and_its_names() {
         let image = Image::open(&path).expect("a program");
         let Ok(version) = Version::of(&image) else { continue };
         let (functions, addresses) = probes::wanted(&image).expect("exported names");
-        let code = Code::read(&image, &functions, &addresses);
+        let mut code = Code::read(&image, &functions, &addresses);
+        let stepped = |plan: &probes::Plan| plan.sites.iter().filter(|site| site.is_stepped).count();
+        let short = stepped(&probes::plan(&code, &version, true).expect("a plan"));
+        code.long_nops = true;
         let plan = probes::plan(&code, &version, true).expect("a plan");
-        let stepped = plan.sites.iter().filter(|site| site.is_stepped).count();
+        let stepped = stepped(&plan);
+        assert!(stepped < short, "{path:?}: {stepped} of {short} with long nops");
+        let places: std::collections::HashSet<u64> = plan.probes.iter().map(|probe| probe.addr).collect();
+        assert_eq!(places.len(), plan.probes.len(), "{path:?}: two probes at one place");
         assert!(plan.sites.len() > 150 && stepped < 25, "{path:?}: {} stores, {stepped} stepped", plan.sites.len());
         let of = |wanted: What| plan.probes.iter().filter(|probe| probe.what == wanted).count();
         assert_eq!((of(What::Running(Kind::Parse)), of(What::Running(Kind::Bind))), (1, 1), "{path:?}");

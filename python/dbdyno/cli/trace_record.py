@@ -43,7 +43,7 @@ _PID_MOST = 1 << 22
     default=5,
     show_default=True,
     metavar="PERCENT",
-    help="Stop when probes take more than this share of a backend's time; 0 lifts the limit.",
+    help="Record less, in the end nothing, when probes take more than this share of a backend's time; 0: no limit.",
 )
 def command(
     dsn: str | None,
@@ -105,7 +105,7 @@ def line(told: dict[str, Any], before: dict[str, Any]) -> str:
     over_s = (told["elapsed_ns"] - before.get("elapsed_ns", 0)) / 1e9
     notes = told["notes"] - before.get("notes", 0)
     rate = notes / over_s if over_s > 0 else 0
-    cores = rate * told["trap_ns"] / 1e9
+    cores = (told["probes_ns"] - before.get("probes_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
     own = (told["own_cpu_ns"] - before.get("own_cpu_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
     return (
         f"{told['elapsed_ns'] / 1e9:.0f} s: {told['sessions']} sessions, {told['waits']:,} waits, {rate:,.0f} notes/s,"

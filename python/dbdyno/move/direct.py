@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.core_types import MoveCount
 from dbdyno.errors import MoveError
 from dbdyno.move import indexes
 from dbdyno.move.into import Into, Loaded
@@ -84,7 +85,7 @@ def load(
     files: Sequence[Path],
     how: How,
     *,
-    check: Callable[[Sequence[dict[str, Any]]], None],
+    check: Callable[[Sequence[MoveCount]], None],
     first: Callable[[psycopg.Connection[Any]], None] | None,
     publishing: Callable[[], None],
 ) -> Loaded:
@@ -115,11 +116,12 @@ def load(
     )
 
 
-def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[dict[str, Any]]:
+def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[MoveCount]:
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     size = [path.stat().st_size for path in files]
-    begun, sent, done = time.monotonic(), 0, []
+    begun, sent = time.monotonic(), 0
+    done: list[MoveCount] = []
     with ThreadPoolExecutor(1) as ahead:
         for number, path in enumerate(files):
             source = _core.MoveBytes(path, how.memory_bytes // BATCHES)

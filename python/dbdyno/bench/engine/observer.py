@@ -114,9 +114,9 @@ class Observer(ABC, Generic[Target, Link]):
         return [{**report, **found.get(int(str(report["arm"])), {})} for report in reports]
 
     def __enter__(self) -> Self:
-        if (hertz := self.watch_plan.activity_hz) > 0:
+        if (hertz := self.watch_plan.activity_hz) > 0 or self.watch_plan.waits == "exact":
             for target in self.targets.values():
-                if (watcher := self._watcher(target, round(1e9 / hertz))) is not None:
+                if (watcher := self._watcher(target, round(1e9 / (hertz or 1)))) is not None:
                     watcher.start()
                     self.watchers.append(watcher)
         return self
@@ -175,6 +175,7 @@ class Observer(ABC, Generic[Target, Link]):
         if waits and waits["arm"]:
             waits["class"] = list(self._classes(waits))
             _core.write_waits(folder / "waits", name, waits)
+        self.metrics += self._beside_waits()
         if self.metrics:
             _core.write_metrics(folder / "metrics", name, columns_of(self.metrics))
         self.metrics = []
@@ -183,7 +184,12 @@ class Observer(ABC, Generic[Target, Link]):
         """Drops what was seen of a block that does not count."""
         for watcher in self.watchers:
             watcher.take()
+        self._beside_waits()
         self.metrics = []
+
+    def _beside_waits(self) -> list[tuple[str, int, Metric]]:
+        """What is known of the waits that were just taken, beside them."""
+        return []
 
     def drop_connections(self) -> None:
         """Closes the connections that counters are read over."""

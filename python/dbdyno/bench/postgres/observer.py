@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.engine.observer import Observer
+from dbdyno.bench.postgres.exact import EXACT, ExactWatcher
+from dbdyno.errors import TargetError
 from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:
@@ -31,8 +33,6 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
     def __init__(self, ready: Prepared, stop: Callable[[], bool] | None = None) -> None:
         """`stop`: asked while the server is silent; where it says yes, nothing more is waited for."""
         import psycopg
-
-        from dbdyno.errors import TargetError
 
         super().__init__(ready.plan.watch, {arm.arm.name: (arm.target.safe_dsn, arm.target) for arm in ready.arms})
         self.failures = (psycopg.Error, TargetError, OSError)
@@ -68,6 +68,21 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         rows = connection.execute(_PIDS, [list(numbers)]).fetchall()
         return {Path("/proc", str(pid)): numbers[name] for pid, name in rows}
 
+    def _beside_waits(self) -> list[tuple[str, int, Metric]]:
+        exact = (watcher for watcher in self.watchers if isinstance(watcher, ExactWatcher))
+        return [metric for watcher in exact for metric in watcher.take_metrics()]
+
+    def _here(self, target: Postgres) -> Connection:
+        """A connection to a server that runs on this machine. Raises `TargetError`."""
+        connection = self._connection(target)
+        if target.pooled or not target.is_here(connection):
+            raise TargetError(
+                "exact waits need a server on this machine, and a way to it without a pooler",
+                where=target.safe_dsn,
+                next_step='run dbdyno where the server runs, or leave out waits = "exact" under [watch]',
+            )
+        return connection
+
     def _kept(self, target: Postgres, connection: Connection) -> Mapping[int, Mapping[str, int]]:
         from dbdyno.bench.postgres.statement_cache import kept_by
         from dbdyno.bench.postgres.watch import application_names
@@ -79,9 +94,11 @@ class PostgresObserver(Observer["Postgres", "Connection"]):
         found = {arm: kept_by(connection, target.engine, pid) for arm, pid in pids.items()}
         return {arm: kept.as_row() for arm, kept in found.items() if kept is not None}
 
-    def _watcher(self, target: Postgres, period_ns: int) -> Watcher:
+    def _watcher(self, target: Postgres, period_ns: int) -> Watcher | ExactWatcher:
         from dbdyno.bench.postgres.watch import Watcher, application_names
 
+        if self.watch_plan.waits == EXACT:
+            return ExactWatcher(lambda: self._here(target), application_names(self.arms))
         return Watcher(target, self.arms, period_ns=period_ns, names=application_names(self.arms))
 
     def _open(self, target: Postgres) -> Connection:

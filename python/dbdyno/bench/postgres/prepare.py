@@ -113,7 +113,8 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     from dbdyno.study.plan.typed import compiled
 
     plan = compiled(plan)
-    if any(arm.cold for arm in plan.arms):  # what watching costs would be measured in turns with a restart each
+    # What watching costs would be measured in turns with a restart each; probes cannot come and go with slices.
+    if any(arm.cold for arm in plan.arms) or plan.watch.waits == "exact":
         plan = replace(plan, watch=replace(plan.watch, overhead_blocks=0))
     check_scripts(plan)
     for arm in plan.arms:

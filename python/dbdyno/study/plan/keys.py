@@ -220,6 +220,13 @@ SCHEDULE = (
 
 WATCH = (
     Key("activity_hz", "float", "samples of pg_stat_activity a second; 0 = off", "10", low=0, high=1000),
+    Key(
+        "waits",
+        "str",
+        "sampled: looks at pg_stat_activity; exact: every wait of a PostgreSQL on this machine, timed by probes",
+        None,
+        choices=("sampled", "exact"),
+    ),
     Key("counters", "bool", "read the engine's and the host's counters at the blocks' borders", None),
     Key("overhead_blocks", "int", "blocks that measure the cost of watching", "2", low=0, high=1_000),
     Key("statements", "bool", "read pg_stat_statements at the blocks' borders as well: counters per statement", None),
@@ -264,6 +271,12 @@ VERDICT = (
         "meant to do different work",
         None,
         choices=WITHHOLDING,
+    ),
+    Key(
+        "factor",
+        "str",
+        "with factors: the one that the answer is about (default: one of numbers, of these that with most levels)",
+        None,
     ),
     Key("equal_work", "bool", "with factors: all levels touch as many rows a transaction, as arms must anyway", None),
 )

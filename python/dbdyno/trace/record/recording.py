@@ -137,6 +137,8 @@ def warnings_of(told: dict[str, Any]) -> list[str]:
             f"The kernel lost {told['lost']:,} notes in {told['gaps']:,} gaps: what the sessions did there is"
             " 'unobserved'."
         )
+    for said in told.get("shed", []):
+        found.append(f"The recording goes on {said}. --cost-limit sets the limit, 0 lifts it.")
     if told.get("stopped"):
         found.append(f"The recording {told['stopped']}. --cost-limit sets the limit, 0 lifts it.")
     if told.get("without_fields"):
@@ -145,7 +147,8 @@ def warnings_of(told: dict[str, Any]) -> list[str]:
         )
     if told.get("trap_ns"):
         found.append(
-            f"A probe costs {told['trap_ns'] / 1e3:.2f} us of CPU here; a wait has one of them in its time"
-            " (p2 of a wait is its time without it)."
+            f"A probe costs {told['trap_ns'] / 1e3:.2f} us of CPU here, {told['stepped_ns'] / 1e3:.2f} us where the"
+            f" kernel must step over an instruction ({told['sites_stepped']} of {told['sites']} places); a wait has"
+            " one of them in its time (p2 of a wait is its time without it)."
         )
     return found

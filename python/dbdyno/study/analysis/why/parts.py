@@ -1,9 +1,10 @@
 """The mean time of a transaction of an arm, cut into what it waited for, block by block.
 
 An event has the time of its waits: each timed, or sampled, where a look stands for the time since the look before. CPU
-is what the sessions' processes used, where the host says it, else what was sampled as such, or, where waits were timed,
-what no wait covers. The rest is time ready to run without a processor, or on the way to the client: on a busy machine
-a look finds a session idle just when it lets go of the processor, so samples of CPU tell less than the host.
+is what the sessions' processes used, where the host says it (less what they used inside of timed waits), else what was
+sampled as such, or, where waits were timed, what no wait covers. The rest is time ready to run without a processor, or
+on the way to the client: on a busy machine a look finds a session idle just when it lets go of the processor, so
+samples of CPU tell less than the host.
 """
 
 from __future__ import annotations
@@ -43,6 +44,15 @@ where arm = $1 and object in ('client backend', 'session', 'client') and (class 
   and block in (select unnest($2::int[]))
 group by 1, 2, 3
 """
+_IN_WAITS = """
+select block, sum(value)::double from metrics
+where source = 'probes' and metric = 'cpu_in_waits' and arm = $1 and block in (select unnest($2::int[])) group by 1
+"""
+_PROBES = """
+select (select sum(value)::double from metrics
+  where source = 'probes' and metric = 'cost' and block in (select unnest($1::int[])))
+  / (select nullif(count(*), 0) from calls where kind = 'transaction' and block in (select unnest($1::int[])))
+"""
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,10 @@ class Side:
     reads: Array
     writes: Array
     cpu_count: Array
+    probes_ns: float = 0.0
+    """What probes cost a transaction, where they timed the waits."""
+    programs: bool = False
+    """Whether programs ran in place of sessions: the kernel's account of each is all that is known."""
 
     @property
     def of_temporary_files(self) -> float:
@@ -106,7 +120,7 @@ class Side:
         return times | parts | {QUEUE: float(self.queued[keep].sum() / count)}
 
 
-def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") -> Side:
+def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", programs: bool = False) -> Side:
     """What the evidence of an arm says; `looks` is 0 where nobody looked (`hertz` is 0, and no wait was timed)."""
     places = {block.index: at for at, block in enumerate(arm.blocks)}
     listed = list(places)
@@ -122,6 +136,12 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") 
     samples = sum(row[3] for row in rows)
     looks = float(sums[4].sum()) / 1e9 * hertz
     count, elapsed, queued, every, busy = sums
+    cpu, reads, writes, cpu_count = _billed(arm)
+    probes_ns = 0.0
+    if exact and has_table(connection, "metrics"):
+        for block, spent in connection.execute(_IN_WAITS, [arm.name, listed]).fetchall():
+            cpu[places[block]] = max(cpu[places[block]] - spent, 0.0)
+        [(probes_ns,)] = connection.execute(_PROBES, [listed]).fetchall()
     return Side(
         name or arm.label,
         events,
@@ -134,7 +154,12 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") 
         exact,
         samples,
         looks,
-        *_billed(arm),
+        cpu,
+        reads,
+        writes,
+        cpu_count,
+        probes_ns or 0.0,
+        programs=programs,
     )
 
 

@@ -1,0 +1,194 @@
+"""What the load's sessions wait for, every wait timed: `waits = "exact"` under [watch].
+
+In place of looks at pg_stat_activity the kernel notes where a backend begins and ends a wait (`crates/dyno-record`).
+The probes stand from the first stretch to the end of the run, so that all arms pay for them alike; the server must run
+here, and dbdyno must be allowed to probe it.
+
+A wait is told without the price of its own probe, and what a session did on the CPU inside its waits (a read from the
+file system's cache is hardly anything else) is told beside them, as a metric: it is in the CPU of the session's process
+as well, and is counted once.
+
+Limits: where arms alternate in slices and a session is opened in the middle of a block, its arm is not known. A
+transaction that a client leaves open between two statements has no wait there: that time is the client's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno import _core
+from dbdyno.bench.metrics import Metric
+from dbdyno.bench.postgres.watch import COLUMNS
+from dbdyno.errors import TargetError
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+EXACT = "exact"
+SOURCE = "probes"
+CPU_IN_WAITS = "cpu_in_waits"
+COST = "cost"
+NOTES = "notes"
+CLIENT = "client backend"
+_SEEN = frozenset({CLIENT, "walwriter", "checkpointer", "background writer", "io worker"})
+_WHO = "select pg_backend_pid(), pid, application_name from pg_stat_activity where backend_type = 'client backend'"
+_ROWS = """
+select session, started_ns, coalesce(p2, elapsed_ns), event, least(coalesce(p1, 0), coalesce(p2, elapsed_ns))
+from read_parquet(?) where not think order by started_ns
+"""
+
+
+@dataclass
+class Stretch:
+    """Whose waits they are: the arm that runs alone, or None; the block; and each session's arm."""
+
+    arm: str | None
+    block: int
+    arms: Mapping[int, str]
+    others: frozenset[int]
+
+    def arm_of(self, pid: int, kind: str) -> str | None:
+        """The arm of a process; None where its waits are not the load's."""
+        if kind != CLIENT:
+            return self.arm or ""
+        return None if pid in self.others else self.arms.get(pid, self.arm or "")
+
+
+class ExactWatcher:
+    """Records a server's waits for as long as a run lasts; has the face of a sampler.
+
+    `connect`: a connection to the server, kept by the caller; `names`: the application_name of each arm's sessions.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], names: Mapping[str, str]) -> None:
+        self._connect = connect
+        self._arm_of = {name: arm for arm, name in names.items()}
+        self._recorder: Any = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._postmaster = 0
+        self._stretch: Stretch | None = None
+        self._rows: list[tuple[Any, ...]] = []
+        self._metrics: list[tuple[str, int, Metric]] = []
+        self._paid = (0, 0)
+
+    def start(self) -> None:
+        """Probes are set when the first stretch begins: the server may be restarted until then."""
+
+    def pause(self) -> None:
+        """The probes stay where they are."""
+
+    def resume(self) -> None:
+        """They were there all the time."""
+
+    def stop(self) -> None:
+        """Takes the probes away."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.finish()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def mark(self, arm: str | None, block: int) -> None:
+        """From now on it is this block; what came before is kept for the stretch that it is of. Raises `TargetError`
+        or `TraceError` where the server cannot be probed."""
+        self._cut()
+        rows = self._connect().execute(_WHO).fetchall()
+        own = int(rows[0][0]) if rows else 0
+        self._probe(own)
+        arms = {int(pid): self._arm_of[name] for _, pid, name in rows if name in self._arm_of}
+        others = frozenset(int(pid) for _, pid, name in rows if name not in self._arm_of)
+        self._cut()
+        self._stretch = Stretch(arm, block, arms, others)
+
+    def take(self) -> dict[str, list[Any]]:
+        """All waits since the last call, as columns (`COLUMNS`)."""
+        self._cut()
+        self._stretch = None
+        rows, self._rows = self._rows, []
+        columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
+        return dict(zip(COLUMNS, map(list, columns), strict=True))
+
+    def take_metrics(self) -> list[tuple[str, int, Metric]]:
+        """What the probes cost, and the CPU inside of waits, since the last call."""
+        metrics, self._metrics = self._metrics, []
+        return metrics
+
+    def _probe(self, pid: int) -> None:
+        """Sets the probes; anew where the server was started anew."""
+        postmaster = _parent(pid)
+        if postmaster == self._postmaster:
+            return
+        if self._recorder is not None:
+            self._recorder.finish()
+        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="dbdyno-waits-")
+        out = Path(self._folder.name) / str(postmaster)
+        out.mkdir(exist_ok=True)
+        request = {"pid": postmaster, "out": str(out), "cost_limit": 0.0}
+        self._recorder = _core.Recorder(json.dumps(request))
+        self._postmaster, self._paid = postmaster, (0, 0)
+
+    def _cut(self) -> None:
+        """Takes what was recorded until now; it is kept where a stretch is under way."""
+        if self._recorder is None:
+            return
+        sessions = {number: (pid, kind) for number, pid, kind in json.loads(self._recorder.cut()) or []}
+        if self._recorder.is_over():
+            self._recorder.finish()  # raises what ended it
+        paid = self._price()
+        folder = Path(self._folder.name) / str(self._postmaster) if self._folder else None
+        parts = sorted(str(part) for part in folder.glob("waits/*.parquet")) if folder else []
+        if self._stretch is not None:
+            self._keep(self._stretch, sessions, parts)
+            self._note(self._stretch, "", COST, paid[0] - self._paid[0], "ns")
+            self._note(self._stretch, "", NOTES, paid[1] - self._paid[1], "count")
+        self._paid = paid
+        for part in [*parts, *(map(str, folder.glob("calls/*.parquet")) if folder else [])]:
+            Path(part).unlink()
+
+    def _price(self) -> tuple[int, int]:
+        told = json.loads(self._recorder.progress()) or {}
+        return int(told.get("probes_ns", 0)), int(told.get("notes", 0))
+
+    def _keep(self, stretch: Stretch, sessions: Mapping[int, tuple[int, str]], parts: list[str]) -> None:
+        from dbdyno.evidence.memory import for_files
+
+        if not parts:
+            return
+        with contextlib.closing(for_files()) as connection:
+            found = connection.execute(_ROWS, [parts]).fetchall()
+        inside: dict[str, int] = {}
+        for session, started_ns, elapsed_ns, named, cpu_ns in found:
+            pid, kind = sessions.get(session, (0, ""))
+            arm = stretch.arm_of(pid, kind) if kind in _SEEN else None
+            if arm is None:
+                continue
+            event_type, _, event = named.rpartition(":")
+            row = (arm, stretch.block, pid, started_ns, elapsed_ns, event, event_type, kind, EXACT)
+            self._rows.append(row)
+            if kind == CLIENT:
+                inside[arm] = inside.get(arm, 0) + cpu_ns
+        for arm, cpu_ns in inside.items():
+            self._note(stretch, arm, CPU_IN_WAITS, cpu_ns, "ns")
+
+    def _note(self, stretch: Stretch, arm: str, metric: str, value: int, unit: str) -> None:
+        made = Metric(SOURCE, "arm", arm, metric, time.time_ns(), value, unit, "gauge")
+        self._metrics.append((arm or stretch.arm or "", stretch.block, made))
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except (OSError, ValueError, IndexError) as error:
+        raise TargetError(
+            "exact waits need a server on this machine: its process is not here",
+            next_step='run dbdyno where the server runs, or leave out waits = "exact" under [watch]',
+        ) from error

@@ -1,0 +1,84 @@
+"""Exact waits beside a load: each is its arm's, those of others are nobody's, a restart of the server is outlived."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from dbdyno import _core
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.exact import COST, CPU_IN_WAITS, NOTES, ExactWatcher
+from dbdyno.errors import TargetError, TraceError
+
+NAMES = {"on": "dbdyno/on", "off": "dbdyno/off"}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    try:
+        _core.trap_cost_ns()
+    except TraceError as error:
+        pytest.skip(error.message.splitlines()[0])
+    with EmbeddedPostgres() as running:
+        yield running
+
+
+def session(engine: EmbeddedPostgres, name: str) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(**engine.conninfo(), autocommit=True, application_name=name)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def watcher(engine: EmbeddedPostgres) -> Iterator[ExactWatcher]:
+    with contextlib.ExitStack() as stack:
+        made = ExactWatcher(lambda: stack.enter_context(session(engine, "dbdyno watcher")), NAMES)
+        made.start()
+        yield made
+        made.stop()
+
+
+@pytest.mark.long
+def test_a_wait_is_that_of_its_sessions_arm_and_block(engine: EmbeddedPostgres, watcher: ExactWatcher) -> None:
+    with session(engine, NAMES["on"]) as on, session(engine, NAMES["off"]) as off, session(engine, "psql") as other:
+        watcher.mark(None, 3)
+        for _ in range(5):
+            on.execute("select pg_sleep(.01)")
+        off.execute("select pg_sleep(.03)")
+        other.execute("select pg_sleep(.02)")
+        taken = watcher.take()
+        rows = list(zip(*(taken[name] for name in ("arm", "block", "event", "elapsed_ns", "fidelity")), strict=True))
+        slept = {arm: [row[3] for row in rows if row[0] == arm and row[2] == "PgSleep"] for arm in NAMES}
+        assert len(slept["on"]) >= 5
+        assert min(sum(slept["on"]), 50_000_000) >= 49_000_000
+        assert sum(slept["off"]) >= 29_000_000
+        sleepers = {pid for pid, event in zip(taken["session"], taken["event"], strict=True) if event == "PgSleep"}
+        assert sleepers == {on.info.backend_pid, off.info.backend_pid}, "another's session is not the load's"
+        assert {row[1] for row in rows} == {3}
+        assert {row[4] for row in rows} == {"exact"}
+        told = {metric.metric: metric.value for _, block, metric in watcher.take_metrics() if block == 3}
+        assert told[CPU_IN_WAITS] > 0
+        assert 0 < told[NOTES] * 100 < told[COST]
+        on.execute("select pg_sleep(.01)")
+        watcher.mark("off", 4)
+        assert "PgSleep" not in watcher.take()["event"], "what lies between two blocks is of none"
+    engine.restart()
+    with session(engine, NAMES["on"]) as on:
+        watcher.mark("on", 5)
+        on.execute("select pg_sleep(.01)")
+        again = watcher.take()
+    assert "PgSleep" in again["event"]
+    assert set(again["block"]) == {5}
+
+
+def test_a_server_that_is_not_here_is_refused() -> None:
+    class Elsewhere:
+        def execute(self, _question: str) -> Elsewhere:
+            return self
+
+        def fetchall(self) -> list[tuple[int, int, str]]:
+            return [(1 << 22 | 1, 1, "psql")]
+
+    with pytest.raises(TargetError, match="need a server on this machine"):
+        ExactWatcher(Elsewhere, NAMES).mark(None, 0)  # type: ignore[arg-type]
