@@ -87,7 +87,8 @@ def bring(
             loading = _Loading(target, conn, files, records, into, how, goal, heads)
             swaps = rejects is None and not compare and loading.swaps(straight, came, say)
             job, place = stage_name(goal.schema)
-            say(f"job {job}: {'filling' if swaps else 'staging, unlogged, into'} {'.'.join(place)}")
+            way = "filling {}, which takes the table's name at the end" if swaps else "staging, unlogged, into {}"
+            say(f"job {job}: {way.format('.'.join(place))}")
             with loading.stage(place, rejects, swaps=swaps) as stage:
                 rows = loading.fill(stage, job, rejects, read_again=read_again)
                 publishing = True
