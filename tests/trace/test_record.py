@@ -17,20 +17,35 @@ import pytest
 from record_help import changed_code, loaded, recorded, require_probes, rows, session
 
 from command_line import dbdyno
-from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.errors import TargetError, TraceError
 from dbdyno.trace.record.place import place_of
 from dbdyno.trace.record.recording import Wanted
 
-KINDS = ("installed", pytest.param("wheel", marks=pytest.mark.soak))
+ROOT = Path(__file__).parents[2]
+KINDS = (
+    "installed",
+    pytest.param("wheel", marks=pytest.mark.soak),
+    *(pytest.param(major, marks=pytest.mark.soak) for major in ("14", "16", "17", "18")),
+)
+
+
+def binaries_of(kind: str) -> Binaries:
+    """Of an installed server, of a wheel's, or of a major version that `tools/matrix --fetch` has fetched."""
+    if not kind.isdigit():
+        return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
+    folders = sorted((ROOT / "target" / "matrix").glob(f"{kind}.*/bin"))
+    if not folders:
+        raise TargetError(f"PostgreSQL {kind} is not here", next_step=f"tools/matrix --fetch {kind}")
+    return find_binaries({**os.environ, "DBDYNO_PG_BIN": str(folders[-1])})
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_probes()
     try:
-        binaries = find_binaries({**os.environ, "DBDYNO_ENGINE": request.param, "DBDYNO_PG_BIN": ""})
+        binaries = binaries_of(request.param)
     except TargetError as error:
         pytest.skip(str(error))
     with EmbeddedPostgres(binaries=binaries) as running:
