@@ -226,6 +226,24 @@ def test_probes_come_and_go_under_load_without_a_failed_transaction(engine: Embe
     assert changed_code(engine) == 0
 
 
+@pytest.mark.soak
+def test_what_is_too_dear_is_given_up_step_by_step_and_said(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with loaded(engine) as failed, recorded(engine, tmp_path / "run", Wanted(cost_limit=1e-6)) as it:
+        while not it.is_over():
+            time.sleep(0.1)
+    assert failed == []
+    given_up = [one.partition("without ")[2].partition(":")[0] for one in it.told["shed"]]
+    assert given_up == ["parse, bind and query ids", "statements and their rows"]
+    assert "more than the limit" in it.told["stopped"]
+    assert len([one for one in it.warnings if "--cost-limit" in one]) == 3
+    [(begun,)] = rows(tmp_path / "run", "select min(started_ns) from waits")
+    last = "select max(c.started_ns) from calls c where c.kind = ?"
+    ends = [rows(tmp_path / "run", last, kind)[0][0] - begun for kind in ("parse", "exec", "message")]
+    assert ends == sorted(ends), "details end first, statements then, calls without a statement last"
+    [(waits_until,)] = rows(tmp_path / "run", "select max(started_ns) from waits where event = 'Client:ClientRead'")
+    assert waits_until - begun >= ends[-1], "waits were told to the end"
+
+
 def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="no server is named"):
         place_of(None, None, None)
