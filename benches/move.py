@@ -51,6 +51,10 @@ from generate_series(1, {}) g
 """
 
 
+# Python's bytecode is kept, as that of a package that was installed.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 class Reader:
     """One way to move the table, and what its turns cost."""
 
@@ -70,7 +74,7 @@ class Reader:
         out.mkdir()
         words = [word.replace("OUT", str(out)) for word in self.command]
         begun = time.monotonic()
-        process = os.posix_spawnp(words[0], words, os.environ, file_actions=_quiet(folder / "said"))
+        process = os.posix_spawnp(words[0], words, ENVIRONMENT, file_actions=_quiet(folder / "said"))
         _, status, usage = os.wait4(process, 0)
         if status:
             said = (folder / "said").read_text().strip().splitlines()
@@ -110,6 +114,7 @@ def main() -> None:
             conn.execute(TABLE.format(given.rows).encode())
             conn.execute("vacuum (freeze, analyze) t")
             conn.execute("select sum(id), sum(length(note)) from t")
+        ENVIRONMENT["PYTHONPYCACHEPREFIX"] = str(Path(place) / "bytecode")
         readers = (_out if given.way == "out" else _in)(dsn, url, given, Path(place))
         wanted = given.only.split(",")
         readers = [one for one in readers if one is readers[0] or any(word in one.name for word in wanted)]

@@ -5,24 +5,22 @@
 
 Its jars are those of `make setup-wide`; without them `missing()` says so. It runs as the unprivileged account that
 embedded engines run as, on 127.0.0.1 at ports picked at run time, 512 MB of heap, its data in a private temporary
-folder. It dies with the thread that started it. `storage_compatibility_mode: NONE`, since the default reads an older
+folder. `storage_compatibility_mode: NONE`, since the default reads an older
 form of SSTable than CQLSSTableWriter of the same jar writes, and imports nothing of it without a word.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import socket
-import subprocess
-import time
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from dbdyno.bench.engine.account import bare_environment, can_enter, engine_account
-from dbdyno.bench.engine.places import base_folder, free_port
+from dbdyno.bench.engine.account import can_enter
+from dbdyno.bench.engine.places import free_port
 from dbdyno.wide.java import modules
+from launched import Launched
 
 ROOT = Path(__file__).resolve().parents[1]
 JARS = ROOT / "target" / "wide" / "cassandra" / "lib"
@@ -70,15 +68,12 @@ def missing() -> str | None:
     return None
 
 
-class CassandraServer:
+class CassandraServer(Launched):
     """One node, as a context manager."""
 
     def __init__(self) -> None:
-        self.account = engine_account()
-        base = base_folder(self.account, None)
-        self.folder = base / f"dbdyno-cassandra-{secrets.token_hex(6)}"
+        super().__init__("cassandra")
         self.port, self.storage, self.tls = free_port(), free_port(), free_port()
-        self.process: subprocess.Popen[bytes] | None = None
         self.jars = JARS
         self._opened: list[Any] = []
 
@@ -95,18 +90,6 @@ class CassandraServer:
         session = cluster.connect(keyspace)
         session.default_timeout = 60
         return session
-
-    def __enter__(self) -> Self:
-        try:
-            self.create()
-            self.start()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def create(self) -> None:
         """Makes the folders and the configuration."""
@@ -125,53 +108,21 @@ class CassandraServer:
 
     def start(self) -> None:
         """Starts the node and waits until it answers."""
-        account = self.account
-        command = [str(shutil.which("setpriv")), "--pdeathsig", "KILL"]
-        if account.other:
-            command += [f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
-        command += ["--", "java", *modules(), "-Xms256M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command = ["java", *modules(), "-Xms256M", "-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         command += ["-XX:MaxDirectMemorySize=256M", "-Djdk.attach.allowAttachSelf=true"]
         command += [f"-Dcassandra.config=file:{self.folder}/conf/cassandra.yaml", "-Dcassandra.ring_delay_ms=0"]
         command += [f"-Dcassandra.storagedir={self.folder}/data", "-Dcassandra.skip_wait_for_gossip_to_settle=0"]
         command += [f"-Djna.tmpdir={self.folder}/tmp", f"-Djava.io.tmpdir={self.folder}/tmp"]
         command += ["-cp", f"{self.folder}/conf:{self.jars}/*", "org.apache.cassandra.service.CassandraDaemon"]
-        with (self.folder / "out.log").open("ab") as log:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                env=bare_environment(self.folder),
-            )
-        self._wait()
-
-    def kill(self) -> None:
-        """SIGKILL: what a crash looks like from outside."""
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-        self.process = None
+        self.launch(command)
+        self.wait_for(self._knock, OSError, START_S)
 
     def close(self) -> None:
-        """Ends the node and removes its folder; its data is nobody's, so nothing is flushed."""
+        """Ends the sessions, then the node."""
         for cluster in self._opened:
             cluster.shutdown()
         self._opened.clear()
-        if self.process is not None:
-            self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        super().close()
 
-    def _wait(self) -> None:
-        assert self.process is not None
-        until = time.monotonic() + START_S
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 5).close()
-            except OSError:
-                log = (self.folder / "out.log").read_text(errors="replace")
-                assert self.process.poll() is None, log[-4000:]
-                assert time.monotonic() < until, log[-4000:]
-                time.sleep(0.2)
-            else:
-                return
+    def _knock(self) -> None:
+        socket.create_connection(("127.0.0.1", self.port), 5).close()

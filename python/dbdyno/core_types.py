@@ -247,13 +247,43 @@ class ModelBlock(TypedDict):
     stopped: bool
 
 
+class MachineParameter(TypedDict):
+    """A parameter of a machine; `given`: its text names it."""
+
+    path: str
+    value: Any
+    default: Any
+    unit: str
+    range: list[float] | None
+    meaning: str
+    source: str
+    given: bool
+
+
+class MachinePart(TypedDict):
+    """A part of a machine, and what it stands over."""
+
+    name: str
+    kind: str
+    over: list[str]
+    count: int
+    text: str
+
+
+class MachineDatabase(TypedDict):
+    """A database beside the one that is studied."""
+
+    name: str
+    text: str
+
+
 class ModelMachine(TypedDict):
     """A machine as it is shown."""
 
     title: str
-    databases: list[dict[str, Any]]
-    parts: list[dict[str, Any]]
-    parameters: list[dict[str, Any]]
+    databases: list[MachineDatabase]
+    parts: list[MachinePart]
+    parameters: list[MachineParameter]
 
 
 class RackFacts(TypedDict):
@@ -304,20 +334,49 @@ class MoveSpec(TypedDict):
     rejects: NotRequired[bool]
 
 
-class MoveDone(TypedDict):
-    """A finished chunk."""
+class MoveCount(TypedDict):
+    """How many rows, and their hash."""
 
     number: int
     rows: int
+    hash: str
+
+
+class MoveDone(MoveCount):
+    """A finished chunk."""
+
     copy_bytes: int
     file_bytes: int
-    hash: str
     elapsed_ns: int
     worker: int
     process: int
     cost: str | None
     refused: list[MoveRefused]
     parts: list[MovePart]
+
+
+class MoveFailed(TypedDict):
+    """What ended a job; where a column cannot be held, which."""
+
+    kind: str
+    message: str
+    chunk: int | None
+    table: NotRequired[int]
+    column: NotRequired[str]
+
+
+class MoveEvent(TypedDict, total=False):
+    """What a job tells: a finished chunk, a failure, or nothing yet."""
+
+    done: MoveDone
+    failed: MoveFailed
+
+
+class MoveRecord(MoveDone):
+    """A finished chunk in the ledger: its file, and in which of the job's snapshots it was read."""
+
+    file: str
+    snapshot: int
 
 
 class MovePart(TypedDict):

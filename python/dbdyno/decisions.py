@@ -100,6 +100,7 @@ _RULES = (
     ),
     Rule("stall", "warns", "no session got an answer for half a second and twenty times the usual time"),
     Rule("clock", "warns", "the wall clock was stepped during the run"),
+    Rule("processors", "warns", "commands: others used more than a tenth of this host's processors meanwhile"),
     Rule(
         "operations",
         "warns",

@@ -307,6 +307,17 @@ def test_an_aggregate_over_few_rows_misses_its_index_and_one_over_all_does_not()
     assert not fires("missing_index", table(**LARGE), statement(BY_CUSTOMER)), "no statistics of its columns"
 
 
+def test_a_small_table_that_is_scanned_all_the_time_misses_its_index_too() -> None:
+    """5 MB, scanned 45 times a second, took all of the time, and nothing was said."""
+    few = Column("orders", "customer", 30_000.0, 0.001)
+    small = {**LARGE, "pages": 619, "rows": 60_000}
+    busy = statement(BY_CUSTOMER, hits=619 * 200)
+    assert fires("missing_index", table(**small), busy, few)
+    other = statement("select 2", identifier="8", ms=2e6)
+    assert not fires("missing_index", table(**small), busy, other, few), "2 % of the time"
+    assert not fires("missing_index", table(**{**small, "pages": 60}), statement(BY_CUSTOMER, hits=60 * 200), few)
+
+
 def look_up(text: str, rows: float, calls: int = 1000) -> Statement:
     """A statement that found so many rows a call."""
     return Statement("1", text, calls, 1000.0, int(rows * calls), 10 * calls, 0, 0)

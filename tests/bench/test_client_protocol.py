@@ -19,7 +19,7 @@ from target_help import eventually
 from dbdyno import _core
 from dbdyno.bench.clients import duckdb_reader, harness, stream
 from dbdyno.bench.clients.arrivals import Arrivals, drawn
-from dbdyno.bench.clients.builtin import BUILTIN, found, installing
+from dbdyno.bench.clients.builtin import BUILTIN, absent, found, installing
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, is_query
 from dbdyno.bench.clients.last_words import KEPT_BYTES
@@ -460,3 +460,17 @@ def test_a_program_is_never_taken_from_the_current_folder(monkeypatch: pytest.Mo
     with pytest.raises(PlanError):
         found(["own-client"], tmp_path, "arm 'a'")
     assert found(["./own-client", "-x"], tmp_path, "arm 'a'").command == [str(tmp_path / "own-client"), "-x"]
+
+
+@pytest.mark.parametrize(
+    ("packages", "words"),
+    [
+        ((), None),
+        (("psycopg",), "the package psycopg is not installed"),
+        (("connectorx", "pandas"), "the packages connectorx and pandas are not installed"),
+        (("a", "b", "c"), "the packages a, b and c are not installed"),
+    ],
+)
+def test_several_packages_that_are_gone_are_several(packages: tuple[str, ...], words: str | None):
+    """It said "the package connectorx, pandas is not installed"."""
+    assert absent(packages) == words

@@ -113,6 +113,16 @@ def test_the_command_twice_changes_nothing_the_second_time(tmp_path: Path, monke
         assert "on each cell: umask 077" in dry.stdout
 
 
+def test_a_cell_that_lets_in_and_keeps_no_key_says_why_and_asks_for_no_password(tmp_path: Path):
+    """The reason was lost, and the system's ssh asked for a password, as if the key did not fit."""
+    with servers(tmp_path, [answers("", code=1)]) as rig:
+        asked = ["-H", f"127.0.0.1:{rig.ports[0]}", "-l", "x", "--known-hosts", str(rig.known_hosts)]
+        found = CliRunner().invoke(command, [*asked, "--new-key", str(rig.key), "--yes"])
+    assert found.exit_code == 2
+    assert "it lets in and keeps no key: exit 1" in found.stderr
+    assert "password" not in found.stderr
+
+
 def test_a_changed_host_key_ends_it_for_that_cell(tmp_path: Path):
     with servers(tmp_path, [shell]) as rig:
         other = asyncssh.generate_private_key("ssh-ed25519").export_public_key().decode().strip()

@@ -93,3 +93,25 @@ def test_infinities_are_numbers_wherever_they_stand(text: str, counted: int, tmp
     done = CliRunner().invoke(cli, ["stats", "summary", str(file), "--format", "json"])
     (row,) = json.loads(done.stdout)
     assert (row["n"], row["missing"]) == (counted, 3 - counted)
+
+
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ("table", ["-inf", "1", "2", "3", "inf"]),
+        ("csv", ["-inf", "1.0", "2.0", "3.0", "inf"]),
+        ("json", ["-inf", 1.0, 2.0, 3.0, "inf"]),
+    ],
+)
+def test_an_infinite_quantile_is_written_and_is_no_missing_one(form: str, shown: list[object], tmp_path: Path):
+    """It was an empty cell and null, as what cannot be known is; the mean of both infinities still is one."""
+    file = tmp_path / "t.csv"
+    file.write_text("v\n1\n2\ninf\n3\n-inf\n")
+    done = CliRunner().invoke(cli, ["stats", "summary", str(file), "--format", form], catch_exceptions=False)
+    if form == "json":
+        (row,) = json.loads(done.stdout)
+        assert [row[name] for name in ("min", "q1", "median", "q3", "max")] == shown
+        assert row["mean"] is None
+    else:
+        words = [word for word in done.stdout.splitlines()[1].replace(",", " ").split() if word not in ("t", "v")]
+        assert words[2:] == shown

@@ -18,6 +18,8 @@ from mariadb_server import missing
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 STARTERS = {
     "flow/in_pig.py",
+    "wide/direct.py",
+    "bench/flows/process.py",
     "processes.py",
     "cli/cells_setup_keys.py",
     "bench/engine/account.py",

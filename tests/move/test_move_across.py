@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -83,6 +84,30 @@ def test_what_cannot_go_across_changes_nothing(lab: Lab, words: tuple[str, ...],
     done = across(lab, *words)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
     assert lab.rows("select count(*) from checked") == [(0,)]
+    # What could not begin leaves no folder to trip over; what was staged can go on.
+    assert (lab.folder / "job").exists() == ("checked" in words)
+
+
+@pytest.mark.parametrize("named", ['"Odd.Schema".u', "u"])
+def test_an_aborted_job_says_what_to_drop_and_in_which_schema(lab: Lab, named: str) -> None:
+    lab.run(
+        'drop schema if exists "Odd.Schema" cascade',
+        'create schema "Odd.Schema"',
+        f"create table {named} (id int check (id < 9))",
+        "create table t as select g id from generate_series(1, 10) g",
+    )
+    refused = across(lab, "--table", "t", "--into", named)
+    assert (refused.returncode, "check constraint" in refused.stderr) == (2, True), refused.stderr
+    assert not nothing_left(lab)
+    done = dbdyno("move", "abort", lab.folder / "job")
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"its staging tables are left: drop table (.*) cascade(.*)\.", done.stdout)
+    assert found is not None, done.stdout
+    assert found[1].startswith('"Odd.Schema".dbdyno_move_' if "." in named else "dbdyno_move_")
+    assert found[2] == ("" if "." in named else " (in the schema that holds the table)")
+    lab.run(f"drop table {found[1]} cascade")
+    assert nothing_left(lab)
+    lab.run('drop schema "Odd.Schema" cascade')
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(25, marks=pytest.mark.soak)])

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -17,6 +18,7 @@ from move_lab import Lab
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move import inward
@@ -220,7 +222,7 @@ def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
     one = ("--table", "u", "--mode", "replace", "--workers", "1")
     done = into(lab, *one, "--defer-indexes")
     assert done.returncode == 0, done.stderr
-    assert "straight into the table" in done.stderr
+    assert "straight into the table, in one transaction; rows are logged" in done.stderr
     assert "Made again at the end: " in done.stdout
     assert content(lab, "u") == content(lab, "t")
     first, second = sorted(lab.out.glob("part*"))[:2]
@@ -233,4 +235,26 @@ def test_one_worker_goes_straight_into_the_table_or_nowhere(lab: Lab) -> None:
     lab.run("create table wide (id int, x varchar(9))", "insert into wide values (1, 'abc   ')")
     assert lab.move("--table", "wide").returncode == 0
     cut = into(lab, "--table", "narrow", "--workers", "1")
-    assert (cut.returncode, "staging into" in cut.stderr, "NOT the same: column x" in cut.stdout) == (1, True, True)
+    assert (cut.returncode, "staging, unlogged, into" in cut.stderr, "NOT the same: column x" in cut.stdout) == (
+        1,
+        True,
+        True,
+    )
+
+
+@pytest.mark.soak
+def test_rows_are_not_logged_where_wal_level_is_minimal_and_the_table_is_new(tmp_path: Path) -> None:
+    settings = {"wal_level": "minimal", "max_wal_senders": "0", "autovacuum": False, "wal_skip_threshold": "64kB"}
+    with EmbeddedPostgres(settings=settings) as engine, Lab(engine, tmp_path) as lab:
+        lab.run(
+            "create table t as select g id, md5(g::text) x from generate_series(1, 50000) g", "create table u (like t)"
+        )
+        assert lab.move("--table", "t").returncode == 0
+        for words, said, least, most in (
+            (("--mode", "replace"), "not logged, since wal_level is minimal", 0, 300_000),
+            (("--mode", "insert"), "rows are logged", 1_000_000, 30_000_000),
+        ):
+            before = lab.rows("select pg_current_wal_insert_lsn()")[0][0]
+            done = into(lab, "--table", "u", "--workers", "1", *words)
+            assert (done.returncode, said in done.stderr) == (0, True), done.stderr
+            assert least < lab.rows(f"select pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '{before}')")[0][0] < most

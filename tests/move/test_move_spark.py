@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -59,10 +60,14 @@ class Cluster:
         self.begin("master", "org.apache.spark.deploy.master.Master", *own, "--port", port)
         self.until("master", "I have been elected leader")
         for name in ("one", "two"):
-            share = ("--cores", "1", "--memory", "1g")
-            self.begin(name, "org.apache.spark.deploy.worker.Worker", *own, *share, self.url)
+            self.begin(name, *self.worker())
             self.until(name, "Successfully registered with master")
         return self
+
+    def worker(self) -> tuple[str, ...]:
+        """What begins one."""
+        share = ("--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g")
+        return ("org.apache.spark.deploy.worker.Worker", *share, self.url)
 
     def __exit__(self, *ending: object) -> None:
         for process in self.all:
@@ -110,6 +115,63 @@ def test_a_worker_that_is_lost_in_the_middle_loses_and_doubles_nothing(lab: Lab,
     assert 3 <= kept < len(Ledger.open(lab.out).plan["chunks"]), kept
     assert lab.files("count(*), count(distinct id), sum(id), min(id)") == [(400000, 400000, 400000 * 400001 // 2, 1)]
     assert dbdyno("move", "verify", lab.out).returncode == 0
+
+
+def below(pids: set[int]) -> list[int]:
+    """All processes under some: executors, their daemons of Python, and those that run our reader."""
+    parents: dict[int, int] = {}
+    for place in Path("/proc").iterdir():
+        if place.name.isdigit():
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                parents[int(place.name)] = int((place / "stat").read_text().rpartition(")")[2].split()[1])
+    found: list[int] = []
+    layer = pids
+    while layer:
+        layer = {pid for pid, parent in parents.items() if parent in layer}
+        found += sorted(layer)
+    return found
+
+
+def test_20_kills_under_the_workers_of_spark_lose_and_double_nothing(lab: Lab, cluster: Cluster) -> None:
+    """Executors, their Python and whole workers, at random instants; what Spark gives up goes on here."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rng = random.Random(seed)
+    lab.run("create table t as select g as id, md5(g::text) as x from generate_series(1, 200000) g")
+    kills = jobs = given_up = 0
+    while kills < 20:
+        jobs += 1
+        lab.out = lab.folder / f"out{jobs}"
+        words = [sys.executable, "-m", "dbdyno", "move", lab.dsn, "--to", str(lab.out), "--table", "t"]
+        words += ["--piece", "512KiB", "--engine", "spark", "--master", cluster.url, "--workers", "2"]
+        process = subprocess.Popen(
+            [*words, "--rate-limit", "500KB/s"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        end = time.monotonic() + 300
+        while finished(lab) < 1 and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.1)
+        for _ in range(5):
+            time.sleep(rng.random() * 3)
+            victims = below({one.pid for one in cluster.all[1:] if one.poll() is None})
+            if process.poll() is not None or not victims:
+                break
+            if rng.random() < 0.15:
+                cluster.lose_a_worker()
+                cluster.all[-1].wait()
+                cluster.begin(f"again{kills}", *cluster.worker())
+            else:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(rng.choice(victims), signal.SIGKILL)
+            kills += 1
+        said = process.communicate(timeout=400)[1].decode()
+        if process.returncode:
+            given_up += 1
+            assert "Traceback" not in said, said
+            done = dbdyno("move", "resume", lab.out, "--source", lab.dsn, "--as-of-now")
+            assert done.returncode == 0, (said, done.stderr)
+        assert lab.files("count(*), count(distinct id), sum(id)") == [(200000, 200000, 200000 * 200001 // 2)], seed
+        assert dbdyno("move", "verify", lab.out).returncode == 0
+    print(f"{kills} kills in {jobs} jobs, {given_up} of them given up by Spark")
 
 
 def test_a_cluster_that_is_not_there_leaves_a_job_that_goes_on_here(lab: Lab) -> None:

@@ -83,7 +83,7 @@ def test_a_table_that_others_stand_on_keeps_its_place(made: Lab, stands: str, sa
     done = into(made, *TWO)
     made.run("drop publication if exists p")
     assert said in done.stderr
-    assert "staging into" in done.stderr
+    assert "staging, unlogged, into" in done.stderr
     assert made.rows(OID) == oid
     if "references" in stands:
         assert (done.returncode, made.rows("select note from u")) == (2, [("old",)])

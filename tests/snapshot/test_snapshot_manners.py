@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from typing import Any
 
 import psycopg
 import pytest
@@ -172,3 +173,28 @@ def test_options_of_the_connection_string_are_kept_beside_the_limit_of_a_login(l
     with lab.between(made, lab.take()) as interval:
         (row,) = interval.query(f"select setting from {interval.ends('pg_settings')[0]} where name = 'work_mem'")
     assert row["setting"] == "1234"
+
+
+STATEMENTS_MOST = 42
+"""Of one snapshot of one database, savepoints aside: 38 on version 15."""
+
+
+def test_a_snapshot_costs_the_server_so_many_statements_whatever_it_has(lab: Lab):
+    """No more with thirty tables and their statements than with none."""
+    counted = (
+        "select sum(calls)::int from pg_stat_statements where query like '%/* dbdyno */%' and query not like '%calls%'"
+    )
+
+    def one(collector: Any) -> int:
+        with contextlib.closing(lab.connect()) as conn:
+            before = conn.execute(counted).fetchone()[0]
+            take(collector, lab.store, engine_name="postgres")
+            return int(conn.execute(counted).fetchone()[0] - before)
+
+    with open_collector(lab.dsn, Options()) as collector:
+        take(collector, lab.store, engine_name="postgres")
+        few = one(collector)
+        lab.run(*(f"create table many{at} (id int primary key)" for at in range(30)))
+        lab.run(*(f"select id as of_{at} from many{at}" for at in range(30)))
+        take(collector, lab.store, engine_name="postgres")  # what is new is asked for once: texts, columns
+        assert max(few, one(collector)) <= STATEMENTS_MOST

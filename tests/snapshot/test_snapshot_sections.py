@@ -19,6 +19,7 @@ from snapshot_help import SETTINGS, Lab, line, section
 from standby import Standby, open_to_standbys
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.shown_settings import SECRET_NAMES, SECRET_WORDS
 from dbdyno.snapshot.postgres.sizing import Sizing
 from dbdyno.snapshot.store import Snapshot
 
@@ -143,6 +144,13 @@ def test_no_password_of_a_setting_lands_in_the_store(busy: Busy):
     values = dict(rows)
     assert not [name for name, value in rows if "Geheim1" in (value or "")]
     assert values["archive_command"] == values["restore_command"] == "(hidden)"
+
+
+def test_a_name_in_which_a_secret_may_stand_has_one_of_the_words_that_the_server_looks_for():
+    names = (*SECRET_NAMES.pattern.strip("()").replace("(?!_enc)", "").split("|"), "ssl_passphrase_command")
+    assert len(names) > 5
+    for name in names:
+        assert any(word in name for word in SECRET_WORDS), name
 
 
 def test_extensions_and_the_database_of_what_came_and_went(busy: Busy):

@@ -203,3 +203,10 @@ def test_the_published_waits_cut_at_four_milliseconds_are_caught() -> None:
     waits = rng.lognormal(np.log(481), 0.6, 400_000)
     base = np.sort(waits[waits < 4000].astype(np.int64))
     assert gates.truncation({"off": base, "on": base[:-30]}).ok is False
+
+
+def test_processors_that_others_use_are_no_ground_for_what_threads_bring() -> None:
+    assert gates_in_time.processors_free(0.04, 2).ok is True
+    busy = gates_in_time.processors_free(0.62, 2)
+    assert busy.ok is False and busy.text == "others used 62 % of the 2 processors meanwhile"
+    assert busy.code == "processors" and "where nothing else runs" in busy.next

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,15 @@ import pytest
 from command_line import dbdyno
 from dbdyno.bench.programs.bench import ProgramBench
 from dbdyno.bench.programs.made import makers
+from dbdyno.bench.programs.processors import Processors
 from dbdyno.errors import PlanError
 from dbdyno.processes import find_program
+from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import find_study
 from dbdyno.study.plan.factors import doubling
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
+from dbdyno.study.run.execute import start
 
 PLAN = """\
 title = "files"
@@ -165,3 +170,47 @@ def test_quick_full_and_what_is_set_by_hand():
 def test_quick_and_full_together_are_refused():
     done = dbdyno("run", "threads", "--quick", "--full")
     assert done.returncode == 2 and "opposites" in done.stderr
+
+
+def test_what_others_use_of_the_processors_is_counted_apart_from_our_own(tmp_path: Path):
+    """A process of its own at work counts, and work of this process and of children that it waited for does not."""
+    before = Processors.now()
+    assert before is not None
+    later = replace(before, busy_ns=before.busy_ns + 3 * 10**9, own_ns=before.own_ns + 10**9)
+    later = replace(later, at_ns=before.at_ns + 2 * 10**9, count=2)
+    assert replace(before, count=2).others_until(later) == {"others_share": 0.5, "processors": 2}
+    assert Processors.now(tmp_path / "none") is None
+    subprocess.run([sys.executable, "-c", "sum(range(3_000_000))"], check=True)
+    after = Processors.now()
+    assert after is not None and after.own_ns > before.own_ns and after.busy_ns >= before.busy_ns
+
+
+def test_a_curve_on_a_busy_machine_says_first_that_it_was_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It said "xz: 1 thread reaches 100 % of the best, more brings no difference" at load 20 on two cores."""
+    monkeypatch.setattr(Processors, "others_until", lambda own, later: {"others_share": 0.9, "processors": 2})
+    model = judged(tmp_path)
+    said = "Others used 90 % of the 2 processors meanwhile: on a free machine the answer may be another."
+    assert model["verdict"]["sentences"][0].startswith(said)
+    (gate,) = [gate for gate in model["gates"] if gate["code"] == "processors"]
+    assert gate["ok"] is False and gate["effect"] == "warns"
+    for cause in (cause for one in model["why"] for cause in one["causes"]):
+        assert "server" not in cause["words"] and "samples" not in " ".join(cause["evidence"])
+
+
+def judged(folder: Path) -> dict[str, Any]:
+    text = """title = "sleeps"
+[workload]
+command = "sleep {long}"
+[schedule]
+blocks = 4
+warmup_blocks = 0
+turn_transactions = 2
+settle = "0s"
+[[arm]]
+name = "short"
+variables = {long = "0.005"}
+[[arm]]
+name = "long"
+variables = {long = "0.02"}
+"""
+    return analyse(start(parse_plan(text, folder / "plan.toml"), folder, seed=1))

@@ -12,6 +12,7 @@ import pytest
 from mock_plans import mock_plan
 
 from command_line import dbdyno
+from dbdyno.errors import PlanError
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.stats.levels import compare_levels
@@ -131,6 +132,36 @@ def test_the_axis_is_the_factor_with_most_numbers():
     assert axis_of([{"rows": r, "sessions": s} for r in ("1", "10", "100") for s in ("1", "2")]) == "rows"
     assert axis_of([{"rows": r, "sessions": s} for r in ("1", "10") for s in ("1", "2")]) == "sessions"
     assert axis_of([{"form": f} for f in ("join", "in")]) == "form"
+
+
+def test_the_factor_that_the_plan_asks_about_comes_first(tmp_path: Path):
+    """Rows are numbers, so their curve led: "rows 10 is best" answers nobody who asks about drivers."""
+    text = factor("rows", {"10": 100, "1000": 4000})
+    text += (
+        '[[factor]]\nname = "driver"\nlevels = [{name = "lean"}, {name = "frame", parameters = {shape = "constant"}}]\n'
+    )
+    asked = judged(tmp_path, '[verdict]\nfactor = "driver"\n' + text, blocks=4)
+    assert asked["factors"]["axis"] == "driver"
+    assert asked["verdict"]["headline"].startswith("At rows 10: driver")
+    assert judged(tmp_path, text, blocks=4)["factors"]["axis"] == "rows"
+
+
+def test_a_factor_that_the_plan_does_not_have_is_refused_with_those_it_has():
+    with pytest.raises(PlanError, match="the plan has no factor 'drivers'") as refused:
+        parse_plan(mock_plan('[verdict]\nfactor = "drivers"\n' + factor("x", {"1": 1, "2": 2})), Path("p.toml"))
+    assert refused.value.next_step == "one of x"
+
+
+def test_no_gain_is_not_told_as_no_difference():
+    """100 rows against 10,000: 2.7 times as slow, 0.4 % slower to 7 times; it said that more brings no difference."""
+    swing = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    unsure = np.exp(np.column_stack([0 * swing, -1 + 0.861 * swing]))
+    found = compare_levels(unsure, threshold=0.02, level=0.95)
+    words = "rows 1 reaches 100 % of the best; more brings no gain larger than 2 %: rows 2 is 2.72 times as slow (1.01"
+    assert _sentence("rows", ["1", "2"], found).startswith(words)
+    alike = np.exp(np.column_stack([-1 + 0.001 * swing, 0 * swing, 0.001 * swing]))
+    found = compare_levels(alike, threshold=0.02, level=0.95)
+    assert _sentence("rows", ["1", "2", "3"], found).endswith("more brings no difference larger than 2 %")
 
 
 @pytest.mark.drawn

@@ -154,6 +154,11 @@ fn answer<T: Ordered>(made: &Prepared<T>, q: &Question, integer: bool) -> Result
     Ok(written(&found, made, integer))
 }
 
+/// A value of the column: JSON has no number for what is infinite, which crosses as a word.
+fn number(value: f64) -> Value {
+    if value.is_infinite() { json!(if value > 0.0 { "inf" } else { "-inf" }) } else { json!(value) }
+}
+
 fn written<T>(found: &Description, made: &Prepared<T>, integer: bool) -> Value {
     let groups = found.groups.iter().enumerate().map(|(at, group)| {
         let histogram = group.histogram.iter().map(|&(bucket, count)| {
@@ -165,9 +170,9 @@ fn written<T>(found: &Description, made: &Prepared<T>, integer: bool) -> Value {
             "n": group.moments.count,
             "missing": made.missing.get(at).copied().unwrap_or(0),
             "offset": group.moments.mean, "m2": group.moments.m2,
-            "min": group.min, "max": group.max,
+            "min": number(group.min), "max": number(group.max),
             "quantiles": group.quantiles.iter()
-                .map(|q| json!([q.q, q.value, q.low, q.high])).collect::<Vec<_>>(),
+                .map(|q| json!([q.q, number(q.value), number(q.low), number(q.high)])).collect::<Vec<_>>(),
             "histogram": histogram.collect::<Vec<_>>(),
             "fences": group.fences.as_ref().map(|f| json!({
                 "ends": f.ends, "beyond": f.beyond, "mad": f.mad,
@@ -193,7 +198,7 @@ fn written<T>(found: &Description, made: &Prepared<T>, integer: bool) -> Value {
             "quantiles": b.quantiles,
         })).collect::<Vec<_>>(),
         "longest": found.longest.iter()
-            .map(|l| json!([l.value, l.group, l.file, l.row])).collect::<Vec<_>>(),
+            .map(|l| json!([number(l.value), l.group, l.file, l.row])).collect::<Vec<_>>(),
     })
 }
 

@@ -138,7 +138,8 @@ select {_USER_TABLE.format(n="n", c="c")} as "table", s.attname::text as name,
   coalesce((select max(f) from unnest(s.most_common_freqs) f), 0)::float8 as commonest
 from pg_stats s join pg_namespace n on n.nspname = s.schemaname
   join pg_class c on c.relnamespace = n.oid and c.relname = s.tablename
-where {_OUTSIDE} and c.relkind in ('r', 'm') and c.relpages >= 1000 and s.n_distinct <> 0 and not s.inherited
+where {_OUTSIDE} and s.n_distinct <> 0 and not s.inherited and c.oid in (select oid from pg_class
+    where relkind in ('r', 'm') and relpages >= 100 order by relpages desc limit 400)
 order by 1, 2
 """
 

@@ -39,8 +39,7 @@ from dbdyno.advise.placement import Segment
 from dbdyno.errors import AdviceError
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.periods import period
-from dbdyno.snapshot.plans.estimates import Estimated
-from dbdyno.snapshot.plans.proved import estimated
+from dbdyno.snapshot.plans.estimates import Estimated, estimated
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, relation_name, setting, several_databases
 from dbdyno.snapshot.store import Store

@@ -67,6 +67,14 @@ _ROWS = (
     Kind(
         "flows", "flows:", "dbdyno.bench.flows.bench", "engines of data flows", "flows:, by flow-order", has_plans=False
     ),
+    Kind(
+        "cassandra",
+        "cassandra:",
+        "dbdyno.bench.cassandra.bench",
+        "Cassandra",
+        "cassandra://host/keyspace, by wide-loader",
+        has_plans=False,
+    ),
     Kind("mock", "mock:", "dbdyno.bench.mock.bench", "a mock", "mock:", for_tests=True),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ROWS}

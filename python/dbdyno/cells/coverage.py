@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from dbdyno.cells.clocks import Clock
-from dbdyno.cells.page import Table
+from dbdyno.cells.page import Heading, Table
 from dbdyno.cells.record import said_of
 from dbdyno.cells.series import Measured
 
@@ -159,7 +159,7 @@ def _table(cells: Sequence[Covered]) -> Table:
         "title": "Rounds by cell",
         "columns": [
             {"name": "cell", "label": "cell", "unit": "text"},
-            *({"name": key, "label": key, "unit": "count"} for key in keys),
+            *[Heading(name=key, label=key, unit="count") for key in keys],
             {"name": "silent_ns", "label": "longest without a new collection", "unit": "ns"},
         ],
         "rows": [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.page import DiskMap, Table
@@ -73,7 +73,7 @@ def _map(
 
 def disk_table(maps: Sequence[DiskMap]) -> Table:
     """Of each map the disk with the least and that with the most, and the median."""
-    rows = []
+    rows: list[Mapping[str, object]] = []
     for one in maps:
         known = sorted(
             (value, f"{cell} {disk}")

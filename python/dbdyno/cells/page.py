@@ -153,7 +153,7 @@ class DiffPage(TypedDict):
     kind: str
     page: str
     by: str
-    seconds: float | None
+    seconds: dict[str, float]
     rows: list[Moved]
     latencies: list[Latency]
     flash_log: FlashLog | None
@@ -205,3 +205,39 @@ class DiskMap(TypedDict):
     disks: list[str]
     values: list[list[float | None]]
     median: float
+
+
+class Unlike(TypedDict):
+    """Something that makes two recordings unlike."""
+
+    what: str
+    cell: str
+    first: str
+    second: str
+
+
+class Lost(TypedDict):
+    """How many intervals of a cell do not count, and why."""
+
+    recording: str
+    cell: str
+    why: str
+    intervals: int
+
+
+class End(TypedDict):
+    """A recording in the head of the page."""
+
+    number: str
+    at: str
+    note: str
+
+
+class PageFacts(TypedDict):
+    """The head of the page."""
+
+    title: str
+    engine: str
+    version: str
+    first: End
+    last: End

@@ -94,7 +94,7 @@ def _rows(collection: Collection, by: str) -> Iterable[ShownMetric]:
 def flat_rows(page: ShowPage) -> list[dict[str, object]]:
     """A row per metric, object and cell, with cell 'all' for what stands for all of them: for CSV
     and JSON lines. Numbers as they are, None where there is none."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for row in page["rows"]:
         whole = {"all": row["all"]}
         for cell, value in {**row["values"], **whole}.items():

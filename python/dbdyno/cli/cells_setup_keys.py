@@ -138,33 +138,40 @@ def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> Non
 
 def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Host]:
     """Puts the key where it is not yet: let in by it, else by what else there is, else by the
-    system's ssh; returns where all of that failed."""
+    system's ssh; returns where all of that failed. A cell that lets in and fails then is asked for no
+    password: the command would fail again."""
+    from dbdyno.cells.commands import failure
     from dbdyno.cells.keys import install_command, install_with_ssh
     from dbdyno.cells.ssh import run_everywhere
     from dbdyno.processes import child_environment, find_program
 
     text = Path(f"{key}.pub").read_text(encoding="utf-8")
     left = list(hosts)
+    failed: list[Host] = []
     for keys in ((key, *reach["keys"]), *(() if reach["keys"] else ((),))):
         if not left:
-            return []
+            return failed
         access = access_of({**reach, "keys": keys})
         answers = run_everywhere(left, access, install_command(text))
         for answer in answers:
             if answer.problem is None and answer.code == 0:
                 click.echo(f"{answer.host.name}: the key is there")
                 left.remove(answer.host)
+            elif answer.problem is None:
+                click.echo(f"dbdyno: {answer.host.name}: it lets in and keeps no key: {failure(answer)}", err=True)
+                left.remove(answer.host)
+                failed.append(answer.host)
     ssh = find_program("ssh")
     if left and ssh is None:
         click.echo("dbdyno: there is no ssh in the folders of PATH, which could ask for a password", err=True)
-        return left
+        return [*failed, *left]
     for host in list(left):
         click.echo(f"{host.name}: not yet let in; ssh may ask for the password", err=True)
         visit = install_with_ssh(host, text, reach["known_hosts"], access_of(reach))
         if subprocess.run(visit, executable=ssh, env=child_environment(), check=False).returncode == 0:
             click.echo(f"{host.name}: the key is there now")
             left.remove(host)
-    return left
+    return [*failed, *left]
 
 
 def _refused(hosts: Sequence[Host], key: Path, reach: dict[str, object]) -> list[Host]:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,6 +21,17 @@ from dbdyno.cli.output import echo_own
 from dbdyno.cli.snap_top_keys import Desk, split
 from dbdyno.errors import SnapshotError
 from dbdyno.limits import Count
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.live import Frame, Progress, Session
+
+    class Seen(Frame):
+        """A frame with its time, all sessions, and commands under way."""
+
+        at: str
+        all_sessions: list[Session]
+        progress: list[Progress]
+
 
 ABOVE = 5
 """So many sessions stay in sight above the chosen one."""
@@ -125,7 +136,7 @@ class _Watched:
             self.live.__exit__()
             raise
 
-    def frame(self) -> dict[str, Any]:
+    def frame(self) -> Seen:
         """What happened since the last call."""
         from dbdyno.snapshot.live import frame
 
@@ -154,7 +165,7 @@ class _Watched:
         self.live.__exit__()
 
 
-def shown(frame: dict[str, Any], desk: Desk) -> dict[str, object]:
+def shown(frame: Seen, desk: Desk) -> dict[str, object]:
     """A frame as the desk wants it: the part, the order, the filter."""
     from dbdyno.snapshot.live_sessions import ordered, tree
 
@@ -191,7 +202,7 @@ class _Session:
         self._desk = desk
         self._page = page
         self._watched: _Watched | None = source.open()
-        self._shown: dict[str, Any] | str = ""
+        self._shown: Seen | str = ""
 
     def run(self, frames: int | None) -> None:
         """Refreshes and answers keys."""

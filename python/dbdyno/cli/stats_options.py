@@ -59,9 +59,9 @@ def show_parts(parts: Sequence[Part], form: str | None, output: Path | None, *, 
     shown = [part for part in parts if part[2]]
     if form == "json":
         whole = {**(head or {}), **{name: rows for name, _, rows in shown}}
-        _out(json.dumps(plain(whole), indent=1, ensure_ascii=False, allow_nan=False), output)
+        _out(json.dumps(plain(whole, form), indent=1, ensure_ascii=False, allow_nan=False), output)
     elif form in ("csv", "jsonl"):
-        rows = [{"part": name, **row} for name, _, rows in shown for row in plain(rows)]
+        rows = [{"part": name, **row} for name, _, rows in shown for row in plain(rows, form)]
         if form == "csv":
             names = list(dict.fromkeys(key for row in rows for key in row))
             rows = [{name: row.get(name) for name in names} for row in rows]
@@ -75,7 +75,7 @@ def show_list(rows: list[Row], form: str | None, output: Path | None) -> None:
     if form in (None, "table") and output is None:
         _out(table(rows).rstrip("\n"), None)
     else:
-        show_rows(plain(rows), form, output)
+        show_rows(plain(rows, form_of(form, output, FORMATS)), form, output)
 
 
 def _out(text: str, output: Path | None) -> None:
@@ -103,14 +103,15 @@ def table(rows: list[Row]) -> str:
     return "".join("  ".join(line).rstrip() + "\n" for line in zip(*columns, strict=True))
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON has it: what is not a number or infinite becomes null."""
+def plain(value: Any, form: str) -> Any:
+    """A value as this form has it: what is not a number becomes null; what is infinite the word `inf` or `-inf` in
+    JSON, which has no number for it."""
     if isinstance(value, dict):
-        return {key: plain(entry) for key, entry in value.items()}
+        return {key: plain(entry, form) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
+        return [plain(entry, form) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return None if math.isnan(value) else str(value) if form in ("json", "jsonl") else value
     return value
 
 

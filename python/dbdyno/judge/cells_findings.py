@@ -17,7 +17,7 @@ from dbdyno.cells.coverage import Coverage
 from dbdyno.cells.disk_map import KINDS
 from dbdyno.cells.series import Measured
 from dbdyno.judge.cells_flash import ALL
-from dbdyno.judge.cells_skew import SkewPage
+from dbdyno.judge.cells_skew import Sibling, SkewPage
 
 SKEW_MOST = 8
 NAMED_MOST = 6
@@ -194,7 +194,7 @@ def _listed(words: Sequence[str]) -> str:
 
 def _skew(skew: SkewPage) -> Iterator[Row]:
     different = sorted((row for row in skew["rows"] if row["differs"]), key=_severity)
-    groups: dict[tuple[str, str], list[Row]] = {}
+    groups: dict[tuple[str, str], list[Sibling]] = {}
     for row in different:
         groups.setdefault((row["metric"], row["siblings"]), []).append(row)
     groups = {key: rows for key, rows in groups.items() if not _told_otherwise(*key, groups)}
@@ -233,7 +233,7 @@ def _told_otherwise(metric: str, siblings: str, groups: Mapping[tuple[str, str],
     return head == "GD" and any((f"CD_{rest}", kind) in groups for kind in KINDS)
 
 
-def _severity(row: Row) -> tuple[bool, float]:
+def _severity(row: Sibling) -> tuple[bool, float]:
     """Latencies before rates, the farthest first."""
     return not row["metric"].endswith("_RQ"), -abs(math.log(row["ratio"]))
 

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypedDict
+from typing import Any
 
 from dbdyno.cells.collect import pattern_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.configuration import Facts
 from dbdyno.cells.identity import known_as
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
-from dbdyno.cells.page import Section, Verdict, Warned
+from dbdyno.cells.page import End, Lost, PageFacts, Section, Unlike, Verdict, Warned
 from dbdyno.cells.record import all_rounds, cells_of
 from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Run
@@ -46,42 +46,6 @@ _LOST = {
     "not refreshed": "the cell had not collected anew",
     MISSING: "the cell gave nothing",
 }
-
-
-class Unlike(TypedDict):
-    """Something that makes two recordings unlike."""
-
-    what: str
-    cell: str
-    first: str
-    second: str
-
-
-class Lost(TypedDict):
-    """How many intervals of a cell do not count, and why."""
-
-    recording: str
-    cell: str
-    why: str
-    intervals: int
-
-
-class End(TypedDict):
-    """A recording in the head of the page."""
-
-    number: str
-    at: str
-    note: str
-
-
-class PageFacts(TypedDict):
-    """The head of the page."""
-
-    title: str
-    engine: str
-    version: str
-    first: End
-    last: End
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def as_dict(row: Row) -> dict[str, Any]:
     }
 
 
-def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> dict[str, object]:
+def levels_section(one: Intervals, other: Intervals, threshold: float, everything: bool) -> Section:
     """Space, loads, temperatures: their means over time. They wander slowly, so nothing is
     tested."""
     rows = []

@@ -10,13 +10,13 @@ own clocks; pictures of long recordings show the means of several steps, tables 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from dbdyno.cells.coverage import Coverage, coverage, what_they_are
 from dbdyno.cells.disk_map import disk_maps, disk_table
-from dbdyno.cells.page import DiskMap, Table, Verdict
+from dbdyno.cells.page import DiskMap, Heading, Table, Verdict
 from dbdyno.cells.panels import panels
 from dbdyno.cells.series import Measured, measured
 from dbdyno.judge import cells_flash as report_flash
@@ -173,7 +173,7 @@ def _table(found: Measured, family: str) -> Table:
     """A family's measures that were not all zero: means over the recording."""
     wide = len(found.cells) > COLUMNS_MOST
     heads = ["least", "mean", "most"] if wide else found.cells
-    rows = []
+    rows: list[Mapping[str, object]] = []
     for measure in found.family(family):
         if not measure.moved:
             continue
@@ -193,7 +193,7 @@ def _table(found: Measured, family: str) -> Table:
         "columns": [
             {"name": "metric", "label": "metric", "unit": "text"},
             {"name": "all", "label": "all cells", "unit": "quantity"},
-            *({"name": f"c{at}", "label": head, "unit": "quantity"} for at, head in enumerate(heads)),
+            *[Heading(name=f"c{at}", label=head, unit="quantity") for at, head in enumerate(heads)],
             {"name": "meaning", "label": "meaning", "unit": "text", "page_only": True},
         ],
         "rows": rows,

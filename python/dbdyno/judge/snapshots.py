@@ -13,7 +13,7 @@ is decided, unless the user says that this is what is being compared.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
@@ -92,10 +92,10 @@ def compare(
     }
 
 
-def _changes(store: Store, one: Period, other: Period, differing: list[Row]) -> Part:
+def _changes(store: Store, one: Period, other: Period, differing: list[Differs]) -> Part:
     """Objects, settings and versions that came, went or differ."""
     of_server = [row for row in differing if row["what"] in _OF_SERVER]
-    rows = [{"kind": "server", "change": "differs", **row} for row in of_server]
+    rows: list[Row] = [{"kind": "server", "change": "differs", **row} for row in of_server]
     notes: list[str] = []
     if one.chain[0].target == other.chain[0].target:
         found, notes = changes(store, one, other)
@@ -172,7 +172,7 @@ def _metrics(
     )
 
 
-def _rows(a: Series, b: Series, threshold: float, allowed: bool) -> list[dict[str, Any]]:
+def _rows(a: Series, b: Series, threshold: float, allowed: bool) -> list[Row]:
     from dbdyno.stats.decide import benjamini_hochberg
 
     known = {metric.name: metric for metric in b.metrics}
@@ -196,7 +196,7 @@ def _usable(part: Series) -> int:
     return max((len(_values(part, metric.name)) for metric in part.metrics), default=0)
 
 
-def _verdict(rows: list[dict[str, Any]], allowed: bool) -> dict[str, Any]:
+def _verdict(rows: list[Row], allowed: bool) -> dict[str, str]:
     if not allowed:
         return {"word": "not comparable", "why": "settings, versions or databases differ"}
     worse = [row["metric"] for row in rows if row["decision"] == "worse"]
@@ -208,7 +208,15 @@ def _verdict(rows: list[dict[str, Any]], allowed: bool) -> dict[str, Any]:
     return {"word": "ok", "why": "no metric with a good side differs for certain"}
 
 
-def _incomparable(differing: list[dict[str, object]]) -> dict[str, str]:
+class Differs(TypedDict):
+    """A setting, a version or the databases, in two periods."""
+
+    what: str
+    first: str | None
+    second: str | None
+
+
+def _incomparable(differing: list[Differs]) -> dict[str, str]:
     names = ", ".join(str(row["what"]) for row in differing[:5])
     return {
         "code": "snapshot.not_comparable",
@@ -217,9 +225,9 @@ def _incomparable(differing: list[dict[str, object]]) -> dict[str, str]:
     }
 
 
-def differences(one: Period, other: Period) -> list[dict[str, Any]]:
+def differences(one: Period, other: Period) -> list[Differs]:
     """What differs between two periods, or inside one of them."""
-    found = []
+    found: list[Differs] = []
     seen = [{tuple(str(facts.get(n)) for n in _OF_SERVER.values()) for facts in _facts(part)} for part in (one, other)]
     for at, label in enumerate(_OF_SERVER):
         values = [sorted({said[at] for said in side}) for side in seen]
@@ -233,7 +241,7 @@ def differences(one: Period, other: Period) -> list[dict[str, Any]]:
             return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
         settings = changed(one.chain[-1], other.chain[-1], query)
-    return [*found, *({"what": name, "first": old, "second": new} for name, old, new in settings)]
+    return [*found, *[Differs(what=name, first=old, second=new) for name, old, new in settings]]
 
 
 def _facts(part: Period) -> Iterator[dict[str, Any]]:

@@ -7,8 +7,9 @@ unit, meaning and source, as `dbdyno._core` tells them.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypedDict
 
+from dbdyno.core_types import MachineDatabase, MachineParameter, MachinePart
 from dbdyno.model.machine import machine_of
 
 SCHEMA = 1
@@ -23,7 +24,37 @@ _TELLING = (
 )
 
 
-def describe(name: str) -> dict[str, Any]:
+class Root(TypedDict):
+    """What lies over which parts."""
+
+    role: str
+    over: list[str]
+
+
+class MachinePage(TypedDict):
+    """The page about a machine."""
+
+    schema: int
+    kind: str
+    page: str
+    name: str
+    title: str
+    instance: str
+    roots: list[Root]
+    databases: list[MachineDatabase]
+    parts: list[MachinePart]
+    parameters: list[MachineParameter]
+
+
+class Listed(TypedDict):
+    """A machine that comes with dbdyno."""
+
+    name: str
+    title: str
+    parts: str
+
+
+def describe(name: str) -> MachinePage:
     """The page about a machine: a built-in one by its name, or a file.
 
     Raises:
@@ -44,11 +75,11 @@ def describe(name: str) -> dict[str, Any]:
     }
 
 
-def listed() -> list[dict[str, Any]]:
+def listed() -> list[Listed]:
     """The machines that come with dbdyno, a row each."""
     from dbdyno import _core
 
-    rows = []
+    rows: list[Listed] = []
     for name in _core.model_machines():
         machine = machine_of(name)
         parts = ", ".join(f"{part['name']} ({part['kind']})" for part in machine.parts)
@@ -56,17 +87,17 @@ def listed() -> list[dict[str, Any]]:
     return rows
 
 
-def _instance(parameters: list[dict[str, object]]) -> str:
+def _instance(parameters: list[MachineParameter]) -> str:
     """The instance in a line: what tells most about it."""
     values = {parameter["path"]: parameter["value"] for parameter in parameters}
     known = [words.format(values[path]) for path, words in _TELLING if values.get(path) is not None]
     return ", ".join(known)
 
 
-def _roots(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _roots(parameters: list[MachineParameter]) -> list[Root]:
     """What lies where: for each role of storage the parts under it."""
     values = {parameter["path"]: parameter["value"] for parameter in parameters}
-    roots = []
+    roots: list[Root] = []
     for role in ROLES:
         over = values.get(f"storage.{role}")
         if over:
@@ -117,7 +148,7 @@ def _section(path: str) -> str:
     return path.rpartition(".")[0]
 
 
-def _comments(parameters: list[dict[str, Any]], section: str) -> list[str]:
+def _comments(parameters: list[MachineParameter], section: str) -> list[str]:
     lines = []
     for p in parameters:
         if _section(p["path"]) == section and p["default"] is not None:

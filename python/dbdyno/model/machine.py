@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.core_types import MachineDatabase, MachineParameter, MachinePart
 from dbdyno.errors import ModelError
 from dbdyno.files import read_given
 
@@ -28,9 +29,9 @@ class Machine:
     target: str
     toml: str
     title: str
-    databases: list[dict[str, Any]]
-    parts: list[dict[str, Any]]
-    parameters: list[dict[str, Any]]
+    databases: list[MachineDatabase]
+    parts: list[MachinePart]
+    parameters: list[MachineParameter]
 
     def path(self, name: str, also: list[str] | None = None) -> str:
         """The path of the parameter that `name` means: a path, or the end of one alone. Where

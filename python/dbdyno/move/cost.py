@@ -23,6 +23,7 @@ import psycopg
 
 from dbdyno.bench.engine.usage import Used, used
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveDone
 from dbdyno.move.plural import counted
 
 LOOK_S = 0.2
@@ -44,6 +45,11 @@ where application_name = %s and state = 'active' and pid <> pg_backend_pid()
 def cost_sql(server_version: int) -> str:
     """One line of JSON: what the session has cost so far."""
     return COST_SQL.format(LATER_SQL if server_version >= BY_SESSION_SINCE else "").strip()
+
+
+Row = dict[str, Any]
+"""What a session cost: `process`, `worker`, `chunks`, `rows`, `bytes`, `busy_ns`, `looks`, `waits`, and the counters
+that its engine keeps, by their names."""
 
 
 @dataclass
@@ -74,19 +80,9 @@ class Watch:
         if self.is_here:
             self.last |= used(Path("/proc", str(pid)) for pid in self.waits)
 
-    def sessions(self, done: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def sessions(self, done: Iterable[MoveDone]) -> list[Row]:
         """A row for each session, from the chunks that it finished."""
-        rows: dict[int, dict[str, Any]] = {}
-        for one in done:
-            row = rows.setdefault(
-                one["process"],
-                {"process": one["process"], "worker": one["worker"], "chunks": 0, "rows": 0, "bytes": 0, "busy_ns": 0},
-            )
-            row["chunks"] += 1
-            row["rows"] += one["rows"]
-            row["bytes"] += one["copy_bytes"]
-            row["busy_ns"] += one["elapsed_ns"]
-            row.update(_counters(one.get("cost")))
+        rows = by_session(done)
         for pid, row in rows.items():
             waits = self.waits.get(pid, Counter())
             row |= {"looks": waits.total(), "waits": dict(waits.most_common())}
@@ -98,12 +94,29 @@ class Watch:
         return [rows[pid] for pid in sorted(rows)]
 
 
+def by_session(done: Iterable[MoveDone]) -> dict[int, Row]:
+    """What each session did, by its process; the server's counters are those after its last chunk."""
+    rows: dict[int, Row] = {}
+    for one in done:
+        row = rows.setdefault(
+            one["process"],
+            {"process": one["process"], "worker": one["worker"], "chunks": 0, "rows": 0, "bytes": 0, "busy_ns": 0},
+        )
+        row["chunks"] += 1
+        row["rows"] += one["rows"]
+        row["bytes"] += one["copy_bytes"]
+        row["busy_ns"] += one["elapsed_ns"]
+        row.update(_counters(one.get("cost")))
+    return rows
+
+
 def _counters(line: str | None) -> dict[str, int]:
+    """A line of JSON; what is no whole number is not known."""
     try:
         found = json.loads(line or "{}")
     except ValueError:
         return {}
-    return {str(name): int(value) for name, value in found.items() if value is not None}
+    return {str(name): int(value) for name, value in (found or {}).items() if str(value).isdigit()}
 
 
 def sentence(sessions: Iterable[Mapping[str, Any]]) -> str | None:

@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.core_types import MoveCount
 from dbdyno.errors import MoveError
 from dbdyno.move import indexes
 from dbdyno.move.into import Into, Loaded
@@ -50,6 +51,14 @@ def fits(
     return not (row and row[0])
 
 
+def logged(conn: psycopg.Connection[Any], into: Into) -> str:
+    """What the server's log gets of the rows, in words."""
+    row = conn.execute("show wal_level").fetchone()
+    fresh = into.create or into.mode == "replace"
+    # A table that is made or emptied in the same transaction is synced instead, where no replica needs the log.
+    return "not logged, since wal_level is minimal" if fresh and row == ("minimal",) else "logged"
+
+
 def takes(staged: Staged, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:
     """Whether the table takes the bytes of the files as they are. `came`: the types that columns had where they came
     from, of files that a job of this user wrote."""
@@ -76,7 +85,7 @@ def load(
     files: Sequence[Path],
     how: How,
     *,
-    check: Callable[[Sequence[dict[str, Any]]], None],
+    check: Callable[[Sequence[MoveCount]], None],
     first: Callable[[psycopg.Connection[Any]], None] | None,
     publishing: Callable[[], None],
 ) -> Loaded:
@@ -107,11 +116,12 @@ def load(
     )
 
 
-def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[dict[str, Any]]:
+def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[MoveCount]:
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     size = [path.stat().st_size for path in files]
-    begun, sent, done = time.monotonic(), 0, []
+    begun, sent = time.monotonic(), 0
+    done: list[MoveCount] = []
     with ThreadPoolExecutor(1) as ahead:
         for number, path in enumerate(files):
             source = _core.MoveBytes(path, how.memory_bytes // BATCHES)

@@ -12,17 +12,17 @@ from typing import IO, Any
 
 from dbdyno import _core
 from dbdyno.errors import MoveError
-from dbdyno.move.ledger import INNER, Ledger
+from dbdyno.move.ledger import INNER, Filed, Ledger
 from dbdyno.move.ledger import files_of as parts_of
 from dbdyno.move.staging import CSV
 
 
-def files_of(folder: Path) -> tuple[list[Path], dict[str, dict[str, Any]] | None]:
+def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
     """The Parquet files of a folder, and what their job recorded of them; or one file. Raises `MoveError`."""
     if not folder.is_dir():
         return [folder], None
     files = sorted(folder.glob("*.parquet"))
-    records = None
+    records: dict[str, Filed] | None = None
     for place in (folder, folder.parent):
         if not (place / INNER / "manifest.json").exists():
             continue

@@ -22,11 +22,13 @@ import psycopg
 from psycopg import sql
 
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveCount, MoveDone
 from dbdyno.errors import MoveError
 from dbdyno.move import direct, swap
 from dbdyno.move.create import create
 from dbdyno.move.filed import described, files_of
 from dbdyno.move.into import Column, Into, Loaded
+from dbdyno.move.ledger import Filed
 from dbdyno.move.proof import MODULUS
 from dbdyno.move.publish import Staged, publish
 from dbdyno.move.rejects import Rejects
@@ -65,7 +67,7 @@ def bring(
                 and not compare
                 and direct.fits(conn, straight, into, files, how, came)
             ):
-                say("one worker: straight into the table, in one transaction")
+                say(f"one worker: straight into the table, in one transaction; rows are {direct.logged(conn, into)}")
 
                 def before_commit() -> None:
                     nonlocal publishing
@@ -85,7 +87,7 @@ def bring(
             loading = _Loading(target, conn, files, records, into, how, goal, heads)
             swaps = rejects is None and not compare and loading.swaps(straight, came, say)
             job, place = stage_name(goal.schema)
-            say(f"job {job}: {'filling' if swaps else 'staging into'} {'.'.join(place)}")
+            say(f"job {job}: {'filling' if swaps else 'staging, unlogged, into'} {'.'.join(place)}")
             with loading.stage(place, rejects, swaps=swaps) as stage:
                 rows = loading.fill(stage, job, rejects, read_again=read_again)
                 publishing = True
@@ -110,7 +112,7 @@ class _Loading:
     target: Postgres
     conn: psycopg.Connection[Any]
     files: Sequence[Path]
-    records: dict[str, dict[str, Any]] | None
+    records: dict[str, Filed] | None
     into: Into
     how: How
     goal: Goal
@@ -240,7 +242,7 @@ def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
     return Rejects(into.rejects, into.rejects_most, files)
 
 
-def refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
+def refused(rejects: Rejects, done: Sequence[MoveDone]) -> None:
     """Rows of the files that could not even be staged."""
     for file in done:
         for one in file["refused"]:
@@ -248,7 +250,7 @@ def refused(rejects: Rejects, done: Sequence[dict[str, Any]]) -> None:
 
 
 def refuse_other_than_records(
-    files: Sequence[Path], done: Sequence[dict[str, Any]], records: dict[str, dict[str, Any]] | None
+    files: Sequence[Path], done: Sequence[MoveCount], records: dict[str, Filed] | None
 ) -> None:
     """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
     for path, one in zip(files, done, strict=True):

@@ -22,8 +22,9 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
+from dbdyno.core_types import MoveRecord
 from dbdyno.errors import EvidenceError, MoveError
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
@@ -120,10 +121,10 @@ class Ledger:
         """A chunk is finished."""
         self._write(self._place(int(done["number"])), done)
 
-    def records(self) -> dict[int, dict[str, Any]]:
+    def records(self) -> dict[int, MoveRecord]:
         """The finished chunks by their number; a record whose file is not there does not count."""
         known = {chunk["number"]: chunk for chunk in self.plan["chunks"]}
-        found = {}
+        found: dict[int, MoveRecord] = {}
         for place in sorted((self.folder / INNER / "chunks").glob("*.json")):
             record = _read(place)
             if not isinstance(record, dict) or not _fits(record, RECORD):
@@ -132,7 +133,7 @@ class Ledger:
             if chunk is not None and not self._is_record_of(record, chunk):
                 raise _damaged(place, "record of this job")
             if chunk is not None and all((self.folder / one["file"]).is_file() for one in files_of(chunk, record)):
-                found[chunk["number"]] = record
+                found[chunk["number"]] = cast("MoveRecord", record)
         return found
 
     def _is_record_of(self, record: Mapping[str, Any], chunk: Mapping[str, Any]) -> bool:
@@ -221,14 +222,23 @@ class Ledger:
             raise _cannot(place, error) from None
 
 
-def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[dict[str, Any]]:
+class Filed(TypedDict):
+    """A file of a finished chunk."""
+
+    file: str
+    rows: int
+    hash: str
+    file_bytes: int
+
+
+def files_of(chunk: Mapping[str, Any], record: Mapping[str, Any]) -> list[Filed]:
     """The files of a finished chunk, each with its rows and their hash; none from server to server."""
     parts = record.get("parts") or []
     if parts:
         above = Path(chunk["file"]).parent
-        return [{**one, "file": str(above / one["file"])} for one in parts]
+        return [cast("Filed", {**one, "file": str(above / one["file"])}) for one in parts]
     partitioned = record["rows"] == 0 and record.get("file_bytes") == 0
-    return [] if not chunk["file"] or partitioned else [{**record, "file": chunk["file"]}]
+    return [] if not chunk["file"] or partitioned else [cast("Filed", {**record, "file": chunk["file"]})]
 
 
 def _is_whole(manifest: dict[str, Any]) -> bool:

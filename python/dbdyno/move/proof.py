@@ -100,7 +100,8 @@ def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How,
     """Reads the source again, in the same snapshot. Raises `MoveError` where it cannot be read."""
     plan, records = Plan.from_json(ledger.plan), ledger.records()
     here = len(ledger.manifest["snapshots"]) - 1
-    chunks = [chunk for chunk in plan.chunks if records.get(chunk.number, {}).get("snapshot") == here]
+    finished = {number for number, record in records.items() if record["snapshot"] == here}
+    chunks = [chunk for chunk in plan.chunks if chunk.number in finished]
     differs = []
     for event in events(job_of(target, plan, chunks, snapshot, how, None), snapshot):
         if "failed" in event and event["failed"]["kind"] != "stopped":

@@ -14,7 +14,7 @@ import psycopg
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveChunk, MoveSpec
+from dbdyno.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSpec
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.cost import Watch, cost_sql
@@ -188,19 +188,19 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
 
 def _run(
     target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: How, make: Make
-) -> dict[str, Any] | None:
+) -> MoveFailed | None:
     """Lets the workers go; the first failure, if there was one."""
     whole = max(sum(chunk.bytes for chunk in plan.chunks), 1)
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
     ready = whole - sum(chunk.bytes for chunk in left)
-    failed: dict[str, Any] | None = None
+    failed: MoveFailed | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
     job = make(target, plan, left, snapshot, how, ledger.folder)
     files = {chunk.number: chunk.file for chunk in left}
     watch = Watch.of(target, snapshot.conn, application(plan.id))
-    done: list[dict[str, Any]] = []
+    done: list[MoveDone] = []
 
-    def record(one: dict[str, Any]) -> None:
+    def record(one: MoveDone) -> None:
         ledger.record({**one, "file": files[one["number"]], "snapshot": instant})
         done.append(one)
 
@@ -234,7 +234,7 @@ def lost() -> MoveError:
     )
 
 
-def _end(job: _core.MoveJob, record: Callable[[dict[str, Any]], None]) -> None:
+def _end(job: _core.MoveJob, record: Callable[[MoveDone], None]) -> None:
     """Stops the workers and waits until they have put their files away; what was finished meanwhile counts."""
     job.stop()
     until = time.monotonic() + END_S
@@ -243,7 +243,7 @@ def _end(job: _core.MoveJob, record: Callable[[dict[str, Any]], None]) -> None:
             record(event["done"])
 
 
-def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[dict[str, Any]]:
+def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[MoveEvent]:
     """What a job tells until its end; an empty event now and then. Raises `MoveError` where the snapshot is lost."""
     looked = time.monotonic()
     while (event := job.next(LOOK_S)) is not None:
@@ -310,7 +310,7 @@ def job_spec(
     }
 
 
-def _widen(ledger: Ledger, plan: Plan, failed: dict[str, Any], say: Say) -> bool:
+def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     """Makes the column text in the plan and forgets what its table has finished; False where it was text already."""
     table = plan.tables[failed["table"]]
     column = next(one for one in table.columns if one.name == failed["column"])
@@ -325,7 +325,7 @@ def _widen(ledger: Ledger, plan: Plan, failed: dict[str, Any], say: Say) -> bool
     return True
 
 
-def _failure(failed: dict[str, Any], ledger: Ledger) -> MoveError:
+def _failure(failed: MoveFailed, ledger: Ledger) -> MoveError:
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = "leave the column out by --columns, or repair its text"

@@ -14,6 +14,7 @@ import psycopg
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.cost import Watch, sentence
 from dbdyno.move.plural import counted
@@ -77,9 +78,9 @@ def write(target: Postgres, wish: Wish, to: str, how: How, say: Say, *, read_aga
 
 def _run(
     target: Postgres, plan: Plan, snapshot: Snapshot, how: How, single: dict[str, Any], watch: Watch
-) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    done: list[dict[str, Any]] = []
-    failed = None
+) -> tuple[list[MoveDone], MoveFailed | None]:
+    done: list[MoveDone] = []
+    failed: MoveFailed | None = None
     job = job_of(target, plan, plan.chunks, snapshot, how, None, single)
     try:
         for event in events(job, snapshot):
@@ -97,12 +98,12 @@ def _run(
     return done, failed
 
 
-def _as_text(plan: Plan, failed: dict[str, Any], path: Path | None, say: Say) -> Plan:
+def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Plan:
     """The same plan with one more column as text. Raises what else went wrong."""
     if failed["kind"] == "closed":
         raise BrokenPipeError
     table = plan.tables[0]
-    column = next((one for one in table.columns if one.name == failed["column"]), None)
+    column = next((one for one in table.columns if one.name == failed.get("column")), None)
     if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "jsonb", "bytea"):
         step = NEXT.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveEvent
 from dbdyno.errors import MoveError
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.run import How, Make, Plan, Say, job_spec, work
@@ -63,7 +64,7 @@ class SparkJob:
         self._left: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
         for task in tasks:
             self._left.put(task)
-        self._told: queue.Queue[dict[str, Any]] = queue.Queue()
+        self._told: queue.Queue[MoveEvent] = queue.Queue()
         self._stop = threading.Event()
         self._bytes = self._rows = 0
         # pyspark gives each of its own threads a thread of the JVM, so that job groups are its own.
@@ -94,7 +95,7 @@ class SparkJob:
                 self._stop.set()
             self._told.put(found)
 
-    def next(self, limit_s: float) -> dict[str, Any] | None:
+    def next(self, limit_s: float) -> MoveEvent | None:
         """What has happened since; None at the end."""
         try:
             event = self._told.get(timeout=limit_s)
@@ -121,12 +122,12 @@ class SparkJob:
             self._context.cancelAllJobs()
 
 
-def read_chunk(task: Mapping[str, Any]) -> dict[str, Any]:
+def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
     """Runs on an executor: one chunk by the core, in the driver's snapshot."""
     from dbdyno import _core
 
     job = _core.MoveJob(dict(task))  # type: ignore[arg-type]
-    last: dict[str, Any] = {"failed": {**STOPPED, "kind": "stream", "message": "the reader ended without a record"}}
+    last: MoveEvent = {"failed": {"kind": "stream", "message": "the reader ended without a record", "chunk": None}}
     while (event := job.next(TASK_LOOK_S)) is not None:
         last = event or last
     return last

@@ -15,6 +15,7 @@ from psycopg import sql
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.into import Column
 from dbdyno.move.run import NEXT, How, new_id
@@ -56,7 +57,7 @@ def fill(
     job: str,
     *,
     placed: bool,
-) -> list[dict[str, Any]]:
+) -> list[MoveDone]:
     """Puts the files into it; the record of each, in their order. Raises `MoveError`."""
     csv = files[0].suffix == CSV
     names = [sql.Identifier(name) for name in (FILE, ROW) if placed and not csv]
@@ -105,10 +106,11 @@ def fill(
     return sorted(done, key=lambda one: int(one["number"]))
 
 
-def _failure(failed: dict[str, Any], files: Sequence[Path]) -> MoveError:
+def _failure(failed: MoveFailed, files: Sequence[Path]) -> MoveError:
     steps = {**NEXT, "refused": "repair the value, or let such rows go to a file by --rejects"}
     step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
-    where = files[failed["chunk"]].name if failed.get("chunk") is not None else None
+    chunk = failed.get("chunk")
+    where = files[chunk].name if chunk is not None else None
     return MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from dbdyno import decisions
 from dbdyno.page import Cell, Column, Head, Page, Row, Section, Table
@@ -15,10 +15,26 @@ from dbdyno.pages.reading import Analysis
 Given = Mapping[str, Any]
 
 
+class Run(TypedDict, total=False):
+    """A run: by arm its value with both ends of the interval."""
+
+    run: str
+    started_at: str
+    blocks: int
+    values: dict[str, float | None]
+    lows: dict[str, float | None]
+    highs: dict[str, float | None]
+    failed: dict[str, float]
+    canaries: dict[str, float]
+    off: dict[str, float]
+    comparable: bool
+    unread: str
+
+
 def page(model: Analysis) -> Page:
     """The page."""
     answer = decisions.answer(reading.dig(model, "verdict", "decision"))
-    runs = reading.entries(model, "runs")
+    runs = reading.listed(Run, model, "runs")
     alerts = counted(len(reading.entries(model, "warnings")), "warning")
     head = Head(
         "Trend",
@@ -37,7 +53,7 @@ def page(model: Analysis) -> Page:
     return Page(head, sections, data=lambda: common.flat(list(_flat(model, runs))))
 
 
-def _arms(model: Analysis, runs: list[dict[str, Any]]) -> Section:
+def _arms(model: Analysis, runs: list[Run]) -> Section:
     rows = []
     for arm in reading.entries(model, "arms"):
         name = str(arm.get("name") or "")
@@ -66,7 +82,7 @@ def _arms(model: Analysis, runs: list[dict[str, Any]]) -> Section:
     return Section("trend_arms", "The arms over time", about, tables=(common.table("", shown, rows),), figures=drawn)
 
 
-def _runs(model: Analysis, runs: list[dict[str, Any]]) -> Section:
+def _runs(model: Analysis, runs: list[Run]) -> Section:
     names = [str(arm.get("name") or "") for arm in reading.entries(model, "arms")]
     begins = {one.get("run"): name for name, one in _changes(model)}
     unit = _unit(model)
@@ -82,7 +98,7 @@ def _runs(model: Analysis, runs: list[dict[str, Any]]) -> Section:
         marks += [f"{fmt.line(name, 30)} failed" for name in run.get("failed") or {}]
         marks += [] if run.get("comparable") else ["not comparable"]
         values = run.get("values") or {}
-        cells = {f"arm{number}": values.get(name) for number, name in enumerate(names)}
+        cells: dict[str, object] = {f"arm{number}": values.get(name) for number, name in enumerate(names)}
         cells |= {
             "started": str(run.get("started_at") or "")[:16].replace("T", " "),
             "run": fmt.line(run.get("run") or ""),
@@ -109,7 +125,7 @@ def _unit(model: Analysis) -> str:
     return "per_s" if model.get("unit") == "1/s" else "ns"
 
 
-def _flat(model: Analysis, runs: list[dict[str, Any]]) -> Iterator[dict[str, object]]:
+def _flat(model: Analysis, runs: list[Run]) -> Iterator[dict[str, object]]:
     begins = {(name, one.get("run")) for name, one in _changes(model)}
     for at, run in enumerate(runs):
         for name, value in (run.get("values") or {}).items():

@@ -11,7 +11,7 @@ import importlib
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, NotRequired, Protocol, Self, TypedDict
 
 from dbdyno.snapshot.engines import MODULES, engine_of
 from dbdyno.snapshot.protocol import Sampler
@@ -39,6 +39,69 @@ class Reading:
     states: Mapping[str, float | None] = field(default_factory=dict)
     statements: Mapping[str, tuple[float, float]] | None = None
     own: int = 0
+
+
+class Session(TypedDict):
+    """A session now: how long its statement, its transaction and its state last, and who blocks it."""
+
+    pid: int
+    user: str | None
+    database: str | None
+    application: str | None
+    client: str | None
+    state: str
+    wait: str | None
+    statement_us: int | None
+    transaction_us: int | None
+    state_us: int | None
+    blockers: list[int] | None
+    query: str
+
+
+class Progress(TypedDict):
+    """A command that tells how far it is; `done` is a ratio."""
+
+    pid: int
+    what: str
+    phase: str
+    done: float | None
+    on: str | None
+
+
+Active = TypedDict("Active", {"class": str, "aas": float, "share": float, "events": list[str]})
+"""Average active sessions of a class, with its most frequent events."""
+
+
+class Spent(TypedDict):
+    """A statement since the reading before."""
+
+    statement: str
+    aas: float
+    calls: float
+    mean: float | None
+    share: NotRequired[float]
+    text: NotRequired[str | None]
+
+
+class ProfileLine(TypedDict):
+    """A number of the profile."""
+
+    label: str
+    value: float | None
+    unit: str
+
+
+class Frame(TypedDict):
+    """The numbers of one refresh."""
+
+    title: str
+    seconds: float
+    profile: list[ProfileLine]
+    states: dict[str, float | None]
+    classes: list[Active] | None
+    looks: int
+    statements: list[Spent] | None
+    notes: list[str]
 
 
 class Live(Protocol):
@@ -71,12 +134,12 @@ class Live(Protocol):
         """What looks at the sessions."""
         ...
 
-    def sessions(self) -> list[dict[str, Any]]:
-        """The sessions as `live_sessions` has them; none where the engine does not tell."""
+    def sessions(self) -> list[Session]:
+        """The sessions; none where the engine does not tell."""
         ...
 
-    def progress(self) -> list[dict[str, Any]]:
-        """Commands that tell how far they are: `pid`, `what`, `phase`, `done` (a ratio), `on`."""
+    def progress(self) -> list[Progress]:
+        """Commands that tell how far they are."""
         ...
 
     def plan(self, pid: int) -> list[str]:
@@ -95,7 +158,7 @@ class Live(Protocol):
     def __exit__(self, *ending: object) -> None: ...
 
 
-def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], int], top: int) -> dict[str, Any]:
+def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], int], top: int) -> Frame:
     """The numbers of one refresh: profile, active sessions by class, top SQL. A value that is not
     known is None; where counters fell (a restart, a reset), all that they give is not known."""
     seconds = (now.at_ns - before.at_ns) / 1e9
@@ -111,7 +174,7 @@ def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], i
     statements = None if now.statements is None else _statements(before, now, seconds)
     if statements:
         texts = live.texts([row["statement"] for row in statements[: top + OWN_MOST]])
-        shown = [row | {"text": texts.get(row["statement"])} for row in statements]
+        shown: list[Spent] = [{**row, "text": texts.get(row["statement"])} for row in statements]
         statements = [row for row in shown if OWN_MARK not in (row["text"] or "")][:top]
     notes = list(live.lacks)
     if now.own > before.own and seconds > 0:
@@ -122,13 +185,9 @@ def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], i
     return {
         "title": live.title,
         "seconds": seconds,
-        "profile": [{"label": label, "value": rates.get(name), "unit": unit} for label, name, unit in live.lines]
-        + [
-            {
-                "label": "hit rate",
-                "value": (hits or 0) / asked if asked else None,
-                "unit": "ratio",
-            }
+        "profile": [
+            *[ProfileLine(label=label, value=rates.get(name), unit=unit) for label, name, unit in live.lines],
+            {"label": "hit rate", "value": (hits or 0) / asked if asked else None, "unit": "ratio"},
         ],
         "states": dict(now.states),
         "classes": classes,
@@ -145,7 +204,7 @@ def _rate(before: Reading, now: Reading, name: str, seconds: float) -> float | N
 
 def _classes(
     wait_class: Callable[[str | None, str | None], str], looked: tuple[list[View], int]
-) -> tuple[list[dict[str, Any]] | None, int]:
+) -> tuple[list[Active] | None, int]:
     """Average active sessions by class, each with its most frequent events."""
     views, looks = looked
     if not looks:
@@ -176,10 +235,10 @@ def _classes(
     ], looks
 
 
-def _statements(before: Reading, now: Reading, seconds: float) -> list[dict[str, Any]]:
+def _statements(before: Reading, now: Reading, seconds: float) -> list[Spent]:
     """The statements by their time since the reading before; one that fell began again."""
     old = before.statements or {}
-    rows: list[dict[str, Any]] = []
+    rows: list[Spent] = []
     for name, (calls, time_ns) in (now.statements or {}).items():
         calls_before, time_before = old.get(name, (0.0, 0.0))
         if time_ns <= time_before or calls < calls_before:
@@ -195,7 +254,7 @@ def _statements(before: Reading, now: Reading, seconds: float) -> list[dict[str,
         )
     whole = sum(row["aas"] for row in rows)
     rows.sort(key=lambda row: -float(row["aas"]))
-    return [row | {"share": row["aas"] / whole} for row in rows]
+    return [{**row, "share": row["aas"] / whole} for row in rows]
 
 
 def open_live(dsn: str, options: Options) -> Live:

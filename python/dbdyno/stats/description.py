@@ -268,8 +268,9 @@ def _ranks(found: dict[str, Any]) -> Ranks | None:
     return None
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+def _number(value: float | str | None) -> float:
+    """A number of the core's: an infinite one crosses as a word."""
+    return math.nan if value is None else float(value) if isinstance(value, str) else value
 
 
 def _group(entry: dict[str, Any], shift: float) -> Group:

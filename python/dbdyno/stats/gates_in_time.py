@@ -30,6 +30,8 @@ STALL_S = 0.5
 STALL_TIMES = 20.0
 #: A step of the wall clock below this [s] is what keeping time takes.
 STEP_S = 0.1
+#: Share of the processors that others may use beside programs: of two cores a fifth of one.
+OTHERS_SHARE_MAX = 0.1
 
 _LEVEL = 0.99
 _LARGE = math.log1p(DRIFT_LARGE)
@@ -190,6 +192,18 @@ def clock_kept(steps: Sequence[tuple[int, float]]) -> Gate:
         f"the wall clock was stepped {said}; lengths are right, times of day are not",
         "let the machine's time service slew the clock instead of stepping it",
         code="clock",
+    )
+
+
+def processors_free(share: float, count: int) -> Gate:
+    """Whether the processors were there for the programs; `share` is what others used of all `count` of them."""
+    free = share <= OTHERS_SHARE_MAX
+    return Gate(
+        "the processors were free",
+        free,
+        f"others used {100 * share:.0f} % of the {count} processors meanwhile",
+        "" if free else "run it where nothing else runs: threads beyond the processors that are free bring nothing",
+        code="processors",
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypedDict, cast
 from dbdyno.trace import profile, statements, tree
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
-from dbdyno.trace.statements import Binds, Entry, Longest
+from dbdyno.trace.statement_types import Binds, Entry, Longest
 from dbdyno.trace.tree import Tree
 from dbdyno.why import Cause, Why, chosen, rest
 

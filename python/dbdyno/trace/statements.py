@@ -9,14 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypedDict, cast
+from typing import cast
 
 from dbdyno.errors import TraceError
 from dbdyno.trace.literals import findings
 from dbdyno.trace.page import page
-from dbdyno.trace.plans import Plan, plans_by_key
+from dbdyno.trace.plans import plans_by_key
 from dbdyno.trace.source import Row, Traces
-from dbdyno.trace.tree import Tree
+from dbdyno.trace.statement_types import (
+    Entry,
+    Figure,
+    Figures,
+    LeftOut,
+    Relative,
+    StatementsPage,
+    Step,
+    Total,
+    Totals,
+    Wait,
+)
 
 RECORDED = ("bind", "worker", "connect", "message", "disconnect", "background")
 """Calls that only a recorded PostgreSQL has."""
@@ -52,18 +63,6 @@ _SUMS = """
   sum(coalesce(misses, 0))::bigint as misses,
   sum(elapsed_ns)::bigint as inclusive_ns
 """
-Figure = Literal[
-    "calls",
-    "elapsed_ns",
-    "cpu_ns",
-    "wait_ns",
-    "physical_reads",
-    "consistent_reads",
-    "current_reads",
-    "rows",
-    "misses",
-    "inclusive_ns",
-]
 _FIGURES: tuple[Figure, ...] = (
     "calls",
     "elapsed_ns",
@@ -76,149 +75,6 @@ _FIGURES: tuple[Figure, ...] = (
     "misses",
     "inclusive_ns",
 )
-
-
-class Figures(TypedDict):
-    """What calls took, exclusive; `inclusive_ns` with what they called."""
-
-    calls: int
-    elapsed_ns: int
-    cpu_ns: int
-    wait_ns: int
-    physical_reads: int
-    consistent_reads: int
-    current_reads: int
-    rows: int
-    misses: int
-    inclusive_ns: int
-
-
-class Step(Figures):
-    """A line of the call table."""
-
-    step: str
-
-
-class Total(Figures):
-    """The table's total, without CLOSE as in tkprof's; what closing took stands beside it."""
-
-    close_calls: int
-    close_elapsed_ns: int
-    executions: int
-
-
-class LeftOut(Figures):
-    """The statements that are not shown."""
-
-    statements: int
-
-
-Wait = TypedDict(
-    "Wait",
-    {
-        "event": str,
-        "class": str,
-        "inside": bool,
-        "count": int,
-        "total_ns": int,
-        "p50_ns": int,
-        "p99_ns": int,
-        "max_ns": int,
-    },
-)
-"""An event inside calls of a statement, or between them."""
-
-
-class Relative(TypedDict):
-    """A statement that called this one, or that it called."""
-
-    statement: str
-    text: str | None
-    calls: int
-    elapsed_ns: int
-
-
-class Entry(TypedDict, total=False):
-    """A statement; from `waits` on of those shown alone, from `binds` on in the report."""
-
-    statement: str
-    steps: list[Step]
-    total: Total
-    share: float
-    sqlid: str | None
-    text: str | None
-    command: int | None
-    user_id: int | None
-    depth: int
-    recursive: bool
-    variants: list[str]
-    place: str
-    waits: list[Wait]
-    plans: list[Plan]
-    parents: list[Relative]
-    children: list[Relative]
-    binds: list[Binds]
-    longest: list[Longest]
-    tree: Tree | None
-
-
-class Binds(TypedDict):
-    """The bind values of an execution."""
-
-    call: int
-    elapsed_ns: int
-    file: str
-    line: int
-    numbers: list[int]
-    values: list[str | None]
-
-
-Longest = TypedDict(
-    "Longest",
-    {
-        "elapsed_ns": int,
-        "started_ns": int,
-        "event": str,
-        "class": str,
-        "session": int,
-        "statement": str,
-        "text": str | None,
-        "p1": int | None,
-        "p2": int | None,
-        "p3": int | None,
-        "parameters": object,
-        "object_id": int | None,
-        "inside": str | None,
-        "file": str,
-        "line": int,
-    },
-)
-"""A long wait with its place in the file."""
-
-
-class Totals(TypedDict):
-    """The call table of several statements."""
-
-    statements: int
-    steps: list[Step]
-    total: Figures
-
-
-class Asked(TypedDict):
-    """How the statements were asked for."""
-
-    sort: str
-    merge_literals: bool
-
-
-class StatementsPage(TypedDict):
-    """The page's own part."""
-
-    statements: list[Entry]
-    left_out: LeftOut
-    totals: dict[str, Totals]
-    request: Asked
-    findings: list[Row]
 
 
 @dataclass(frozen=True)

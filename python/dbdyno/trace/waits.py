@@ -291,7 +291,7 @@ def _series(traces: Traces, every_ns: int | None) -> Series:
         """,
         {"first": first, "every": every},
     )
-    return {"every_ns": every, "rows": rows}
+    return {"every_ns": every, "rows": cast("list[Interval]", rows)}
 
 
 def nice_interval(span_ns: int, most: int = POINTS_MOST) -> int:

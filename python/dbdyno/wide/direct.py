@@ -29,7 +29,7 @@ from dbdyno.wide.pushdown import quoted
 
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address
-    from dbdyno.wide.load import Loaded
+    from dbdyno.wide.loaded import Loaded
 
 HERE = Path(__file__).resolve().parent
 ASKED = 64

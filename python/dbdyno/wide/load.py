@@ -16,7 +16,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from dbdyno.wide.address import Address, failure, reached
 from dbdyno.wide.bound import Bound
 from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
+from dbdyno.wide.loaded import Loaded
 from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of
 
 STATE = "load.json"
@@ -46,38 +47,6 @@ RETRIED = {
     "NoHostAvailable",
     "WriteFailure",
 }
-
-
-@dataclass
-class Loaded:
-    """What a load did. `resumed`: rows that an earlier process had written; `tables`: SSTables of the direct way,
-    `checked`: partitions that were asked for after it."""
-
-    rows: int = 0
-    written: int = 0
-    partitions: int = 0
-    batches: int = 0
-    retries: int = 0
-    resumed: int = 0
-    elapsed_ns: int = 0
-    tables: int = 0
-    streamed_ns: int = 0
-    checked: int = 0
-
-    def sentences(self) -> Iterator[str]:
-        """In words."""
-        how = f"{self.tables:,} SSTables" if self.tables else f"{self.batches:,} batches, {self.retries:,} retries"
-        yield f"{self.rows:,} rows; {self.partitions:,} partitions, {how}."
-        if self.resumed:
-            yield f"{self.resumed:,} rows were acknowledged before; all had the same timestamp."
-        rate = self.written / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0
-        yield f"{self.elapsed_ns / 1e9:.3g} s of writing, {rate:,.0f} rows/s."
-        once = "keys are there once, static columns have one value in a partition"
-        if self.tables:
-            yield f"Of it {self.streamed_ns / 1e9:.3g} s are streaming the SSTables to the nodes."
-            yield f"Proved: {once}, every node took its files, and {self.checked:,} partitions asked for were there."
-        else:
-            yield f"Proved: {once}, each write was acknowledged."
 
 
 class State:
@@ -143,16 +112,16 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
         rows = check_rows(files, table, schema)
         loaded = Loaded(rows=rows, resumed=state.done)
         began = time.monotonic_ns()
+        bound = Bound(session, table, schema.names, state.plan["timestamp_us"])
         if state.plan.get("direct") and (state.done < rows or not rows):
             from dbdyno.wide.direct import write_files
 
-            bound = Bound(session, table, schema.names, state.plan["timestamp_us"])
             write_files(session, where, table, bound, _groups(files, table, 0), loaded, say)
             state.done = rows
             state.save()
             loaded.elapsed_ns = time.monotonic_ns() - began
             return loaded
-        writer = Writer(session, where, table, schema.names, state.plan["timestamp_us"], at_once, loaded)
+        writer = Writer(session, where, bound, at_once, loaded)
         for batch, last in _groups(files, table, state.done):
             writer.put(batch)
             if last - state.done >= CHECKPOINT_ROWS:
@@ -228,20 +197,11 @@ def _rows(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
 class Writer:
     """Writes groups of rows, a bounded number at a time."""
 
-    def __init__(
-        self,
-        session: Any,
-        where: Address,
-        table: WideTable,
-        names: Sequence[str],
-        timestamp_us: int,
-        at_once: int,
-        loaded: Loaded,
-    ) -> None:
+    def __init__(self, session: Any, where: Address, bound: Bound, at_once: int, loaded: Loaded) -> None:
         self._session, self._where, self._loaded, self._most = session, where, loaded, at_once
         self._free = threading.Semaphore(at_once)
         self._failed: Exception | None = None
-        self._bound = Bound(session, table, names, timestamp_us)
+        self._bound = bound
         self._last: Any = None
 
     def put(self, group: Sequence[Mapping[str, Any]]) -> None:

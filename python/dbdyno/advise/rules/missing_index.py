@@ -11,6 +11,8 @@ from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
+SMALL_PAGES, SMALL_SHARE = 100, 0.1
+"""A smaller table that is scanned often enough to take such a part of the time."""
 LOOKED_UP = 10
 """Pages that a look-up by an index reads, generously."""
 FEW = 0.01
@@ -33,7 +35,7 @@ def candidates(facts: Facts) -> tuple[tuple[str, str], ...]:
 
 
 def _found(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
-    large = [one for one in facts.all(Table) if (one.pages or 0) >= LEAST_PAGES and one.seq_scans >= LEAST_CALLS]
+    large = [one for one in facts.all(Table) if (one.pages or 0) >= SMALL_PAGES and one.seq_scans >= LEAST_CALLS]
     total = sum(one.ms for one in facts.all(Statement))
     for one in facts.all(Statement)[:200]:
         if one.calls < LEAST_CALLS or " where " not in " ".join(one.text.lower().split()):
@@ -79,7 +81,8 @@ def _read_whole(facts: Facts, one: Statement, table: Table, total: float, column
     pages, blocks = table.pages or 1, (one.hits + one.reads) / one.calls
     needed = LOOKED_UP + (max(table.rows, 1) / column.values if column else 0.0)
     gain = one.ms / total * (1 - needed / max(blocks, needed))
-    if blocks < LEAST_OF_TABLE * pages or table.seq_scans < one.calls / 2 or gain < LEAST_SHARE:
+    least = LEAST_SHARE if pages >= LEAST_PAGES else SMALL_SHARE
+    if blocks < LEAST_OF_TABLE * pages or table.seq_scans < one.calls / 2 or gain < least:
         return
     place = f"pg_stat_statements, queryid {one.identifier}"
     planned = _hypothetical(facts, column)
@@ -147,8 +150,9 @@ RULE = Rule(
     title="Whole scans of large tables for a few rows",
     reads=(Table, Statement),
     condition="a statement with a filter reads half of a table of 1,000 pages or more a call, returns 100 rows or"
-    " fewer, has 10 calls and 1 % of statement time; the table was scanned whole as often. With aggregates: it compares"
-    " a column without an index with one value, and a value has 1 % of the rows or fewer (pg_stats)",
+    " fewer, has 10 calls and 1 % of statement time (of a table of 100 to 999 pages 10 %); the table was scanned whole"
+    " as often. With aggregates: it compares a column without an index with one value, and a value has 1 % of the rows"
+    " or fewer (pg_stats)",
     expects="its time, less a look-up",
     risk="one more index to maintain on every write; rows strewn over the table make an index scan slow",
     source="pg_stat_statements (2025); PostgreSQL documentation, Indexes",

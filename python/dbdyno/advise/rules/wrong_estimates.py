@@ -140,7 +140,7 @@ RULE = Rule(
     family="planner",
     title="Statistics that mislead the planner",
     reads=(Table, Column, Statement),
-    condition="a statement compares columns of one table (of 1,000 pages or more) with one value each and has 10 calls"
+    condition="a statement compares columns of one table (of 100 pages or more) with one value each and has 10 calls"
     " and 1 % of statement time; it finds 10 times more rows a call than the statistics say, and than the commonest"
     " value has, or 10 times fewer; 100 rows or more are on one side",
     expects="other plans, where the estimate decides",

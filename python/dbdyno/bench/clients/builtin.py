@@ -54,6 +54,13 @@ def installing(client: Builtin) -> str:
     return f"{INSTALL}, or pip install {' '.join(client.packages)}" if client.packages else INSTALL
 
 
+def absent(packages: Sequence[str]) -> str | None:
+    """Which packages are not installed, in words; None where none is named."""
+    if len(packages) < 2:
+        return f"the package {packages[0]} is not installed" if packages else None
+    return f"the packages {', '.join(packages[:-1])} and {packages[-1]} are not installed"
+
+
 def place() -> Path:
     """The folder of what is no Python package: drivers and compiled classes."""
     own = os.environ.get("DBDYNO_CLIENTS")
@@ -65,7 +72,7 @@ def _python(
 ) -> Builtin:
     def missing() -> str | None:
         gone = [package for package in packages if importlib.util.find_spec(package) is None]
-        return f"the package {', '.join(gone)} is not installed" if gone else None
+        return absent(gone)
 
     def started() -> Started:
         return Started(python_command(f"dbdyno.bench.clients.{module}", *words), python_environment())

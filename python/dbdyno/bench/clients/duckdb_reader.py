@@ -42,7 +42,10 @@ def attached(dsn: str, job: Job) -> Any:
         limit = f"-c statement_timeout={job.statement_timeout_ms}"
         parts["options"] = f"{parts.get('options') or ''} {limit}".strip()
     # What DuckDB does not have it would download.
-    alone = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    alone: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+    }
     connection: Any = duckdb.connect(":memory:", config=alone)
     connection.execute(f"load {literal(str(extension()))}")
     connection.execute(f"attach {literal(make_conninfo('', **parts))} as pg (type postgres)")

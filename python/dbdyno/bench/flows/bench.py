@@ -11,14 +11,14 @@ import contextlib
 import secrets
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from dbdyno.bench.flows import tables
-from dbdyno.bench.flows.engines import ENGINES, Engine, engine
+from dbdyno.bench.flows.engines import ENGINES, Engine
 from dbdyno.bench.flows.process import Answered, EngineProcess, FlowError, Stopped
 from dbdyno.bench.flows.worker import DSN
 from dbdyno.bench.operations import Operations
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from dbdyno.study.plan.schedule import Turn
 
 T = TypeVar("T")
-WORKLOAD = "flow"
 FAILED = "FLOWS"
 """The code of a flow that its engine could not carry out."""
 LIMIT_S = 600.0
@@ -47,6 +46,10 @@ class FlowBench(QuietBench):
     """The engines of one run."""
 
     traits = Traits(interrupted="the engines were ended", no_errors="an engine's flow ends in no SQLSTATE")
+    workload = "flow"
+    engines: ClassVar[Mapping[str, Engine]] = ENGINES
+    parts: ClassVar[tuple[str, ...]] = ("order",)
+    """What is asked of their times."""
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         super().__init__(plan, around)
@@ -58,12 +61,12 @@ class FlowBench(QuietBench):
 
     def can(self, plan: Plan) -> str | None:
         """Whether every arm is an engine with one flow."""
-        if plan.workload.kind != WORKLOAD:
+        if plan.workload.kind != self.workload:
             return "its workload is no data flow"
         for arm in plan.arms:
             given = plan.parameters_of(arm)
-            if given.get("engine") not in ENGINES:
-                return f"arm {arm.name!r} names no engine of data flows: {', '.join(ENGINES)}"
+            if given.get("engine") not in self.engines:
+                return f"arm {arm.name!r} names no engine of data flows: {', '.join(self.engines)}"
             if len(plan.scripts_of(arm)) != 1 or plan.sessions_of(arm) != 1 or plan.rate_of(arm) is not None:
                 return f"arm {arm.name!r} is more than one flow after the other"
         return None
@@ -94,7 +97,7 @@ class FlowBench(QuietBench):
             one.title: {"version": f"{one.title}; tables: {one.keeps}", "settings": []}
             for one in dict.fromkeys(self._engine(arm) for arm in self.plan.arms)
         }
-        return Facts(about, rows, Reads(parts=("order",)), {"workload": WORKLOAD})
+        return Facts(about, rows, Reads(parts=self.parts))
 
     def begin(self, run: Run, resumed: int) -> None:
         """Makes the tables, starts the engines, and has every arm answer once. Raises `TargetError` where two arms
@@ -189,7 +192,9 @@ class FlowBench(QuietBench):
                     next_step="times of different answers say nothing; make the flows ask the same",
                 )
         for name, floor in self.floors.items():
-            self.around.note(f"{ENGINES[name].title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines")
+            self.around.note(
+                f"{self.engines[name].title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines"
+            )
 
     def _watched(self, work: Callable[[], T]) -> T:
         """Does work outside of a block; a signal ends it."""
@@ -200,7 +205,7 @@ class FlowBench(QuietBench):
             raise
 
     def _started(self, one: Engine, folder: Path) -> EngineProcess:
-        extra = {}
+        extra = {one.at: str(self.plan.dsn)} if one.at else {}
         if one.has_server:
             from psycopg.conninfo import make_conninfo
 
@@ -215,7 +220,10 @@ class FlowBench(QuietBench):
         return running
 
     def _engine(self, arm: Arm) -> Engine:
-        return engine(str(self.plan.parameters_of(arm)["engine"]))
+        found = self.engines[str(self.plan.parameters_of(arm)["engine"])]
+        if (gone := found.missing()) is not None:
+            raise TargetError(f"{found.title} cannot run: {gone}", where=f"arm {arm.name!r}")
+        return found
 
     def _lines(self, arm: Arm) -> int:
         return int(str(self.plan.parameters_of(arm)["lines"]))

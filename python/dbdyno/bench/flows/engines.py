@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.errors import FlowError, TargetError
+from dbdyno.errors import FlowError
 from dbdyno.flow import in_pig
 from dbdyno.processes import find_program, python_command
 
@@ -31,6 +31,8 @@ class Engine:
     missing: Callable[[], str | None]
     command: Callable[[Path], list[str]]
     has_server: bool = False
+    at: str = ""
+    """The variable of its environment that names a server of the user's own."""
 
 
 def _worker(name: str) -> Callable[[Path], list[str]]:
@@ -102,11 +104,3 @@ ENGINES = {
         ),
     )
 }
-
-
-def engine(name: str) -> Engine:
-    """The engine of a name that is there. Raises `TargetError` where it is not set up."""
-    found = ENGINES[name]
-    if (gone := found.missing()) is not None:
-        raise TargetError(f"{found.title} cannot run: {gone}", where=f"engine {name}")
-    return found

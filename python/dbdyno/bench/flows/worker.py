@@ -39,17 +39,35 @@ class Worker(Protocol):
     def run(self, text: str) -> list[Any]:
         """The rows of a flow."""
 
+    def answer(self, rows: list[Any]) -> list[Any]:
+        """What the rows say, or the rows themselves; not timed."""
+
     def cpu_ns(self) -> int:
         """CPU that the engine has used so far."""
+
+    def close(self) -> None:
+        """At the end."""
+
+
+class Answering:
+    """A worker whose rows are its answer, and that leaves nothing."""
+
+    def answer(self, rows: list[Any]) -> list[Any]:
+        """The rows."""
+        return rows
+
+    def close(self) -> None:
+        """Nothing is left."""
 
 
 def _columns() -> dict[str, str]:
     return {table.name: ", ".join(f"{name} bigint" for name in table.columns) for table in TABLES}
 
 
-def _own_cpu_ns() -> int:
+def own_cpu_ns() -> int:
+    """Of this process, and of those that it started and that have ended."""
     times = os.times()
-    return round((times.user + times.system) * 1e9)
+    return round((times.user + times.system + times.children_user + times.children_system) * 1e9)
 
 
 def _cpu_of(pid: int) -> int:
@@ -61,7 +79,7 @@ def _cpu_of(pid: int) -> int:
     return (int(fields[11]) + int(fields[12])) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
-class DuckDb:
+class DuckDb(Answering):
     """DuckDB in memory, one thread."""
 
     def __init__(self) -> None:
@@ -88,10 +106,10 @@ class DuckDb:
 
     def cpu_ns(self) -> int:
         """Of this process."""
-        return _own_cpu_ns()
+        return own_cpu_ns()
 
 
-class Spark:
+class Spark(Answering):
     """Spark in this process and its JVM, one thread, its tables cached."""
 
     def __init__(self) -> None:
@@ -127,7 +145,7 @@ class Spark:
         return _cpu_of(self.spark.sparkContext._gateway.proc.pid)
 
 
-class Postgres:
+class Postgres(Answering):
     """A session of PostgreSQL on a server that was started for it."""
 
     def __init__(self) -> None:
@@ -187,16 +205,17 @@ def _answer(worker: Worker, words: list[str]) -> str:
     worker.prepare(words[1], words[2] == "on")
     used, began = worker.cpu_ns(), time.monotonic_ns()
     rows = worker.run(unpacked(words[3]))
-    elapsed = time.monotonic_ns() - began
-    return "\t".join(("ok", str(elapsed), str(max(0, worker.cpu_ns() - used)), packed(json.dumps(rows, default=str))))
+    elapsed, used = time.monotonic_ns() - began, worker.cpu_ns() - used
+    answer = packed(json.dumps(worker.answer(rows), default=str))
+    return "\t".join(("ok", str(elapsed), str(max(0, used)), answer))
 
 
-def main() -> None:
+def serve(opened: Callable[[], Worker]) -> None:
     """Serves until stdin ends."""
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a library prints is no answer
     try:
-        worker = WORKERS[sys.argv[1]]()
+        worker = opened()
     except Exception as error:
         out.write(f"failed\t{packed(str(error) or type(error).__name__)}\n")
         return
@@ -207,7 +226,13 @@ def main() -> None:
         except Exception as error:
             said = f"failed\t{packed(str(error).strip() or type(error).__name__)}"
         out.write(said + "\n")
+    worker.close()
     os._exit(0)
+
+
+def main() -> None:
+    """The engine that the command line names."""
+    serve(WORKERS[sys.argv[1]])
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import configparser
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dbdyno.errors import Error, TargetError
@@ -36,12 +36,28 @@ OFF = ("0", "off", "false", "no")
 _EXAMPLE = "mariadb://user@host:3306/database"
 
 
+class Parameters(TypedDict, total=False):
+    """How PyMySQL connects, the password among it."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    database: str
+    unix_socket: str
+    read_default_file: str
+    ssl_ca: str
+    ssl_cert: str
+    ssl_key: str
+    ssl_verify_identity: bool
+
+
 @dataclass(frozen=True)
 class Address:
     """Where the server is and as whom to enter. `parameters` are PyMySQL's, the password among them; `safe` is the
     connection string without it, `name` a short name of the target."""
 
-    parameters: dict[str, Any]
+    parameters: Parameters
     safe: str
     name: str
 
@@ -81,7 +97,7 @@ def address(dsn: str, failure: type[Error] = TargetError) -> Address:
         given |= {"ssl_verify_identity": True} if str(verify).lower() not in OFF else {}
     if given.get("ssl_verify_identity") and not given.get("ssl_ca"):
         raise failure("there is no ssl_ca against which a certificate could be checked", next_step=_EXAMPLE)
-    return of_parameters(given)
+    return of_parameters(cast("Parameters", given))
 
 
 def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
@@ -111,7 +127,7 @@ def _protection_of(path: Path, failure: type[Error]) -> dict[str, object]:
     return given | ({"ssl_verify_identity": told[VERIFY] or "1"} if VERIFY in told else {})
 
 
-def of_parameters(given: dict[str, Any]) -> Address:
+def of_parameters(given: Parameters) -> Address:
     """The address of these parameters of PyMySQL."""
     place = given.get("unix_socket") or f"{given['host']}:{given['port']}"
     local = place if place.startswith("/") else None

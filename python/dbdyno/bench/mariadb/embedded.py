@@ -12,12 +12,12 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbdyno.bench.engine.account import engine_account, run_as
 from dbdyno.bench.engine.own_server import OwnServer, indented
 from dbdyno.bench.engine.places import free_port
-from dbdyno.bench.mariadb.address import driver
+from dbdyno.bench.mariadb.address import Parameters, driver
 from dbdyno.bench.mariadb.binaries import Programs, check_within_reach, find_programs
 from dbdyno.bench.mariadb.session import open_session
 from dbdyno.errors import TargetError
@@ -63,14 +63,14 @@ class EmbeddedMariaDB(OwnServer):
         self.tcp, self._port, self._password = tcp, 0, ""
         self._settings = {**LABORATORY_SETTINGS, **(settings or {})}
 
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """PyMySQL's parameters; the socket asks no password."""
-        own = {"host": "localhost", "port": 3306, "user": USER, "database": DATABASE}
+        own: Parameters = {"host": "localhost", "port": 3306, "user": USER, "database": DATABASE}
         return {**own, "unix_socket": str(self.folder / "s")}
 
-    def tcp_parameters(self) -> dict[str, object]:
+    def tcp_parameters(self) -> Parameters:
         """The way in by TCP, with its password."""
-        own = {"host": "127.0.0.1", "port": self._port, "user": TCP_USER, "password": self._password}
+        own: Parameters = {"host": "127.0.0.1", "port": self._port, "user": TCP_USER, "password": self._password}
         return {**own, "database": DATABASE}
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
@@ -117,6 +117,7 @@ class EmbeddedMariaDB(OwnServer):
                 "--no-defaults",
                 *self._programs.options,
                 f"--datadir={self.data_dir}",
+                f"--tmpdir={self.folder}",
                 *own,
                 *self._install,
             ],
@@ -130,7 +131,8 @@ class EmbeddedMariaDB(OwnServer):
             )
 
     def _start_with(self, settings: Mapping[str, str]) -> None:
-        options = {**self._settings, **settings}
+        # A server that starts removes what looks like temporary tables from its folder: those of the others, too.
+        options = {"tmpdir": str(self.folder), **self._settings, **settings}
         own = {"datadir": self.data_dir, "socket": self.folder / "s", "pid-file": self.folder / "pid"}
         command = [
             str(self._programs.server),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
-from dbdyno.bench.mariadb.address import Address, address, driver, of_parameters, said
+from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, of_parameters, said
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
 from dbdyno.errors import TargetError
 
@@ -80,9 +80,9 @@ class MariaDB:
         return f"mariadb (embedded{'' if self.engine.number == 1 else f' {self.engine.number}'})"
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """PyMySQL's parameters, the password among them."""
-        return dict(self._where.parameters)
+        return self._where.parameters.copy()
 
     def connect(self, *, answer_s: float | None = ANSWER_S, name: str = "dbdyno") -> Any:
         """A connection in autocommit. Raises `TargetError`."""
@@ -201,14 +201,14 @@ class MariaDB:
             return value.decode("latin-1")
 
         given = self._where.parameters
-        found = {"host": connection.host, "port": int(connection.port), "user": text(connection.user)}
+        found: Parameters = {"host": connection.host, "port": int(connection.port), "user": text(connection.user)}
         if connection.unix_socket:
             found["unix_socket"] = connection.unix_socket
         if connection.db:
             found["database"] = text(connection.db)
         if connection.password:
             found["password"] = text(connection.password)
-        kept: dict[str, object] = {name: given[name] for name in KEPT if name in given}
+        kept = cast("Parameters", {name: value for name, value in given.items() if name in KEPT})
         if kept.keys() & {"ssl_cert", "ssl_key"}:
             raise TargetError(
                 "the load does not log in with a certificate of its own (ssl_cert, ssl_key)",

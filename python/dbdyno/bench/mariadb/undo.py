@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dbdyno.bench.mariadb.address import Parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,7 @@ class MariaUndo:
     """
 
     label: str
-    connection: dict[str, Any] = field(repr=False)
+    connection: Parameters = field(repr=False)
     statements: tuple[str, ...]
     patience_s: float = 30.0
     lasting: bool = False

@@ -24,6 +24,7 @@ from typing import IO, TYPE_CHECKING
 
 from dbdyno.bench.operations import Operations
 from dbdyno.bench.programs.made import makers
+from dbdyno.bench.programs.processors import Processors
 from dbdyno.bench.programs.words import filled_in, words_of
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
 from dbdyno.bench.quiet import QuietBench, arm_row
@@ -160,9 +161,10 @@ class ProgramBench(QuietBench):
     def watch(self, recorder: Recorder) -> Iterator[None]:
         """The operations of a block, written at its end."""
         self.operations, self.done = Operations(self.plan, recorder), 0
-        recorder.started_ns = time.time_ns()
+        recorder.started_ns, before = time.time_ns(), Processors.now()
         yield
-        recorder.ended_ns = time.time_ns()
+        recorder.ended_ns, after = time.time_ns(), Processors.now()
+        recorder.own |= before.others_until(after) if before and after else {}
         self.operations.write()
 
     def run(self, turns: Sequence[Turn], recorder: Recorder) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from dbdyno.errors import ModelError
-from dbdyno.model.claims.base import Claim, told
+from dbdyno.model.claims.base import Claim, Told, told
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
 
@@ -91,7 +91,7 @@ def _placed(told_of: Callable[[str], None], place: str, words: str) -> None:
     told_of(place + words)
 
 
-def _held(claim: Claim, replications: tuple[int, int], seed: int, told_of: Callable[[str], None]) -> dict[str, Any]:
+def _held(claim: Claim, replications: tuple[int, int], seed: int, told_of: Callable[[str], None]) -> Told:
     """A claim measured with as many replications as its verdict needs to be steady, within reason."""
     done = 0
     begun = time.monotonic()
@@ -109,7 +109,8 @@ def _held(claim: Claim, replications: tuple[int, int], seed: int, told_of: Calla
                 entry = told(claim, claim.measure(Bench(number, seed, one, kept)))
             except ModelError as error:
                 entry = told(claim, [])
-                entry |= {"error": str(error), "notes": [f"could not be measured: {error}", *entry["notes"]]}
+                entry["error"] = str(error)
+                entry["notes"] = [f"could not be measured: {error}", *entry["notes"]]
             if entry["steady"] or number >= most:
                 return {**entry, "replications": number, "seconds": round(time.monotonic() - begun, 2)}
             number = min(2 * number, most)

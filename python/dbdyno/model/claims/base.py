@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     from dbdyno.model.claims.bench import Bench
@@ -106,9 +106,40 @@ def _steady(part: Part) -> bool:
     return said == "" or said == _of(part, *interval(part.values, STEADY_LEVEL)[1:]) != UNKNOWN
 
 
-def told(claim: Claim, parts: Sequence[Part]) -> dict[str, Any]:
+class Measured(TypedDict):
+    """A quantity of a claim, with its band and the verdict on it."""
+
+    quantity: str
+    unit: str
+    value: float
+    low: float
+    high: float
+    band_low: float | None
+    band_high: float | None
+    values: list[float]
+    verdict: str
+    steady: bool
+
+
+class Told(TypedDict, total=False):
+    """A claim with what the model gave, or the error that kept it from being measured."""
+
+    claim: str
+    title: str
+    source: str
+    basis: str
+    verdict: str
+    steady: bool
+    parts: list[Measured]
+    notes: list[str]
+    error: str
+    replications: int
+    seconds: float
+
+
+def told(claim: Claim, parts: Sequence[Part]) -> Told:
     """A claim with what the model gave, as plain data."""
-    rows = []
+    rows: list[Measured] = []
     for part in parts:
         mean, low, high = interval(part.values)
         rows.append(

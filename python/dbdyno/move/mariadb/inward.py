@@ -12,6 +12,7 @@ from dbdyno import _core
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
+from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.filed import described, files_of
@@ -129,9 +130,7 @@ def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: b
             drop_stages(conn, goal, job, numbers)
 
 
-def _fill(
-    target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str, *, placed: bool
-) -> list[dict[str, Any]]:
+def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str, *, placed: bool) -> list[MoveDone]:
     size = [path.stat().st_size for path in files]
     mover = _core.MoveJob(
         {
@@ -166,10 +165,10 @@ def _fill(
 
 def finished(
     mover: _core.MoveJob, names: Sequence[str], progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
-) -> list[dict[str, Any]]:
+) -> list[MoveDone]:
     """The records of all chunks, in their order. Raises `MoveError` for the first that failed."""
-    done: list[dict[str, Any]] = []
-    failed: dict[str, Any] | None = None
+    done: list[MoveDone] = []
+    failed: MoveFailed | None = None
     try:
         while (event := mover.next(LOOK_S)) is not None:
             if "done" in event:
@@ -183,7 +182,8 @@ def finished(
     if failed is not None:
         steps = {**NEXT, "refused": "repair the value, or move its column as text"}
         step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
-        where = names[failed["chunk"]] if failed.get("chunk") is not None else None
+        chunk = failed.get("chunk")
+        where = names[chunk] if chunk is not None else None
         raise MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
     return sorted(done, key=lambda one: int(one["number"]))
 

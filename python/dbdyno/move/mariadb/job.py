@@ -20,6 +20,7 @@ from dbdyno import _core
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import row, rows
+from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.mariadb import columns as typing
@@ -187,7 +188,7 @@ def specs(plan: Plan) -> list[dict[str, Any]]:
 
 def work(
     target: MariaDB, ledger: Ledger, how: How, say: Say, pieces: Pieces, *, completes: bool = True
-) -> dict[int, dict[str, Any]]:
+) -> dict[int, MoveDone]:
     """Reads what is not finished; gives what was read again, by chunk. Raises `MoveError`; the job can go on then."""
     ledger.refuse_foreign()
     with ledger.held():
@@ -210,14 +211,14 @@ def work(
 
 def _run(
     target: MariaDB, ledger: Ledger, plan: Plan, left: Sequence[Chunk], how: How, say: Say, pieces: Pieces
-) -> tuple[dict[str, Any] | None, dict[int, dict[str, Any]]]:
+) -> tuple[MoveFailed | None, dict[int, MoveDone]]:
     files = {chunk.number: chunk.file for chunk in left}
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
     whole = max(sum(size.values()), 1)
     ready = whole - sum(chunk.bytes for chunk in left)
-    failed: dict[str, Any] | None = None
-    done: list[dict[str, Any]] = []
-    second: dict[int, dict[str, Any]] = {}
+    failed: MoveFailed | None = None
+    done: list[MoveDone] = []
+    second: dict[int, MoveDone] = {}
     with started(target, plan, pieces(plan, left), how, say) as running:
         ledger.manifest["snapshots"][-1] = {"id": running.id, "at": running.at}
         ledger.save()
@@ -242,7 +243,7 @@ def _run(
     return failed, second
 
 
-def _widen(ledger: Ledger, plan: Plan, failed: dict[str, Any], say: Say) -> bool:
+def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     """Makes the column text; what was read of all tables is read again, since the snapshots are gone."""
     table = plan.tables[failed["table"]]
     column = next(one for one in table.columns if one.name == failed["column"])
@@ -258,7 +259,7 @@ def _widen(ledger: Ledger, plan: Plan, failed: dict[str, Any], say: Say) -> bool
     return True
 
 
-def failed_job(failed: Mapping[str, Any], ledger: Ledger) -> MoveError:
+def failed_job(failed: MoveFailed, ledger: Ledger) -> MoveError:
     """A failure of the core, with what to do."""
     step = NEXT.get(failed["kind"], "").replace("move resume", f"move resume {ledger.folder}")
     if failed["kind"] == "unrepresentable":
@@ -278,7 +279,7 @@ def resume(
     as_of_now: bool,
     restarted: Callable[[Plan], None] | None = None,
     completes: bool = True,
-) -> dict[int, dict[str, Any]]:
+) -> dict[int, MoveDone]:
     """Finishes a job. Its snapshots ended with its workers, so the user chooses. Raises `MoveError`."""
     ledger.refuse_foreign()
     plan, done = Plan.from_json(ledger.plan), len(ledger.records())

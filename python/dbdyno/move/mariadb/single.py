@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dbdyno import _core
 from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.cost import sentence
 from dbdyno.move.mariadb.columns import text_of
@@ -51,7 +51,7 @@ def write(target: MariaDB, wish: Wish, to: str, how: How, say: Say, *, read_agai
 
 def _run(
     target: MariaDB, plan: Plan, how: How, say: Say, path: Path | None, form: str
-) -> tuple[list[dict[str, Any]], dict[str, Any] | None, str]:
+) -> tuple[list[MoveDone], MoveFailed | None, str]:
     given = {
         "tables": specs(plan),
         "chunks": [
@@ -59,8 +59,8 @@ def _run(
         ],
         "single": {"path": None if path is None else str(path), "form": form, "head": ""},
     }
-    done: list[dict[str, Any]] = []
-    failed: dict[str, Any] | None = None
+    done: list[MoveDone] = []
+    failed: MoveFailed | None = None
     with started(target, plan, given, how, say) as running:
         while (event := running.job.next(LOOK_S)) is not None:
             if "done" in event:
@@ -72,12 +72,12 @@ def _run(
         return done, failed, running.at
 
 
-def _as_text(plan: Plan, failed: dict[str, Any], path: Path | None, say: Say) -> Plan:
+def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Plan:
     """The same plan with one more column as text. Raises what else went wrong."""
     if failed["kind"] == "closed":
         raise BrokenPipeError
     table = plan.tables[0]
-    column = next((one for one in table.columns if one.name == failed["column"]), None)
+    column = next((one for one in table.columns if one.name == failed.get("column")), None)
     if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "bytea"):
         step = NEXT.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
         raise MoveError(failed["message"], next_step=step or None)

@@ -67,13 +67,13 @@ def begin(address: source.Address, shown: str, wish: Wish, folder: Path, how: Ho
         say("LOBs are fetched as values: each is in memory whole")
     columns = tuple(typed(one) for one in described)
     relation = Relation(owner, name, blocks=blocks, stream=not pieces)
+    parts: Sequence[source.Piece | None] = pieces or (None,)
     chunks = [
-        Chunk(place, 0, 0, f"part-{place:05}.parquet", piece.bytes if piece else 0)
-        for place, piece in enumerate(pieces or [None])
+        Chunk(place, 0, 0, f"part-{place:05}.parquet", piece.bytes if piece else 0) for place, piece in enumerate(parts)
     ]
     table = Table(schema=owner, name=name, kind="table", columns=columns, relations=(relation,))
     plan = Plan(new_id(), shown, address.dsn, (table,), tuple(chunks))
-    sql = [source.select_sql(owner, name, described, scn, piece) for piece in pieces or [None]]
+    sql = [source.select_sql(owner, name, described, scn, piece) for piece in parts]
     manifest = {"status": "running", "plan": {**plan.to_json(), "sql": sql}, "snapshots": [{"id": str(scn), "at": at}]}
     ledger = Ledger.create(folder, manifest)
     ledger.save()

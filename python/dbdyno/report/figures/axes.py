@@ -112,6 +112,8 @@ class Axis(TypedDict, total=False):
     """Options of an axis as Vega-Lite names them: those that figures share."""
 
     title: str | None
+    grid: bool
+    labels: bool
     titleAngle: int
     titleAlign: str
     titleBaseline: str

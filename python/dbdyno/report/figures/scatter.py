@@ -48,7 +48,7 @@ def channels(model: Model, x: str, y: str, look: theme.Look) -> tuple[Any, Any]:
         log = model[f"log_{at}"]
         options = axis(name, low, high, log)
         if at == "y":
-            options |= base.y_title(options["title"], look)
+            options |= base.y_title(options["title"] or "", look)
         options["grid"] = True
         made.append(kind(f"{at}:Q", scale=scale(low, high, log), axis=options))
     return made[0], made[1]

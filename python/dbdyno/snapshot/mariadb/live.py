@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
-from dbdyno.snapshot.live import Reading
+from dbdyno.snapshot.live import Progress, Reading, Session
 from dbdyno.snapshot.mariadb.connection import address, connect, driver, said
 from dbdyno.snapshot.mariadb.sampler import Sampler
 from dbdyno.snapshot.mariadb.views import STATEMENTS
@@ -149,7 +149,7 @@ class MariadbLive:
         """What looks at the sessions, on a connection of its own."""
         return Sampler(self._address, period_ns=round(period_s * 1e9))
 
-    def sessions(self) -> list[dict[str, Any]]:
+    def sessions(self) -> list[Session]:
         """The sessions that work, hold a transaction open, or block somebody."""
         try:
             blockers: dict[int, list[int]] = {}
@@ -160,11 +160,14 @@ class MariadbLive:
             raise SnapshotError(f"the sessions cannot be read: {said(error)}", where=self._address.safe) from error
         found = [dict(zip(_NAMES, row, strict=True)) for row in rows]
         return [
-            {**one, "blockers": blockers.get(one["pid"]), "query": _QUOTED.sub("'?'", one["query"] or "")}
+            cast(
+                "Session",
+                {**one, "blockers": blockers.get(one["pid"]), "query": _QUOTED.sub("'?'", one["query"] or "")},
+            )
             for one in found
         ]
 
-    def progress(self) -> list[dict[str, Any]]:
+    def progress(self) -> list[Progress]:
         """Commands that tell their progress: ALTER TABLE and the like."""
         rows = self._rows(_PROGRESS)
         return [

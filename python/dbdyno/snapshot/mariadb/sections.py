@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot import blocking, session_report
@@ -11,7 +12,19 @@ from dbdyno.snapshot.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.mariadb.texts import OURS
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.metric import Metric
-from dbdyno.snapshot.model import Part, Row, beginning, columns, in_order, lacking, section, sql_columns, table
+from dbdyno.snapshot.model import (
+    Lack,
+    Part,
+    Row,
+    Table,
+    beginning,
+    columns,
+    in_order,
+    lacking,
+    section,
+    sql_columns,
+    table,
+)
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -50,39 +63,12 @@ def waits(interval: Interval, top: int) -> Part:
     """Average active sessions by class and event, sampled, and what the server itself timed."""
     source, looks = interval.samples("activity", ACTIVITY)
     tables, lacks, notes = [], [], []
-    ours = ", ".join(str(one.facts["session"]) for one in interval.chain)
     if looks:
-        rows = interval.query(
-            f"""select event_type as type, event, count(*) as seen, count(*) / {looks} as aas,
-              count(*) / sum(count(*)) over () as share from {source}
-            where state = 'active' and session not in ({ours})
-              and {interval.inside} group by all order by seen desc, event"""
-        )
-        for row in rows:
-            row["class"] = wait_class("mariadb", row["type"], row["event"])
-        sums: dict[str, Row] = {}
-        for row in rows:
-            own = sums.setdefault(row["class"], {"class": row["class"], "aas": 0.0, "share": 0.0})
-            own["aas"] += row["aas"]
-            own["share"] += row["share"]
-        by_class = sorted(sums.values(), key=lambda one: -one["aas"])
-        tables += [
-            table("By class", columns("class:text aas:aas share:ratio"), by_class),
-            table("By event", columns("event:text class:text aas:aas share:ratio seen"), rows, top=top),
-        ]
+        tables += _sampled(interval, source, looks, top)
         notes.append(f"{looks} looks, one every {interval.seconds / looks:.2g} s")
     else:
         why = "the sessions were not sampled in this interval"
         lacks.append(lacking("active sessions", why, WATCH))
-    facts = interval.after.facts
-    if not facts.get("waits_current"):
-        lacks.append(
-            lacking(
-                "file access and latches of single sessions: they are in CPU",
-                "the consumer events_waits_current is off",
-                CONSUMER.format("events_waits_current"),
-            )
-        )
     if not interval.missing(WAITS):
         timed = interval.query(
             f"""select EVENT_NAME as event, COUNT_STAR as waits, SUM_TIMER_WAIT as time,
@@ -92,23 +78,54 @@ def waits(interval: Interval, top: int) -> Part:
         )
         shown = columns("event:text waits time:ns mean:ns")
         tables.append(table("Timed by the server", shown, timed, top=top))
-    if not facts.get("waits_timed"):
-        lacks.append(
-            lacking(
-                "latches (wait/synch)",
-                "no such instrument is on",
-                "enable wait/synch/% in performance_schema.setup_instruments; it costs",
-            )
-        )
     return section(
         "waits",
         "Waits by class and event",
         tables,
         about="aas: average active sessions, as sampled. A session that waits for"
         " nothing the server tells of counts as CPU.",
-        not_measured=lacks,
+        not_measured=[*lacks, *_switched_off(interval.after.facts)],
         notes=notes,
     )
+
+
+def _sampled(interval: Interval, source: str, looks: int, top: int) -> list[Table]:
+    """Active sessions by class and by event; dbdyno's own sessions are left out."""
+    ours = ", ".join(str(one.facts["session"]) for one in interval.chain)
+    rows = interval.query(
+        f"""select event_type as type, event, count(*) as seen, count(*) / {looks} as aas,
+          count(*) / sum(count(*)) over () as share from {source}
+        where state = 'active' and session not in ({ours})
+          and {interval.inside} group by all order by seen desc, event"""
+    )
+    for row in rows:
+        row["class"] = wait_class("mariadb", row["type"], row["event"])
+    sums: dict[str, Row] = {}
+    for row in rows:
+        own = sums.setdefault(row["class"], {"class": row["class"], "aas": 0.0, "share": 0.0})
+        own["aas"] += row["aas"]
+        own["share"] += row["share"]
+    by_class = sorted(sums.values(), key=lambda one: -one["aas"])
+    return [
+        table("By class", columns("class:text aas:aas share:ratio"), by_class),
+        table("By event", columns("event:text class:text aas:aas share:ratio seen"), rows, top=top),
+    ]
+
+
+def _switched_off(facts: Mapping[str, Any]) -> Iterator[Lack]:
+    """What the server would tell, were it switched on."""
+    if not facts.get("waits_current"):
+        yield lacking(
+            "file access and latches of single sessions: they are in CPU",
+            "the consumer events_waits_current is off",
+            CONSUMER.format("events_waits_current"),
+        )
+    if not facts.get("waits_timed"):
+        yield lacking(
+            "latches (wait/synch)",
+            "no such instrument is on",
+            "enable wait/synch/% in performance_schema.setup_instruments; it costs",
+        )
 
 
 _SQL = (

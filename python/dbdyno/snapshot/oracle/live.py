@@ -11,7 +11,7 @@ from typing import Any
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
-from dbdyno.snapshot.live import Reading
+from dbdyno.snapshot.live import Progress, Reading, Session
 from dbdyno.snapshot.oracle.connection import address, connect, driver, said
 from dbdyno.snapshot.oracle.sampler import Sampler
 from dbdyno.snapshot.oracle.scripts import script
@@ -75,11 +75,11 @@ class OracleLive:
         """What looks at the sessions, on a connection of its own."""
         return Sampler(self._address, period_ns=round(period_s * 1e9))
 
-    def sessions(self) -> list[dict[str, Any]]:
+    def sessions(self) -> list[Session]:
         """Not read: never run against an instance."""
         return []
 
-    def progress(self) -> list[dict[str, Any]]:
+    def progress(self) -> list[Progress]:
         """Not read: never run against an instance."""
         return []
 

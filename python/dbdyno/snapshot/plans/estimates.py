@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dbdyno.snapshot.plans.attached import attached
 from dbdyno.snapshot.plans.flips import tree
 from dbdyno.snapshot.plans.tree import Node, walk
 
 if TYPE_CHECKING:
     import duckdb
+
+    from dbdyno.snapshot.interval import Interval
 
 
 ESTIMATES_SQL = """
@@ -62,3 +65,11 @@ def estimates(connection: duckdb.DuckDBPyConnection) -> list[Estimated]:
             numbers = (float(planned), float(rows), float(loops), int(file), int(line))
             found.append(Estimated(*own, nodes[number], int(executions), *numbers))
     return found
+
+
+def estimated(interval: Interval) -> list[tuple[Estimated, str]] | None:
+    """Estimates of logged executions, each with its place in the log; None where no log of this time is kept."""
+    found = attached(interval, interval)
+    if not found:
+        return None
+    return [(one, f"{found[one.file].manifest['log']}:{one.line}") for one in estimates(interval.connection)]

@@ -23,7 +23,6 @@ from dbdyno.snapshot.plans.explain import UnreadPlanError, of_values
 from dbdyno.snapshot.plans.gathered import as_values
 from dbdyno.snapshot.plans.gathered import of_values as tree_of
 from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone, identity, sketch, walk
-from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.view import Column, View
 
 if TYPE_CHECKING:
@@ -77,6 +76,8 @@ def candidates(
 
 def may_be_planned(text: str) -> bool:
     """Whether a text is whole, no collector's, and begins like a statement that can be explained."""
+    from dbdyno.snapshot.postgres.facts import is_ours  # that room's report reads plans
+
     return len(text) <= LONGEST and EXPLAINED.match(text) is not None and not is_ours(text)
 
 

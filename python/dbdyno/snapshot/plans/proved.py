@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
-from dbdyno.snapshot.plans import kept
-from dbdyno.snapshot.plans.estimates import Estimated, estimates
-from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, names, seen, tree
+from dbdyno.snapshot.plans.attached import attached
+from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, tree
 from dbdyno.snapshot.plans.generic import VIEW, flipped
 from dbdyno.snapshot.plans.latency import LATENCY_SQL
 from dbdyno.snapshot.plans.page import FLIPS, row, said
@@ -38,20 +37,11 @@ class Proof:
     at_us: int | None
 
 
-def _attached(first: Interval, last: Interval) -> list[kept.KeptLog]:
-    """Makes `log_seen` of the first interval's connection, of all between the two's outer ends."""
-    ends = (first.before.at_ns // 1000, last.after.at_ns // 1000)
-    found = kept.attach(first.connection, first.store.folder, last.after.target, *ends)
-    if found:
-        seen(first.connection, names(last.after))
-    return found
-
-
 def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
     """Statements with another main plan in the second stretch than in the first. The point between the two is where
     time changed, not where the plan did: where most but not nearly all executions of a stretch have its plan, a flip
     from the one plan to the other has to be in the log."""
-    if before.before.engine != "postgres" or not _attached(before, after):
+    if before.before.engine != "postgres" or not attached(before, after):
         return {}
     connection = before.connection
     olds, news = (_main_plans(one, connection) for one in (before, after))
@@ -95,23 +85,15 @@ def _main_plans(one: Interval, connection: Any) -> dict[str, _Main]:
 
 def latencies(interval: Interval) -> dict[str, Row]:
     """Quantiles of the executions that were logged, by statement; empty where no log of this time is kept."""
-    if not _attached(interval, interval):
+    if not attached(interval, interval):
         return {}
     return {one["statement"]: one for one in interval.query(LATENCY_SQL)}
-
-
-def estimated(interval: Interval) -> list[tuple[Estimated, str]] | None:
-    """Estimates of logged executions, each with its place in the log; None where no log of this time is kept."""
-    found = _attached(interval, interval)
-    if not found:
-        return None
-    return [(one, f"{found[one.file].manifest['log']}:{one.line}") for one in estimates(interval.connection)]
 
 
 def plans(interval: Interval, top: int) -> Part:
     """The section of a report: plans that changed inside of the interval."""
     title = "Plans that changed"
-    found = _attached(interval, interval)
+    found = attached(interval, interval)
     if not found:
         return _generic(interval, title, top)
     changes: list[Flip] = flips(interval.connection)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import SnapshotError, TargetError
 from dbdyno.evidence.events import wait_class
-from dbdyno.snapshot.live import Reading
+from dbdyno.snapshot.live import Progress, Reading, Session
 from dbdyno.snapshot.postgres import facts, live_sessions
 from dbdyno.snapshot.postgres.sampler import Sampler
 from dbdyno.snapshot.postgres.texts import without_literals
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import psycopg
 
     Connection = psycopg.Connection[tuple[Any, ...]]
+
+T = TypeVar("T")
 
 LONGEST = 400
 OWN_COMMITS = 5
@@ -164,11 +166,11 @@ class PostgresLive:
         self._sampler = Sampler(self._target, period_ns=round(period_s * 1e9))
         return self._sampler
 
-    def sessions(self) -> list[dict[str, Any]]:
+    def sessions(self) -> list[Session]:
         """The sessions that work, hold a transaction open, or block somebody."""
         return self._asked(lambda: live_sessions.sessions(self._connection))
 
-    def progress(self) -> list[dict[str, Any]]:
+    def progress(self) -> list[Progress]:
         """What the server tells of commands that run long."""
         return self._asked(lambda: live_sessions.progress(self._connection, self._progress))
 
@@ -180,7 +182,7 @@ class PostgresLive:
         """Asks a session's statement to end; whether the server took the wish."""
         return live_sessions.cancel(self._connection, pid)
 
-    def _asked(self, ask: Callable[[], list[dict[str, object]]]) -> list[dict[str, object]]:
+    def _asked(self, ask: Callable[[], list[T]]) -> list[T]:
         """One that is refused, or takes too long, leaves its part of the screen empty."""
         import psycopg
 

@@ -8,7 +8,7 @@ rolled back. The text goes by the extended protocol, which takes one statement a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.errors import SnapshotError, TargetError
 from dbdyno.snapshot.postgres.texts import without_literals
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.snapshot.live import Progress, Session
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -63,12 +64,12 @@ _PROGRESS = {
 """Command, what tells its phase, done, of how much, and the unit of both."""
 
 
-def sessions(connection: Connection) -> list[dict[str, Any]]:
+def sessions(connection: Connection) -> list[Session]:
     """The sessions that work, hold a transaction open, or block somebody."""
     found = []
     for row in connection.execute(_SESSIONS):
         one = dict(zip(_NAMES, row, strict=True))
-        found.append({**one, "query": without_literals(one["query"] or "")})
+        found.append(cast("Session", {**one, "query": without_literals(one["query"] or "")}))
     return found
 
 
@@ -90,10 +91,11 @@ def progress_sql(connection: Connection) -> str:
     return " union all ".join(found)
 
 
-def progress(connection: Connection, sql: str) -> list[dict[str, Any]]:
+def progress(connection: Connection, sql: str) -> list[Progress]:
     """What the server tells of commands that run long."""
     names = ("pid", "what", "phase", "done", "on")
-    return [dict(zip(names, row, strict=True)) for row in connection.execute(sql)] if sql else []
+    rows = connection.execute(sql) if sql else ()
+    return [cast("Progress", dict(zip(names, row, strict=True))) for row in rows]
 
 
 def plan(target: Postgres, connection: Connection, pid: int) -> list[str]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dbdyno.stats.decide import Verdict, Withheld
     from dbdyno.stats.metrics import Metric
     from dbdyno.study.analysis.checks.gates import Examined
+    from dbdyno.study.analysis.measured.failed import Failures
 
 SOURCES = {
     "operations": "dbdyno.study.analysis.analyse",
@@ -72,19 +73,45 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 def _model(run: Run, measures: Measures, connection: Any) -> Model:
     from dbdyno.study.analysis.checks import gates
-    from dbdyno.study.analysis.measured import databases, devices, failed, race, resources, tail
-    from dbdyno.study.analysis.method import engine, method
-    from dbdyno.study.analysis.probe import logs
-    from dbdyno.study.analysis.questions import order
+    from dbdyno.study.analysis.measured import failed, resources
     from dbdyno.study.analysis.why import run as why
 
-    kind = run.manifest.kind
-    judge = run.manifest.plan["judge"]
+    kind, judge = run.manifest.kind, run.manifest.plan["judge"]
     latencies = [arm.pooled() for arm in measures.arms]
     failures = failed.of_run(connection, measures)
-    model: Model = {
+    model = _measured(run, measures, latencies, connection, failures)
+    failed.add_expected(model, measures, failures)
+    comparisons = {}
+    if measures.compared() and _is_compared(run):
+        comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
+    found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
+    if kind == "tune":  # arms that leave early are judged by the race alone
+        found = [gate for gate in found if not gate.arm]
+    without = gates.withheld(found, measures, judge)
+    if comparisons:
+        judged(model, measures, latencies, comparisons, headline_of(run), without)
+    _of_its_kind(model, connection, measures, run)
+    if run.manifest.study and kind in ("experiment", "sweep"):
+        model["verdict"]["sentences"] += resources.sentences(model, measures)
+    model["verdict"]["sentences"][:0] = gates.busy(found)
+    _of_its_bench(model, connection, measures, latencies, run, without)
+    model["why"] = why.of_run(connection, run, measures, model, without)
+    gates.conclude(model, without)
+    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
+    model["warnings"] += failed.differing(measures, failures, judge["threshold"])
+    return model
+
+
+def _measured(
+    run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any, failures: Failures
+) -> Model:
+    """What was measured, before anything is judged."""
+    from dbdyno.study.analysis.measured import resources
+    from dbdyno.study.analysis.method import engine, method
+
+    return {
         "schema": SCHEMA,
-        "kind": kind,
+        "kind": run.manifest.kind,
         "run": run_facts(run, measures.arms[0].blocks),
         "arms": [
             {**arm_of(run, measures, at, latencies[at]), "error_codes": codes}
@@ -99,28 +126,21 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
         "engine": engine(run),
         "resources": resources.of_run(connection, run, measures),
     }
-    failed.add_expected(model, measures, failures)
-    comparisons = {}
-    if measures.compared() and _is_compared(run):
-        comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
-    found = gates.examine(_examined(run, measures, latencies, connection, failures.codes, model, comparisons))
-    if kind == "tune":  # arms that leave early are judged by the race alone
-        found = [gate for gate in found if not gate.arm]
-    without = gates.withheld(found, measures, judge)
-    if comparisons:
-        judged(model, measures, latencies, comparisons, headline_of(run), without)
-    _of_its_kind(model, connection, measures, run)
-    parts = reads(run).parts
-    if "logs" in parts:
-        logs.add(model, connection, measures, run)
-    if "verdict" not in model:
-        model["verdict"] = {
-            "decision": "unclear",
-            "headline": "One arm was run; there is nothing to compare it with.",
-            "sentences": [],
-        }
-    if run.manifest.study and kind in ("experiment", "sweep"):
-        model["verdict"]["sentences"] += resources.sentences(model, measures)
+
+
+def _of_its_bench(
+    model: Model,
+    connection: Any,
+    measures: Measures,
+    latencies: pictures.Latencies,
+    run: Run,
+    without: dict[str, Withheld],
+) -> None:
+    """The parts that some benches alone have evidence of."""
+    from dbdyno.study.analysis.measured import databases, devices, race, tail
+    from dbdyno.study.analysis.questions import order
+
+    judge, parts = run.manifest.plan["judge"], reads(run).parts
     if judge.get("longest"):
         model["tails"] = tail.of_arms(measures, latencies, judge["longest"], judge["level"])
     if "devices" in parts:
@@ -131,11 +151,6 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
         order.add(model, measures, run, without)
     if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
-    model["why"] = why.of_run(connection, run, measures, model, without)
-    gates.conclude(model, without)
-    model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
-    model["warnings"] += failed.differing(measures, failures, judge["threshold"])
-    return model
 
 
 def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connection: Any) -> Figures:
@@ -154,7 +169,8 @@ def _figures(run: Run, measures: Measures, latencies: pictures.Latencies, connec
 
 
 def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) -> None:
-    """The verdict of a run whose arms are not judged one by one, and what it rests on."""
+    """The verdict of a run whose arms are not judged one by one, and what it rests on; of every run one."""
+    from dbdyno.study.analysis.probe import logs
     from dbdyno.study.analysis.questions import correlation, curve, sweep, tune
 
     kind = run.manifest.kind
@@ -172,6 +188,14 @@ def _of_its_kind(model: Model, connection: Any, measures: Measures, run: Run) ->
         tune.add(model, measures, run, headline_of(run))
     elif kind == "correlation":
         correlation.add(model, connection, measures, run)
+    if "logs" in reads(run).parts:
+        logs.add(model, connection, measures, run)
+    if "verdict" not in model:
+        model["verdict"] = {
+            "decision": "unclear",
+            "headline": "One arm was run; there is nothing to compare it with.",
+            "sentences": [],
+        }
 
 
 def _is_compared(run: Run) -> bool:

@@ -91,7 +91,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> Tren
     warnings: list[Caution] = []
     for name in names:
         counting = [at for at, row in enumerate(rows) if _counts(row, name)]
-        values = [rows[at]["values"][name] for at in counting]
+        values = [rows[at]["values"][name] or 0.0 for at in counting]
         own_level = 1 - (1 - level) / len(names)
         try:
             changes = _changes(values, counting, own_level)
@@ -147,8 +147,8 @@ def _row(run: Run, headline: str) -> RunRow:
     for arm in measures.arms:
         logs = [math.log(value) for value in arm.values[headline] if value > 0 and math.isfinite(value)]
         mean, low, high = mean_interval(logs, level)
-        for known, value in ((row["values"], mean), (row["lows"], low), (row["highs"], high)):
-            known[arm.label] = math.exp(value) if math.isfinite(value) else None
+        for ends, value in ((row["values"], mean), (row["lows"], low), (row["highs"], high)):
+            ends[arm.label] = math.exp(value) if math.isfinite(value) else None
         failed, good = arm.of("failed"), arm.of("transactions")
         if failed > SHARE_MOST * (failed + good):
             row["failed"][arm.label] = failed / (failed + good)

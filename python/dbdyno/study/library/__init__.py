@@ -30,6 +30,7 @@ from dbdyno.study.library import (
     redo_size,
     temp_device,
     threads,
+    wide_loader,
     write_back_cache,
 )
 from dbdyno.study.plan.study import Study
@@ -62,6 +63,7 @@ STUDIES: dict[str, Study] = {
         fetch_size,
         drivers,
         flow_order,
+        wide_loader,
     )
 }
 

@@ -90,6 +90,11 @@ class _Reader:
             factors, arms = arms_of(self, tables["factor"], head.get("design", ""), arms)
         else:
             arms = self.arms(tables.get("arm"), has_command)
+        if (asked := parts["verdict"].get("factor")) is not None and asked not in factors:
+            known = (
+                f"one of {', '.join(factors)}" if factors else "leave it out: only plans with [[factor]] have factors"
+            )
+            self.fail(f"the plan has no factor {asked!r}", "verdict", "factor", 0, known)
         return replace(self.assemble(head, parts, arms), factors=factors, kind="sweep" if factors else "experiment")
 
     def assemble(self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]) -> Plan:

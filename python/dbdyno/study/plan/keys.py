@@ -272,6 +272,12 @@ VERDICT = (
         None,
         choices=WITHHOLDING,
     ),
+    Key(
+        "factor",
+        "str",
+        "with factors: the one that the answer is about (default: one of numbers, of these that with most levels)",
+        None,
+    ),
     Key("equal_work", "bool", "with factors: all levels touch as many rows a transaction, as arms must anyway", None),
 )
 

@@ -96,7 +96,8 @@ class Watch:
 class Judge:
     """How the verdict is reached; `operation` is the kind of call whose time is compared, `longest`
     how many of the longest of two arms are looked at apart, `accept` the gates that only warn; `equal_work`: of
-    a plan with factors the gate "equal work" holds all levels to the same rows, which it does for arms anyway."""
+    a plan with factors the gate "equal work" holds all levels to the same rows, which it does for arms anyway;
+    `factor`: the one that the answer is about."""
 
     level: float = 0.95
     threshold: float = 0.02
@@ -105,6 +106,7 @@ class Judge:
     longest: int = 0
     accept: list[str] = field(default_factory=list)
     equal_work: bool = False
+    factor: str | None = None
 
 
 @dataclass(frozen=True)

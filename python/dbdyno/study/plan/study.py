@@ -93,7 +93,7 @@ class Study:
             raise PlanError(
                 f"study {self.name} has no form on {kind.word}: its SQL is another engine's",
                 where=f"--target {target}",
-                next_step=f"leave --target out, or write a plan with a script of {kind.word}'s (targets: {self.targets})",
+                next_step=f"leave --target out, or write a plan with a script for {kind.word} ({self.targets})",
             )
         if others:
             plan = crossed(plan, self._parameters(str(target), others, list(known)))

@@ -103,6 +103,7 @@ def numbers(rows: Mapping[int, Summary], headline: str) -> dict[int, float]:
     for arm, row in rows.items():
         if not row["count"]:
             continue
+        value: float | None
         if headline == "throughput":
             value = throughput(row)
         elif headline == "mean":
@@ -119,7 +120,7 @@ def _json(apart: Apart) -> dict[str, object]:
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 
 
-def told(race: Race, end: str, names: Sequence[str]) -> Summary:
+def told(race: Race, end: str, names: Sequence[str]) -> dict[str, object]:
     """A race as JSON values for a manifest."""
     leader = race.leader
     return {

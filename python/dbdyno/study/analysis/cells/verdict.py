@@ -106,7 +106,11 @@ def _race(turns: list[list[Turn]], level: float) -> Iterator[RaceRow]:
         share, low, high = share_over_blocks(shares, level) if shares else (math.nan,) * 3
         yield {
             "arm": at,
-            **{key: round(value) for key, value in totals.items()},
+            "disk_first": round(totals["disk_first"]),
+            "flash_first": round(totals["flash_first"]),
+            "prevented": round(totals["prevented"]),
+            "outliers": round(totals["outliers"]),
+            "flash_outliers": round(totals["flash_outliers"]),
             "races": round(totals["disk_first"] + totals["flash_first"]),
             "share": share,
             "low": low,

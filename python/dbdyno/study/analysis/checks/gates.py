@@ -120,6 +120,12 @@ def conclude(model: Model, without: dict[str, Withheld]) -> None:
         row |= {"decision": held.decision, "words": held.decision}
 
 
+def busy(found: Sequence[Gate]) -> list[str]:
+    """What the answer must say before all else it says: that programs had not the processors to themselves."""
+    at_fault = [gate for gate in found if gate.code == "processors" and gate.ok is False]
+    return [f"O{gate.text[1:]}: on a free machine the answer may be another." for gate in at_fault]
+
+
 def conditions(run: Run, measures: Measures, virtual: bool) -> list[Caution]:
     """What was wrong with the conditions, each with its next step."""
     return list(_conditions(run, measures, virtual))
@@ -270,6 +276,9 @@ def _in_time(of: Examined) -> Iterator[Gate]:
     limit_s = gates.stall_limit_s(stalls.usual_ns(of.latencies))
     yield gates.no_stall(stalls.find(of.connection, of.measures, known.begins_s, limit_s), limit_s)
     yield gates.clock_kept(known.steps)
+    shares = [block.report["others_share"] for block in blocks if "others_share" in block.report]
+    if shares:
+        yield gates.processors_free(float(np.mean(shares)), int(blocks[-1].report.get("processors", 0)))
 
 
 def _operations(of: Examined) -> Iterator[Gate]:

@@ -4,7 +4,7 @@ statements, races and logs went. `rows` has the file that they stand in.
 
 from __future__ import annotations
 
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from dbdyno.stats.comparison import ComparisonRow
 
@@ -127,6 +127,10 @@ class Dots(TypedDict):
     label: list[str]
 
 
+Property = Literal["hit_ratio", "blocks", "reads", "temp", "rows"]
+"""Of a statement, that which may go with its mean time."""
+
+
 class CorrelatedStatement(TypedDict):
     """What the server counted of a statement, per call."""
 
@@ -145,7 +149,7 @@ class Correlated(TypedDict):
     """How a property goes with the mean time; `q` is under false-discovery control."""
 
     x: str
-    property: str
+    property: Property
     n: int
     pearson: float
     low: float

@@ -21,6 +21,7 @@ class Judging(TypedDict, total=False):
     longest: int
     accept: list[str]
     equal_work: bool
+    factor: str | None
 
 
 class RunRow(TypedDict, total=False):
@@ -84,7 +85,7 @@ class ArmRow(TypedDict, total=False):
     throughput_per_s: float | None
     mean_ns: float | None
     sd_ns: float | None
-    quantiles_ns: dict[str, float | None]
+    quantiles_ns: dict[str, Any]
     max_ns: float | None
 
 

@@ -4,7 +4,7 @@ expected errors beside it."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from dbdyno.study.analysis.contract.parts import FailureRow
 from dbdyno.study.analysis.contract.rows import Caution, Model
@@ -65,12 +65,15 @@ def of_run(connection: Any, measures: Measures) -> Failures:
         else:
             of_commands[key] = of_commands.get(key, 0) + row["failed"]
     told = [
-        {
-            **{key: value for key, value in row.items() if value is not None},
-            "meaning": meaning(row["sqlstate"]),
-            "error_class": class_of(row["sqlstate"]),
-            **({"condition": name} if (name := condition_of(row["vendor_code"])) else {}),
-        }
+        cast(
+            "FailureRow",
+            {
+                **{key: value for key, value in row.items() if value is not None},
+                "meaning": meaning(row["sqlstate"]),
+                "error_class": class_of(row["sqlstate"]),
+                **({"condition": name} if (name := condition_of(row["vendor_code"])) else {}),
+            },
+        )
         for row in rows
         if row["kind"] != TRANSACTION or of_commands.get(_same(row), 0) < row["failed"]
     ]

@@ -56,7 +56,11 @@ def of_run(connection: Any, measures: Measures, level: float) -> list[RaceRow]:
             rows.append(
                 {
                     "arm": at,
-                    **totals,
+                    "disk_first": totals["disk_first"],
+                    "flash_first": totals["flash_first"],
+                    "prevented": totals["prevented"],
+                    "outliers": totals["outliers"],
+                    "flash_outliers": totals["flash_outliers"],
                     "races": int(sum(map(_races, raced))),
                     "share": share,
                     "low": low,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.contract.parts import ResourceRow
@@ -63,23 +63,26 @@ ARMS_TOLD = 4
 
 def of_run(connection: Any, run: Run, measures: Measures) -> list[ResourceRow]:
     """Per arm what a transaction used on average over the blocks that count; empty where no bench saw it."""
-    rows = []
+    rows: list[ResourceRow] = []
     for arm in measures.arms:
         reports = [own for block in arm.blocks for own in block.report["arms"] if own["arm"] == arm.number]
         seen = [own for own in reports if "user_ns" in own]
         count = sum(own["transactions"] for own in seen)
         if count:
-            used = _exact({"arm": arm.number, **{name: _each(seen, name, count) for name in (*COSTS, ON_CPU)}})
-            rows.append({**used, **_kept(reports)})
+            used = cast("ResourceRow", {"arm": arm.number, **{name: _each(seen, name, count) for name in COSTS}})
+            rows.append({**_exact(used, _each(seen, ON_CPU, count)), **_kept(reports)})
     blocks = _blocks(connection, run, measures)
     log = _log(connection, measures)
-    return [{**row, **blocks.get(row["arm"], dict.fromkeys(BLOCKS)), "log_bytes": log.get(row["arm"])} for row in rows]
+    for row in rows:
+        row.update(cast("ResourceRow", blocks.get(row["arm"], dict.fromkeys(BLOCKS))))
+        row["log_bytes"] = log.get(row["arm"])
+    return rows
 
 
-def _kept(reports: list[dict[str, Any]]) -> dict[str, int]:
+def _kept(reports: list[dict[str, Any]]) -> ResourceRow:
     """What a session of an arm kept at the end of the last block; nothing where no server said."""
-    last = next((own for own in reversed(reports) if KEPT[0] in own), {})
-    return {name: last[name] for name in KEPT if name in last}
+    last: dict[str, Any] = next((own for own in reversed(reports) if KEPT[0] in own), {})
+    return cast("ResourceRow", {name: last[name] for name in KEPT if name in last})
 
 
 def _log(connection: Any, measures: Measures) -> dict[int, float]:
@@ -99,12 +102,12 @@ def _log(connection: Any, measures: Measures) -> dict[int, float]:
     return per
 
 
-def _exact(row: dict[str, Any]) -> dict[str, Any]:
+def _exact(row: ResourceRow, on_cpu: float | None) -> ResourceRow:
     """The row with its CPU as long as the scheduler says, where it does; ticks tell the share of the system."""
-    on_cpu, ticks = row.pop(ON_CPU), _cpu(row)
+    ticks = _cpu(row)
     if on_cpu is None or not ticks:
         return row
-    return {**row, **{name: row[name] * on_cpu / ticks for name in COSTS[:2]}}
+    return {**row, "user_ns": row["user_ns"] * on_cpu / ticks, "system_ns": row["system_ns"] * on_cpu / ticks}
 
 
 def _blocks(connection: Any, run: Run, measures: Measures) -> dict[int, dict[str, float]]:
@@ -232,9 +235,8 @@ def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     """Whether the arms were cold or hot: of an arm that is hot, hardly anything came from the storage."""
     from dbdyno.stats.words import size
 
-    known = [row for row in rows if row["read_bytes"] is not None]
-    reading = [row for row in known if row["read_bytes"] >= COLD_BYTES]
-    cold = [f"{names[row['arm']]} ({size(row['read_bytes'])} a transaction)" for row in reading]
+    known = [(row["arm"], read) for row in rows if (read := row["read_bytes"]) is not None]
+    cold = [f"{names[arm]} ({size(read)} a transaction)" for arm, read in known if read >= COLD_BYTES]
     if not known:
         return []
     if not cold:

@@ -4,10 +4,10 @@ went. Puts `logs`, and for a probe alone the verdict, into the analysis model.""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis.contract.parts import LogPath, LogRow, Writes
+from dbdyno.study.analysis.contract.parts import LogPath, LogRace, LogRow, Writes
 from dbdyno.study.analysis.contract.rows import Caution, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import QUANTILES, Measures
 
@@ -125,7 +125,7 @@ def _log(
         "laps": count("lgwr", "laps"),
         "write": waits.get((name, "lgwr"), {}),
         "paths": paths,
-        "race": {key: count("race", metric) for key, metric in RACE.items()} if raced else None,
+        "race": cast("LogRace", {key: count("race", metric) for key, metric in RACE.items()}) if raced else None,
         "outlier_ns": given["outlier_ns"],
         "cost_ns": given["cost"]["write_ns"],
     }

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.errors import StatsError
 from dbdyno.evidence.memory import for_files
-from dbdyno.study.analysis.contract.parts import Correlated, CorrelatedStatement
+from dbdyno.study.analysis.contract.parts import Correlated, CorrelatedStatement, Property
 from dbdyno.study.analysis.contract.rows import Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 
@@ -31,7 +31,6 @@ ASSUMPTION = (
     "so the real uncertainty is larger; and what goes together need not cause each other."
 )
 
-Property = Literal["hit_ratio", "blocks", "reads", "temp", "rows"]
 PROPERTIES: tuple[tuple[Property, str], ...] = (
     ("hit_ratio", "hit ratio"),
     ("blocks", "blocks touched a call"),
@@ -55,11 +54,11 @@ def add(model: Model, connection: Any, measures: Measures, run: Run) -> None:
         "rows": rows,
         "assumption": ASSUMPTION,
     }
-    shown = [s for s in statements if s["hit_ratio"] is not None]
+    shown = [(ratio, s) for s in statements if (ratio := s["hit_ratio"]) is not None]
     model["figures"]["correlation"] = {
-        "hit_ratio": [s["hit_ratio"] for s in shown],
-        "mean_ns": [s["mean_ns"] for s in shown],
-        "label": [s["text"] or s["statement"] for s in shown],
+        "hit_ratio": [ratio for ratio, _ in shown],
+        "mean_ns": [s["mean_ns"] for _, s in shown],
+        "label": [s["text"] or s["statement"] for _, s in shown],
     }
     model["verdict"] = _verdict(rows, statements, fallen)
 

@@ -98,7 +98,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
         comparisons += found.pairs
         own["law"] = _law(own, measures, values, judge["level"])
         curves.append(own)
-    axis = axis_of(about)
+    axis = judge.get("factor") or axis_of(about)
     acting = list(_interactions(about, names, values, judge))
     model["factors"] = {
         "names": names,
@@ -239,8 +239,13 @@ def _knee(names: list[str], texts: list[str], found: Levels, times: Callable[[in
     if float(found.low[knee, last]) > math.log1p(found.threshold):
         return f"{names[knee]} is best{gained}; then it gets worse: {names[-1]} is {times(last, knee)}"
     share = f"{100 * min(found.share(knee), 1.0):.3g} % of the best"
-    more = f"more brings no difference larger than {100 * found.threshold:g} %"
-    return f"{names[knee]} reaches {share}{gained}; {more}"
+    matters = f"{100 * found.threshold:g} %"
+    if float(found.high[knee, knee + 1 :].max()) <= math.log1p(found.threshold):
+        return f"{names[knee]} reaches {share}{gained}; more brings no difference larger than {matters}"
+    # Nobody gains by more, for certain; whether somebody loses by it the blocks leave open.
+    return f"{names[knee]} reaches {share}{gained}; more brings no gain larger than {matters}: {names[-1]} is " + times(
+        last, knee
+    )
 
 
 def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
@@ -258,7 +263,9 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
         return head if worst in may_be else f"{head}; {texts[worst]} is {times(worst, best)} against {texts[best]}"
     second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(found.means[at]))
     behind = f" against {texts[second]}, the next" if second else f" against {texts[0]}"
-    return f"{names[best]} is best, {times(best, second)}{behind}"
+    worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
+    last = f"; {texts[worst]} is {times(worst, best)} against {texts[best]}" if len(texts) > 2 else ""
+    return f"{names[best]} is best, {times(best, second)}{behind}{last}"
 
 
 def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float) -> dict[str, object] | None:

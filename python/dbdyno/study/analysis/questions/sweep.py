@@ -28,7 +28,8 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     """Puts the curves and what they say into the model."""
     planned = factors.levels_of(run)
     every = planned or [set_by(own) for own in run.manifest.arms]
-    axis, names = axes(every)
+    asked = run.manifest.plan["judge"].get("factor")
+    axis, names = axes(every, asked if planned else None)
     places, words = _places([own[axis] for own in every])
     level = run.manifest.plan["judge"]["level"]
     curves: dict[str, list[SweepPoint]] = {}
@@ -38,10 +39,11 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
         points.sort(key=lambda point: point["x"])
     model["figures"]["sweep"] = {
         "x_label": axis.rpartition(".")[2].replace("_", " "),
-        **({"x_words": words} if words else {}),
         "operation": measures.arms[0].operation,
         "curves": [{"name": name, "points": points} for name, points in curves.items()],
     }
+    if words:
+        model["figures"]["sweep"]["x_words"] = words
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
     if planned:
         factors.add(model, measures, run, headline)
@@ -55,11 +57,12 @@ def set_by(arm: ArmRecord) -> dict[str, str]:
     return {**arm["changes"], SESSIONS: str(arm["sessions"])}
 
 
-def axes(every: list[dict[str, str]]) -> tuple[str, list[str]]:
-    """The factor that is the horizontal axis, and the name of each arm's curve; `every` has the levels of each arm."""
+def axes(every: list[dict[str, str]], asked: str | None = None) -> tuple[str, list[str]]:
+    """The factor that is the horizontal axis (`asked`: by the plan), and the name of each arm's curve; `every` has the
+    levels of each arm."""
     keys = list(dict.fromkeys(key for own in every for key in own))
     varying = [key for key in keys if len({own.get(key) for own in every}) > 1]
-    axis = factors.axis_of(every)
+    axis = asked or factors.axis_of(every)
     others = [key for key in varying if key != axis]
     names = [", ".join(f"{key.rpartition('.')[2]} {own.get(key)}" for key in others) for own in every]
     return axis, [name or "all" for name in names]

@@ -213,7 +213,8 @@ def lines_of(traces: Traces, family: str, blocks: Blocks) -> dict[str, Line]:
 def _empty(count: int) -> Line:
     import numpy as np
 
-    return Line(np.zeros(count), np.zeros(count), *(np.full(count, np.nan) for _ in range(3)))
+    mean, p50, p99 = (np.full(count, np.nan) for _ in range(3))
+    return Line(np.zeros(count), np.zeros(count), mean, p50, p99)
 
 
 def population(traces: Traces) -> Array:

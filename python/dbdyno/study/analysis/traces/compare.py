@@ -15,7 +15,7 @@ from dbdyno.errors import TraceError
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.analyse import cleaned
 from dbdyno.study.analysis.contract.declared import SCHEMA
-from dbdyno.study.analysis.contract.rows import Model
+from dbdyno.study.analysis.contract.rows import Figures, Model
 from dbdyno.study.analysis.drawn.pictures import distribution, tail
 from dbdyno.study.analysis.traces import page as traces_page
 from dbdyno.study.analysis.traces import verdict as traces_verdict
@@ -54,11 +54,7 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     explained = explain((account(base), account(other)), known)
     unit = "pair" if pairs and len(pairs.keys) >= SEVERAL else unit_of(sets)
     blocks = (cut(base, unit, event=asked.event), cut(other, unit, event=asked.event))
-    values = (population(base), population(other))
-    for name, found in zip(asked.names, values, strict=True):
-        if not found.size:
-            what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
-            raise TraceError(f"{what} in it", where=name, next_step="`dbdyno trace check` says more")
+    values = _values_of(sets, asked)
     numbers = (per_block(base, blocks[0]), per_block(other, blocks[1]))
     comparisons = _comparisons(sets, numbers, blocks, explained, asked)
     used = _used(comparisons[0].metric, numbers, blocks, explained, asked)
@@ -66,7 +62,6 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     why = reasons(explained, asked.names)
     counted = "executions" if _per(explained, blocks) != "transaction" else "transactions"
     once = _once(sets, explained) if unit == "batch" and not asked.event else 0.0
-    whole = [v.astype("uint64") for v in values]
     changed = rows_of(explained.changes, _judged(sets, explained, asked), explained.response_ns)
     _add_steps(sets, changed)
     model: Model = {
@@ -95,22 +90,38 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
         ),
         "tails": compare_tails(sets, values, asked.level),
         "statements": [],
-        "figures": {
-            "distribution": distribution(list(whole)),
-            "quantile_ratio": traces_page.quantile_ratio(values),
-            "tail": tail(list(whole)),
-            "waits": traces_page.classes(sets),
-            "contributions": contributions(explained),
-            "blocks": [],
-            "heatmap": [],
-            "curve": None,
-        },
+        "figures": _figures(sets, values, explained),
         "gates": [],
         "method": {"sentences": traces_verdict.method(used, asked, explained), "overhead": None},
         "engine": {"facts": {}, "settings": []},
         "warnings": traces_verdict.warnings_of(sets, blocks, asked, explained, pairs),
     }
     return cleaned(model)
+
+
+def _values_of(sets: Sets, asked: Question) -> tuple[Any, Any]:
+    """All times of each set, sorted. Raises `TraceError` where one has none."""
+    values = (population(sets[0]), population(sets[1]))
+    for name, found in zip(asked.names, values, strict=True):
+        if not found.size:
+            what = f"no wait for {asked.event!r}" if asked.event else "no call of the client"
+            raise TraceError(f"{what} in it", where=name, next_step="`dbdyno trace check` says more")
+    return values
+
+
+def _figures(sets: Sets, values: tuple[Any, Any], explained: Explained) -> Figures:
+    """What the figures draw."""
+    whole = [v.astype("uint64") for v in values]
+    return {
+        "distribution": distribution(whole),
+        "quantile_ratio": traces_page.quantile_ratio(values),
+        "tail": tail(whole),
+        "waits": traces_page.classes(sets),
+        "contributions": contributions(explained),
+        "blocks": [],
+        "heatmap": [],
+        "curve": None,
+    }
 
 
 def _comparisons(

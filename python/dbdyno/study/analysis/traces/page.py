@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.study.analysis.contract.parts import AccountRow, Known, QuantileRatios, Waited
 from dbdyno.study.analysis.contract.rows import ArmRow, RunRow, TestRow
@@ -141,7 +141,7 @@ def classes(sets: tuple[Traces, Traces]) -> list[Waited]:
             """,
             [whole],
         )
-        found += [{"arm": at, **row, "samples": None} for row in rows if row["share"]]
+        found += [cast("Waited", {"arm": at, **row, "samples": None}) for row in rows if row["share"]]
     return found
 
 

@@ -34,6 +34,10 @@ _OWN = {
     "queue": "waiting for a free session: the load comes faster than it is served",
     "lock": "sessions wait for each other's locks: {}",
 }
+_OF_PROGRAMS = {
+    "CPU": "CPU of the programs, for the same work",
+    "ready": "time that a program had no processor: it waited for one, or for files",
+}
 
 
 class Split:
@@ -215,11 +219,14 @@ def _cause(
     ]
     seen = [f"{side.samples:,} samples of {side.name}" for side in (split.base, split.other) if side is not None]
     place = "waits, each timed" if split.other.exact else f"waits, {' and '.join(seen)}"
+    if split.other.programs:
+        place = "the kernel's account of each program"
     evidence = (f"a transaction: {'; '.join(parts)} ({place})",)
     if reason is not None:
         return Cause(reason.code, reason.about, reason.words, *amount, share, (*reason.evidence, *evidence))
     kind = kind_of(split.events[moved[0]])
-    words = _OWN.get(kind, "waits for {} ({})").format(names[0], kind)
+    known = _OWN | _OF_PROGRAMS if split.other.programs else _OWN
+    words = known.get(kind, "waits for {} ({})").format(names[0], kind)
     return Cause(_CODES.get(kind, "wait"), names[0], words, *amount, share, evidence)
 
 
@@ -238,6 +245,6 @@ def _notes(split: Split) -> tuple[str, ...]:
             f"Waits are exact, without the price of their own probe; probes took {duration(paid_ns)} of CPU a"
             " transaction (counted, at the price measured when they were set), of all arms alike.",
         )
-    if split.other.exact:
+    if split.other.exact or split.other.programs:
         return ()
     return ("Waits are sampled; CPU is what the host counted, where it is this one.",)

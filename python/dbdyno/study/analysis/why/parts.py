@@ -79,6 +79,8 @@ class Side:
     cpu_count: Array
     probes_ns: float = 0.0
     """What probes cost a transaction, where they timed the waits."""
+    programs: bool = False
+    """Whether programs ran in place of sessions: the kernel's account of each is all that is known."""
 
     @property
     def of_temporary_files(self) -> float:
@@ -118,7 +120,7 @@ class Side:
         return times | parts | {QUEUE: float(self.queued[keep].sum() / count)}
 
 
-def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") -> Side:
+def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", programs: bool = False) -> Side:
     """What the evidence of an arm says; `looks` is 0 where nobody looked (`hertz` is 0, and no wait was timed)."""
     places = {block.index: at for at, block in enumerate(arm.blocks)}
     listed = list(places)
@@ -157,6 +159,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "") 
         writes,
         cpu_count,
         probes_ns or 0.0,
+        programs=programs,
     )
 
 

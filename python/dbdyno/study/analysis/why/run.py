@@ -10,7 +10,7 @@ from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.why.counted import Counted, counted
 from dbdyno.study.analysis.why.explain import explain
 from dbdyno.study.analysis.why.pair import Station
-from dbdyno.study.analysis.why.parts import side_of
+from dbdyno.study.analysis.why.parts import Side, side_of
 
 ARMS_TOLD = 4
 """With more compared arms than this the largest difference alone is explained."""
@@ -25,7 +25,7 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
         return []
     alone = len(measures.arms) == 1 or kind == "aa"
     if alone:
-        return [explain(None, side_of(connection, measures.arms[0], hertz(run)), level=level, arm=0).as_dict()]
+        return [explain(None, _side(connection, measures.arms[0], run), level=level, arm=0).as_dict()]
     found = []
     for at in _told(measures, model["metrics"]):
         arm = measures.arms[at]
@@ -33,8 +33,8 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
         counts = counted(connection, base, alone=False), counted(connection, arm, alone=False)
         held = without.get(arm.label)
         one = explain(
-            side_of(connection, base, hertz(run)),
-            side_of(connection, arm, hertz(run)),
+            _side(connection, base, run),
+            _side(connection, arm, run),
             level=level,
             arm=at,
             counts=counts,
@@ -43,6 +43,11 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
         )
         found.append(one.as_dict())
     return found
+
+
+def _side(connection: Any, arm: ArmMeasures, run: Run, name: str = "") -> Side:
+    programs = run.manifest.plan["workload"].get("command") is not None
+    return side_of(connection, arm, hertz(run), name=name, programs=programs)
 
 
 def _stations(model: Model, arm: ArmMeasures) -> dict[str, Station]:
@@ -74,7 +79,7 @@ def of_pair(
 ) -> list[Any]:
     """The base arms of two runs against each other."""
     both = list(zip(connections, arms, runs, strict=True))
-    base, other = (side_of(own, arm, hertz(run), name=arm.label) for own, arm, run in both)
+    base, other = (_side(own, arm, run, name=arm.label) for own, arm, run in both)
     counts: list[Counted | None] = [counted(own, arm, alone=len(run.manifest.arms) == 1) for own, arm, run in both]
     held = without.get(arms[1].label)
     one = explain(

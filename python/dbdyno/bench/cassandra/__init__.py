@@ -1,0 +1,1 @@
+"""A Cassandra as a bench: ways of loading a wide table."""

@@ -1,0 +1,38 @@
+"""Ways of loading a wide table of a Cassandra that is named, as flows of a process that stays (`dbdyno.wide.ways`)."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dbdyno.bench.flows.bench import FlowBench
+from dbdyno.bench.flows.engines import Engine
+from dbdyno.processes import python_command
+
+
+def _missing() -> str | None:
+    found = importlib.util.find_spec("cassandra")
+    return None if found else "Cassandra's driver is not installed (make setup-wide, or pip install 'dbdyno[wide]')"
+
+
+class CassandraBench(FlowBench):
+    """One keyspace, in which the ways share a table."""
+
+    workload = "load"
+    parts: ClassVar[tuple[str, ...]] = ()
+    engines: ClassVar[Mapping[str, Engine]] = {
+        "cassandra": Engine(
+            "cassandra",
+            "Cassandra",
+            "way",
+            "",
+            "a wide table",
+            _missing,
+            lambda _: python_command("dbdyno.wide.ways"),
+            at="DBDYNO_CASSANDRA",
+        )
+    }
+
+
+BENCH = CassandraBench

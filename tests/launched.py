@@ -1,0 +1,96 @@
+"""What servers that tests launch have in common: a private folder, the unprivileged account, an end with the tests.
+
+    class SomeServer(Launched):
+        def create(self) -> None: ...   # makes the folder
+        def start(self) -> None: ...    # self.launch(["program", "--option"]) and self.wait_for(answer, OSError, 60)
+
+A server dies with the thread that started it (`setpriv --pdeathsig`), however that ends.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Self
+
+from dbdyno.bench.engine.account import bare_environment, engine_account
+from dbdyno.bench.engine.places import base_folder
+
+LOG = "server.log"
+SHOWN = 4_000
+"""So much of the end of its log is told of a server that does not start."""
+
+
+class Launched:
+    """One server, as a context manager; `name` stands in its folder's name."""
+
+    def __init__(self, name: str) -> None:
+        self.account = engine_account()
+        self.folder = base_folder(self.account, None) / f"dbdyno-{name}-{secrets.token_hex(6)}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def create(self) -> None:
+        """Makes the folder and what is in it."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Starts the server and waits until it answers."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        try:
+            self.create()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def launch(self, words: list[str]) -> None:
+        """Runs a program as the server's account; what it writes goes into its log."""
+        command = [str(shutil.which("setpriv")), "--pdeathsig", "KILL"]
+        if self.account.other:
+            command += [f"--reuid={self.account.uid}", f"--regid={self.account.gid}", "--clear-groups"]
+        with (self.folder / LOG).open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env=bare_environment(self.folder),
+            )
+
+    def wait_for(self, answer: Callable[[], None], not_yet: type[Exception], limit_s: float) -> None:
+        """Asks until there is an answer; a server that ended meanwhile, or is late, fails with its log."""
+        assert self.process is not None
+        until = time.monotonic() + limit_s
+        while True:
+            try:
+                answer()
+            except not_yet:
+                log = (self.folder / LOG).read_text(errors="replace")[-SHOWN:]
+                assert self.process.poll() is None, log
+                assert time.monotonic() < until, log
+                time.sleep(0.05)
+            else:
+                return
+
+    def kill(self) -> None:
+        """SIGKILL: what a crash looks like from outside."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self.process = None
+
+    def close(self) -> None:
+        """Ends the server and removes its folder; its data is nobody's, so nothing is flushed."""
+        if self.process is not None:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,36 @@
+"""The study wide-loader on a real Cassandra: every way leaves the same rows, and nothing stays behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from wide_lab import WideLab
+
+from dbdyno.errors import PlanError
+from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.library import find_study
+from dbdyno.study.run.execute import start
+
+LINES = 400
+
+
+def test_it_asks_for_a_cassandra() -> None:
+    with pytest.raises(PlanError, match="none is named") as caught:
+        find_study("wide-loader").plan({})
+    assert "--target cassandra://" in str(caught.value.next_step)
+    with pytest.raises(PlanError, match="'carrier pigeon' is no way of loading"):
+        find_study("wide-loader").plan({"ways": "carrier pigeon"}, target="cassandra://127.0.0.1/shop")
+
+
+@pytest.mark.soak
+def test_every_way_leaves_the_same_rows_and_the_table_goes(wide_lab: WideLab, tmp_path: Path) -> None:
+    plan = find_study("wide-loader").plan({"lines": str(LINES)}, quick=True, target=wide_lab.dsn)
+    plan = replace(plan, schedule=replace(plan.schedule, blocks=2, warmup_blocks=0))
+    run = start(plan, tmp_path)
+    model = analyse(run)
+    assert [arm["name"] for arm in model["arms"]] == ["batch", "row", "async", "direct"]
+    assert all(arm["errors"] == 0 and arm["ops"] == 2 for arm in model["arms"])
+    asked = "select table_name from system_schema.tables where keyspace_name = %s"
+    assert list(wide_lab.session.execute(asked, [wide_lab.keyspace])) == []
