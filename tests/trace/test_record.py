@@ -17,20 +17,35 @@ import pytest
 from record_help import changed_code, loaded, recorded, require_probes, rows, session
 
 from command_line import dbdyno
-from dbdyno.bench.postgres.binaries import find_binaries
+from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.errors import TargetError, TraceError
 from dbdyno.trace.record.place import place_of
 from dbdyno.trace.record.recording import Wanted
 
-KINDS = ("installed", pytest.param("wheel", marks=pytest.mark.soak))
+ROOT = Path(__file__).parents[2]
+KINDS = (
+    "installed",
+    pytest.param("wheel", marks=pytest.mark.soak),
+    *(pytest.param(major, marks=pytest.mark.soak) for major in ("14", "16", "17", "18")),
+)
+
+
+def binaries_of(kind: str) -> Binaries:
+    """Of an installed server, of a wheel's, or of a major version that `tools/matrix --fetch` has fetched."""
+    if not kind.isdigit():
+        return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
+    folders = sorted((ROOT / "target" / "matrix").glob(f"{kind}.*/bin"))
+    if not folders:
+        raise TargetError(f"PostgreSQL {kind} is not here", next_step=f"tools/matrix --fetch {kind}")
+    return find_binaries({**os.environ, "DBDYNO_PG_BIN": str(folders[-1])})
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     require_probes()
     try:
-        binaries = find_binaries({**os.environ, "DBDYNO_ENGINE": request.param, "DBDYNO_PG_BIN": ""})
+        binaries = binaries_of(request.param)
     except TargetError as error:
         pytest.skip(str(error))
     with EmbeddedPostgres(binaries=binaries) as running:
@@ -209,6 +224,24 @@ def test_probes_come_and_go_under_load_without_a_failed_transaction(engine: Embe
                 time.sleep(0.1)
     assert failed == []
     assert changed_code(engine) == 0
+
+
+@pytest.mark.soak
+def test_what_is_too_dear_is_given_up_step_by_step_and_said(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with loaded(engine) as failed, recorded(engine, tmp_path / "run", Wanted(cost_limit=1e-6)) as it:
+        while not it.is_over():
+            time.sleep(0.1)
+    assert failed == []
+    given_up = [one.partition("without ")[2].partition(":")[0] for one in it.told["shed"]]
+    assert given_up == ["parse, bind and query ids", "statements and their rows"]
+    assert "more than the limit" in it.told["stopped"]
+    assert len([one for one in it.warnings if "--cost-limit" in one]) == 3
+    [(begun,)] = rows(tmp_path / "run", "select min(started_ns) from waits")
+    last = "select max(c.started_ns) from calls c where c.kind = ?"
+    ends = [rows(tmp_path / "run", last, kind)[0][0] - begun for kind in ("parse", "exec", "message")]
+    assert ends == sorted(ends), "details end first, statements then, calls without a statement last"
+    [(waits_until,)] = rows(tmp_path / "run", "select max(started_ns) from waits where event = 'Client:ClientRead'")
+    assert waits_until - begun >= ends[-1], "waits were told to the end"
 
 
 def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None:

@@ -58,6 +58,10 @@ struct Machine<'a> {
     code: &'a Code<'a>,
     registers: [u64; 16],
     stack: Vec<u64>,
+    /// What stands in the function's own memory, by the distance from the stack pointer.
+    slots: HashMap<u64, u64>,
+    /// Where calls return to.
+    returns: Vec<u64>,
     zero: bool,
     carry: bool,
     sign: bool,
@@ -70,7 +74,17 @@ fn mask(size: usize) -> u64 {
 
 impl<'a> Machine<'a> {
     fn new(code: &'a Code<'a>) -> Self {
-        Self { code, registers: [0; 16], stack: Vec::new(), zero: false, carry: false, sign: false, overflow: false }
+        Self {
+            code,
+            registers: [0; 16],
+            stack: Vec::new(),
+            slots: HashMap::new(),
+            returns: Vec::new(),
+            zero: false,
+            carry: false,
+            sign: false,
+            overflow: false,
+        }
     }
 
     /// What the function returns; none where it does what is not known here.
@@ -80,7 +94,14 @@ impl<'a> Machine<'a> {
         for _ in 0..STEPS {
             let at = self.code.at(next)?;
             next = match at.flow_control() {
-                FlowControl::Return => return Some(self.registers[0]),
+                FlowControl::Return => match self.returns.pop() {
+                    Some(back) => back,
+                    None => return Some(self.registers[0]),
+                },
+                FlowControl::Call => {
+                    self.returns.push(at.next_ip());
+                    at.near_branch_target()
+                }
                 FlowControl::UnconditionalBranch => at.near_branch_target(),
                 FlowControl::IndirectBranch => self.read(&at, 0)?,
                 FlowControl::ConditionalBranch if self.holds(at.condition_code())? => at.near_branch_target(),
@@ -120,6 +141,9 @@ impl<'a> Machine<'a> {
     fn read(&self, at: &Instruction, operand: u32) -> Option<u64> {
         match at.op_kind(operand) {
             OpKind::Register => Some(self.register(at.op_register(operand))),
+            // The canary of the stack: whatever it is, it stays what it is.
+            OpKind::Memory if at.memory_segment() == Register::FS => Some(0),
+            OpKind::Memory if at.memory_base() == Register::RSP => self.slots.get(&self.address(at)).copied(),
             OpKind::Memory => self.code.image.number(self.address(at), at.memory_size().size()),
             OpKind::NearBranch64 => Some(at.near_branch_target()),
             _ => Some(at.immediate(operand)),
@@ -148,7 +172,11 @@ impl<'a> Machine<'a> {
                 let value = self.stack.pop().unwrap_or(0);
                 self.set(at.op0_register(), value);
             }
-            // What a function keeps on its stack is read by what cannot be followed anyway.
+            Mnemonic::Mov if at.op0_kind() == OpKind::Memory && at.memory_base() == Register::RSP => {
+                let value = self.read(at, 1)?;
+                self.slots.insert(self.address(at), value);
+            }
+            // What is kept elsewhere is read by what cannot be followed anyway.
             Mnemonic::Mov if at.op0_kind() == OpKind::Memory => {}
             Mnemonic::Add | Mnemonic::Sub if at.op0_register() == Register::RSP => {}
             Mnemonic::Mov | Mnemonic::Movzx => {
