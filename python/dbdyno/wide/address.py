@@ -107,7 +107,7 @@ def reached(where: Address, protocol: Any = None) -> Iterator[Any]:
 STEPS = {
     "Unauthorized": "ask for the right on this keyspace",
     "AuthenticationFailed": f"give user@ in the address, and the password there or in {PASSWORD}",
-    "OperationTimedOut": "a node did not answer in time: look at its load and log, then run the same command again",
+    "OperationTimedOut": "look at the load and log of the nodes, then run the same command again",
     "ReadTimeout": "a replica did not answer in time: run it again, or ask for less by a key",
     "WriteTimeout": "a replica did not answer in time: run it again; the same rows are written once more, alike",
     "Unavailable": "too few replicas are up: start them, then run it again",
@@ -122,9 +122,11 @@ def failure(error: Exception, where: str) -> WideError:
     if isinstance(inner, dict) and inner:
         first = next(iter(inner.values()))
         error = first if isinstance(first, Exception) and type(first).__name__ in STEPS else error
-        said = f"{type(first).__name__}: {first}"
+        said = f"{type(first).__name__}: {first}" if isinstance(first, Exception) else str(first)
     else:
         said = str(error)
+    if type(error).__name__ == "OperationTimedOut":
+        said = f"a node did not answer within {REQUEST_S:g} s"
     said = " ".join(said.split())[:400]
     if "using keyspace" in said or ("does not exist" in said and "eyspace" in said):
         step = "name a keyspace that is there: cqlsh -e 'describe keyspaces'"
