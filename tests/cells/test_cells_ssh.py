@@ -6,6 +6,7 @@ import socket
 import time
 from pathlib import Path
 
+import asyncssh
 import pytest
 from ssh_server import answers, breaks_off, hangs, repeats_the_command, servers
 
@@ -119,3 +120,15 @@ def test_what_is_no_host_is_refused_with_what_would_be(text: str):
 def test_a_group_file_that_is_not_there_names_the_file(tmp_path: Path):
     with pytest.raises(CellsError, match="group file"):
         hosts_of([f"@{tmp_path}/none"])
+
+
+def test_a_command_that_ends_before_its_input_says_itself_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A copy into no folder: "cannot be reached: Channel not open for sending", as if the cell were down."""
+
+    def ended(*_: object) -> None:
+        raise BrokenPipeError("Channel not open for sending")
+
+    monkeypatch.setattr(asyncssh.SSHWriter, "write_eof", ended)
+    with servers(tmp_path, [answers("no such folder", code=1)]) as rig:
+        (found,) = run_everywhere(hosts(rig.ports), access(rig), "x")
+    assert (found.code, found.output, found.problem) == (1, "no such folder", None)

@@ -101,6 +101,10 @@ def test_the_first_run_has_the_verdict_and_the_tables_that_the_guide_shows(desk:
     for line in ("64MB against base", "base (baseline)", "work_mem = 1MB", "work_mem = 64MB"):
         assert line in shown
         assert line in printed
+    parts = ("Why", "The arms", "Metrics")
+    for text in (shown, printed):
+        assert [line for line in text.splitlines() if line in parts] == list(parts)
+        assert "arm operations errors per second mean p50 p99 p99.9" in plain(text)
 
 
 def test_the_commands_that_look_closer_do_what_the_guide_says(desk: Path):

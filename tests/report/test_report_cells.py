@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import rendered
 
 import chromium
 from dbdyno.pages import page_of, reading
-from dbdyno.report import figures, flat, terminal
+from dbdyno.report import figures, flat, svg, terminal
 from dbdyno.report.figures import cells_rounds, cells_series, shades, theme
 from vega_lite import accepted
 
@@ -332,3 +333,12 @@ def test_names_lose_what_they_have_in_common():
 @pytest.mark.parametrize("name", MODELS)
 def test_every_page_opens_quietly_and_fits(browser, tmp_path: Path, name: str):
     chromium.opened_quietly(browser, rendered.written(MODELS[name](), tmp_path / "page.html"))
+
+
+@pytest.mark.parametrize("cells", [3, 24])
+def test_every_row_of_the_rounds_has_its_name(cells: int):
+    """Of three cells the second had none: labels closer than 8 pixels were left out."""
+    drawn = {figure.name: chart for figure, chart in figures.draw_all(reading.read(recording(cells)), theme.WIDE)}
+    picture = svg.inline(drawn["cells_rounds"], "p", "rounds")
+    seen = re.findall(r'opacity="1"[^>]*>(exa1cel\d\d)<', picture)
+    assert sorted(seen) == [f"exa1cel{at:02}" for at in range(1, cells + 1)]

@@ -207,9 +207,7 @@ class Fleet:
     async def _ask(self, host: Host, command: str, answer: Answer, given: bytes) -> None:
         process = await self._process(host, command)
         try:
-            if given:
-                process.stdin.write(given)
-            process.stdin.write_eof()
+            _give(process, given)
             output, errors = await asyncio.gather(_all(process.stdout, answer), _all(process.stderr, answer))
             answer.output, answer.errors = _text(output), _text(errors)
             await process.wait_closed()
@@ -257,6 +255,14 @@ class Fleet:
             return in_words(error, Reach(self.access, host))
         except CellsError as unreadable:
             return unreadable.message, unreadable.next_step
+
+
+def _give(process: asyncssh.SSHClientProcess[bytes], given: bytes) -> None:
+    """Its input. A command that has ended takes none: its output and code say why."""
+    with contextlib.suppress(BrokenPipeError):
+        if given:
+            process.stdin.write(given)
+        process.stdin.write_eof()
 
 
 async def _connected(reach: Reach, tunnel: asyncssh.SSHClientConnection | None) -> asyncssh.SSHClientConnection:

@@ -96,6 +96,7 @@ def row_axis(names: Sequence[str], look: theme.Look) -> dict[str, object]:
         "grid": False,
         "values": list(names[::every]),
         "labelFontSize": 10 if high >= 12 else 8,
+        "labelOverlap": False,  # there is room for these; Vega leaves some out at 10 pixels of 18
         "labelLimit": look.left - 8,
         "minExtent": look.left - 6,
         "maxExtent": look.left - 6,
