@@ -260,7 +260,7 @@ teardown = ["drop table attached"]"""
     [
         ("fetch-size", {"fetch_size": "1,10", "rows": "20", "delay": "none,1ms"}, ["delay", "fetch_size"]),
         ("bind-variables", {"sessions": "1", "client": "psycopg"}, ["statement_mode"]),
-        ("drivers", {"client": "dbdyno,psycopg", "rows": "5,50"}, ["client", "rows"]),
+        ("drivers", {"client": "dbdyno,psycopg", "rows": "5,50"}, ["rows", "client"]),
     ],
 )
 def test_a_study_of_clients_runs_at_a_small_size(tmp_path, dsn, study, options, factors):
