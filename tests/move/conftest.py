@@ -9,6 +9,7 @@ import pytest
 from move_lab import SETTINGS, Lab
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from mariadb_server import MariaServer
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +24,10 @@ def lab(move_engine: EmbeddedPostgres, tmp_path: Path) -> Iterator[Lab]:
     """The server with an empty schema."""
     with Lab(move_engine, tmp_path) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[MariaServer]:
+    """A MariaDB, one for each worker that has tests of it."""
+    with MariaServer(["--innodb-flush-log-at-trx-commit=0"]) as running:
+        yield running

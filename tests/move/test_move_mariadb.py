@@ -85,13 +85,6 @@ class Maria(Lab):
         return dbdyno("move", self.url, "--to", self.out, *words)
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[MariaServer]:
-    """One for this module."""
-    with MariaServer(["--innodb-flush-log-at-trx-commit=0"]) as running:
-        yield running
-
-
 @contextlib.contextmanager
 def fresh(engine: EmbeddedPostgres, server: MariaServer, folder: Path) -> Iterator[Maria]:
     """Both servers, each with an empty schema."""

@@ -25,13 +25,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[MariaServer]:
-    """One for this module."""
-    with MariaServer(["--innodb-flush-log-at-trx-commit=0"]) as running:
-        yield running
-
-
 @pytest.fixture
 def maria(move_engine: EmbeddedPostgres, server: MariaServer, tmp_path: Path) -> Iterator[Maria]:
     """Both servers, each with an empty schema."""
