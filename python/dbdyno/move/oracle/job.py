@@ -13,6 +13,7 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.errors import MoveError
+from dbdyno.files import sync_folder, written_by_name
 from dbdyno.move.columns import Column
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.oracle import source
@@ -139,30 +140,26 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
 
     oracledb, begun = source.driver(), time.monotonic()
     fields = [pyarrow.field(one.name, _arrow(one), metadata={"dbdyno.pg_type": one.pg_type}) for one in columns]
-    schema, aside, counted = pyarrow.schema(fields), path.with_name(f".{path.name}.{os.getpid()}.tmp"), 0
+    schema, counted = pyarrow.schema(fields), 0
     size = max(min(BATCH_BYTES, how.memory_bytes // how.workers // 4) // ROW_BYTES, 1)
     try:
-        with session(address) as conn, parquet.ParquetWriter(aside, schema, compression="zstd") as out:
-            for frame in conn.fetch_df_batches(sql, size=size, fetch_decimals=True):
-                batch = pyarrow.table(frame)
-                # A cast that would lose something is an error of pyarrow's.
-                out.write_table(batch.rename_columns([one.name for one in columns]).cast(schema))
-                counted += batch.num_rows
-        with aside.open("rb") as written:
-            os.fsync(written.fileno())
-        rows, found = _core.move_read_back(aside)
-        if rows != counted:
-            raise MoveError(f"{counted:,} rows came and {rows:,} are in the file", where=path.name)
-        aside.rename(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        with written_by_name(path) as aside:
+            with session(address) as conn, parquet.ParquetWriter(aside, schema, compression="zstd") as out:
+                for frame in conn.fetch_df_batches(sql, size=size, fetch_decimals=True):
+                    batch = pyarrow.table(frame)
+                    # A cast that would lose something is an error of pyarrow's.
+                    out.write_table(batch.rename_columns([one.name for one in columns]).cast(schema))
+                    counted += batch.num_rows
+            with aside.open("rb") as written:
+                os.fsync(written.fileno())
+            rows, found = _core.move_read_back(aside)
+            if rows != counted:
+                raise MoveError(f"{counted:,} rows came and {rows:,} are in the file", where=path.name)
+        sync_folder(path.parent)
     except oracledb.Error as error:
         raise failure(error, path.name) from None
     except pyarrow.ArrowInvalid as error:
         raise MoveError(f"a value does not fit its type: {error}", where=path.name) from None
-    finally:
-        aside.unlink(missing_ok=True)
     elapsed_ns = int((time.monotonic() - begun) * 1e9)
     return {"rows": rows, "hash": found, "file_bytes": path.stat().st_size, "elapsed_ns": elapsed_ns, "snapshot": 0}
 
