@@ -56,10 +56,26 @@ def test_what_cannot_be_told_is_not_told() -> None:
     assert "cannot be told" in _sentence(found, 0.0)
     row = {"ratio": 1.2, "low": 0.8, "high": 1.8}
     assert _headline(
-        [{"engine": "pig", "lines": 1, "written": row, "left": row, "done": row}],  # type: ignore[typeddict-item]
+        [{"engine": "pig", "lines": 1, "written": row, "given_back": row, "left": row, "done": row}],  # type: ignore[typeddict-item]
         sized=False,
         matters=0.05,
     ) == ("In no engine a bad order surely costs more than 5 %.")
+
+
+def test_the_headline_credits_an_optimizer_only_with_what_it_surely_gave_back() -> None:
+    def row(written: float, back: float, left: float, wide: float = 1.02) -> dict[str, object]:
+        ratios = {"written": written, "given_back": back, "left": left, "done": 1.0}
+        return {name: {"ratio": one, "low": one / wide, "high": one * wide} for name, one in ratios.items()}
+
+    rows = [
+        {"engine": "duckdb", "lines": 1, **row(3.0, 0.3, 1.0)},
+        {"engine": "pig", "lines": 1, **row(2.0, 1.0, 2.0)},
+        {"engine": "spark", "lines": 1, **row(1.0, 0.9, 0.9, wide=1.3)},
+    ]
+    assert _headline(rows, sized=False, matters=0.05) == (  # type: ignore[arg-type]
+        "Nothing moved, a bad order is up to 3.00 times as slow (2.94 to 3.06) (DuckDB). "
+        "The optimizer makes it faster in DuckDB. With it a cost is left in Pig."
+    )
 
 
 def test_where_most_of_the_time_is_the_start_it_is_said() -> None:

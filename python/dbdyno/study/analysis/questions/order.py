@@ -177,14 +177,14 @@ def _headline(rows: list[OrderRow], sized: bool, matters: float) -> str:
         cost = f"Nothing moved, a bad order is up to {change} ({_named(worst, sized)})."
     else:
         cost = f"In no engine a bad order surely costs more than {100 * matters:g} %."
-    makes_up = [_named(row, sized) for row in known if row["left"]["high"] <= 1 + matters]
+    gives = [_named(row, sized) for row in known if row["given_back"]["high"] < 1 / (1 + matters)]
     leaves = [_named(row, sized) for row in known if row["left"]["low"] > 1 + matters]
     harms = [_named(row, sized) for row in known if row["done"]["low"] > 1 + matters]
     told = [cost]
-    if makes_up:
-        told.append(f"The optimizer makes up for it in {', '.join(makes_up)}.")
+    if gives:
+        told.append(f"The optimizer makes it faster in {', '.join(gives)}.")
     if leaves:
-        told.append(f"It leaves a cost in {', '.join(leaves)}.")
+        told.append(f"With it a cost is left in {', '.join(leaves)}.")
     if harms:
         told.append(f"A good order it makes slower in {', '.join(harms)}.")
     return " ".join(told)

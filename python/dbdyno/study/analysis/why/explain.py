@@ -111,9 +111,10 @@ def _lack(split: Split) -> tuple[str, str] | None:
     for side in (split.base, split.other):
         if side is None:
             continue
-        if not side.looks and not side.exact:
+        known = side.exact or side.programs  # no waits to look at, or all of them timed
+        if not side.looks and not known:
             return (f"nobody looked at the waits of {side.name}", "activity_hz = 10 under [watch] samples them")
-        if not side.exact and side.looks < LOOKS_LEAST:
+        if not known and side.looks < LOOKS_LEAST:
             return (
                 f"sessions of {side.name} were looked at some {side.looks:.0f} times: fewer than {LOOKS_LEAST} say"
                 " little",

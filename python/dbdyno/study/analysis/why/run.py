@@ -16,6 +16,8 @@ ARMS_TOLD = 4
 """With more compared arms than this the largest difference alone is explained."""
 CORES = "cpu"
 KINDS = ("experiment", "aa", "sweep")
+PROCESSES = ("flow", "load")
+"""Workloads of processes that stay and time themselves: nobody looks at sessions of a server beside them."""
 
 
 def of_run(connection: Any, run: Run, measures: Measures, model: Model, without: Any) -> list[Any]:
@@ -46,7 +48,8 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
 
 
 def _side(connection: Any, arm: ArmMeasures, run: Run, name: str = "") -> Side:
-    programs = run.manifest.plan["workload"].get("command") is not None
+    work = run.manifest.plan["workload"]
+    programs = work.get("command") is not None or work.get("kind") in PROCESSES
     return side_of(connection, arm, hertz(run), name=name, programs=programs)
 
 
