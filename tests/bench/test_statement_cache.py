@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 
@@ -63,6 +65,8 @@ def test_a_session_that_is_gone_is_not_waited_for_without_end(engine, monkeypatc
     with asking:
         pid = asked.info.backend_pid
         asked.close()
+        while asking.execute("select 1 from pg_stat_activity where pid = %s", [pid]).fetchone():
+            time.sleep(0.005)
         assert kept_by(asking, engine, pid) is None
 
 

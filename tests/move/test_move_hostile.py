@@ -95,9 +95,10 @@ def test_a_source_that_is_truncated_altered_or_dropped_in_the_middle_waits_for_t
 
         def alter(change: str = change, ended: list[float] = ended) -> None:
             until = time.monotonic() + 60
-            begun = "select count(*) > 0 from pg_stat_activity where query ilike 'copy (%'"
+            # A worker that came after the change would wait behind it, until its lock timeout: both are to be there.
+            begun = "select count(distinct pid) >= 3 from pg_locks where relation = to_regclass('t') and granted"
             while lab.rows(begun) != [(True,)]:
-                assert time.monotonic() < until, "no session reads"
+                assert time.monotonic() < until, "no workers read"
                 time.sleep(0.005)
             lab.run(change)
             ended.append(time.monotonic())

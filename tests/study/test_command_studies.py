@@ -194,7 +194,7 @@ def test_a_curve_on_a_busy_machine_says_first_that_it_was_busy(tmp_path: Path, m
     (gate,) = [gate for gate in model["gates"] if gate["code"] == "processors"]
     assert gate["ok"] is False and gate["effect"] == "warns"
     for cause in (cause for one in model["why"] for cause in one["causes"]):
-        assert "server" not in cause["words"] and "samples" not in " ".join(cause["evidence"])
+        assert "server" not in cause["sentence"] and "samples" not in " ".join(cause["evidence"])
 
 
 def judged(folder: Path) -> dict[str, Any]:

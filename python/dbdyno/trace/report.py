@@ -131,7 +131,7 @@ def _mostly(traces: Traces) -> dict[str, Mostly]:
         with summed as (
           select w.event, k.key as statement, sum(w.elapsed_ns) as ns
           from waits w join keys k on k.statement is not distinct from w.statement group by all)
-        select event, arg_max(statement, ns) as statement, max(ns) / nullif(sum(ns), 0) as share
+        select event, first(statement order by ns desc, statement) as statement, max(ns) / nullif(sum(ns), 0) as share
         from summed group by event
         """
     )
