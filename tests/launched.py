@@ -13,6 +13,7 @@ import secrets
 import shutil
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Self
 
@@ -24,7 +25,7 @@ SHOWN = 4_000
 """So much of the end of its log is told of a server that does not start."""
 
 
-class Launched:
+class Launched(ABC):
     """One server, as a context manager; `name` stands in its folder's name."""
 
     def __init__(self, name: str) -> None:
@@ -32,13 +33,13 @@ class Launched:
         self.folder = base_folder(self.account, None) / f"dbdyno-{name}-{secrets.token_hex(6)}"
         self.process: subprocess.Popen[bytes] | None = None
 
+    @abstractmethod
     def create(self) -> None:
         """Makes the folder and what is in it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start(self) -> None:
         """Starts the server and waits until it answers."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import cast, get_args
 
 from dbdyno.errors import TraceError
 from dbdyno.trace.literals import findings
@@ -63,18 +63,7 @@ _SUMS = """
   sum(coalesce(misses, 0))::bigint as misses,
   sum(elapsed_ns)::bigint as inclusive_ns
 """
-_FIGURES: tuple[Figure, ...] = (
-    "calls",
-    "elapsed_ns",
-    "cpu_ns",
-    "wait_ns",
-    "physical_reads",
-    "consistent_reads",
-    "current_reads",
-    "rows",
-    "misses",
-    "inclusive_ns",
-)
+_FIGURES: tuple[Figure, ...] = get_args(Figure)
 
 
 @dataclass(frozen=True)

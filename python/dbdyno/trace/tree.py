@@ -8,7 +8,7 @@ times of a tree add up to the inclusive time of its root.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast, get_args
 
 from dbdyno.errors import TraceError
 from dbdyno.trace.page import page
@@ -25,17 +25,7 @@ Sum = Literal[
     "consistent_reads",
     "current_reads",
 ]
-_SUMS: tuple[Sum, ...] = (
-    "elapsed_ns",
-    "cpu_ns",
-    "self_elapsed_ns",
-    "self_cpu_ns",
-    "self_wait_ns",
-    "rows",
-    "physical_reads",
-    "consistent_reads",
-    "current_reads",
-)
+_SUMS: tuple[Sum, ...] = get_args(Sum)
 
 SHARE = 0.005
 """Below this share of the whole, branches are folded."""

@@ -31,15 +31,15 @@ def publish(
     """All in one transaction. Raises `MoveError` and the driver's errors; nothing of the table has changed then.
     `staged`: rows in the staging tables; `compare`: what stands is compared with what came before the commit."""
     run: Run = whole(conn) if rejects is None else Halves(conn, rejects)
+    stages = [goal.stage(job, number) for number in numbers]
     conn.begin()
     try:
         if into.mode in ("update", "merge"):
-            merged = _merge(conn, goal, job, numbers, into, staged, run, rejects)
+            merged = _merge(conn, goal, stages, into, staged, run, rejects)
         else:
-            merged = _insert(conn, goal, job, numbers, into, staged, run, rejects)
-        differs = _rounded(conn, goal, job, numbers)
+            merged = _insert(conn, goal, stages, into, staged, run, rejects)
+        differs = _rounded(conn, goal, stages)
         if compare:
-            stages = [goal.stage(job, number) for number in numbers]
             refuse_other(conn, goal, stages, into, of_new=merged.new, adds=into.mode == "merge")
         rows(conn, f"insert into {goal.mark(job)} values (1)")
         if rejects is not None and rejects.rows:
@@ -55,8 +55,7 @@ def publish(
 def _insert(
     conn: Any,
     goal: Goal,
-    job: str,
-    numbers: Sequence[int],
+    stages: Sequence[str],
     into: Into,
     staged: int,
     run: Run,
@@ -69,8 +68,7 @@ def _insert(
     names = ", ".join(quoted(one.name) for one in given)
     values = ", ".join(one.value() for one in given)
     added = 0
-    for number in numbers:
-        stage = goal.stage(job, number)
+    for stage in stages:
         text = f"insert into {goal.table} ({names}) select {values} from {stage} s where "
         added += run(stage, text.__add__)
     if added + _rejected(rejects) - before != staged:
@@ -85,8 +83,7 @@ def _rejected(rejects: Rejects | None) -> int:
 def _merge(
     conn: Any,
     goal: Goal,
-    job: str,
-    numbers: Sequence[int],
+    stages: Sequence[str],
     into: Into,
     staged: int,
     run: Run,
@@ -97,7 +94,6 @@ def _merge(
     given = goal.given()
     keys = [one for one in given if one.name in into.key]
     others = [one for one in given if one.name not in into.key]
-    stages = [goal.stage(job, number) for number in numbers]
     no_nulls = " and ".join(f"s.{quoted(one.name)} is not null" for one in keys)
     _refuse_doubles(conn, stages, keys, no_nulls)
     on = " and ".join(f"t.{quoted(one.name)} = {one.key()}" for one in keys)
@@ -138,7 +134,7 @@ def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_
         )
 
 
-def _rounded(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> list[Rounded]:
+def _rounded(conn: Any, goal: Goal, stages: Sequence[str]) -> list[Rounded]:
     """Values that the table holds otherwise than they came."""
     found = []
     for one in goal.given():
@@ -146,8 +142,8 @@ def _rounded(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> list[Ro
         if stands is None:
             continue
         count, example = 0, ("", "")
-        for number in numbers:
-            where = f"{goal.stage(job, number)} s where not ({one.value()} <=> {stands})"
+        for stage in stages:
+            where = f"{stage} s where not ({one.value()} <=> {stands})"
             here = int(rows(conn, f"select count(*) from {where}")[0][0])
             if here and not count:
                 example = rows(conn, f"select left({one.value()}, 60), left({stands}, 60) from {where} limit 1")[0]
