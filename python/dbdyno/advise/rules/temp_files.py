@@ -25,12 +25,14 @@ def judge(facts: Facts) -> Iterator[Advice]:
     found = sorted(statements, key=lambda one: (-(one.temp_ms or 0), -one.temp_written))
     spilled = [one for one in found if one.temp_written * block >= LEAST_BYTES and one.calls]
     for one in spilled[:MOST]:
-        gain = one.temp_ms / total_ms if one.temp_ms is not None and total_ms > 0 else None
-        if gain is None or gain >= LEAST_SHARE:
-            yield _advice(one, gain, block, work_mem)
+        timed = one.temp_ms / total_ms if one.temp_ms is not None and total_ms > 0 else None
+        if timed is None or timed >= LEAST_SHARE:
+            yield _advice(one, timed, one.ms / total_ms if total_ms > 0 else 0.0, block, work_mem)
 
 
-def _advice(one: Statement, gain: float | None, block: int, work_mem: Setting | None) -> Advice:
+def _advice(one: Statement, timed: float | None, whole: float, block: int, work_mem: Setting | None) -> Advice:
+    """`timed`: the share of all statement time that is temporary I/O; `whole`, the statement's own: the bound, since
+    passes over what was spilled are CPU time that nobody counts apart."""
     written = one.temp_written * block
     wanted = MEMORY_PER_DISK * written / one.calls
     place = f"pg_stat_statements, queryid {one.identifier}"
@@ -41,9 +43,10 @@ def _advice(one: Statement, gain: float | None, block: int, work_mem: Setting | 
     ]
     if one.temp_ms is not None:
         evidence.append(Evidence("time of temporary I/O", one.temp_ms * 1e6, "ns", f"{place}, temp_blk_*_time"))
-    timed = (
-        f"at most the temporary I/O, {share(gain)} of all statement time, and the passes over it"
-        if gain is not None
+    expected = (
+        f"a part of the statement's {share(whole)} of all statement time: the temporary I/O, which is {share(timed)},"
+        " and the passes over it, which are not counted apart"
+        if timed is not None
         else "the temporary I/O and the passes over it; no time was measured (track_io_timing, PostgreSQL 15)"
     )
     proposed = setting_size(wanted) if wanted <= GIB else ""
@@ -54,9 +57,9 @@ def _advice(one: Statement, gain: float | None, block: int, work_mem: Setting | 
         f"a call of “{beginning(one.text)}” writes {size(written / one.calls)} of temporary files"
         f" ({count(one.calls)} calls)",
         tuple(evidence),
-        timed + f"; in memory it would need about {size(wanted)}",
+        expected + f"; in memory it would need about {size(wanted)}",
         fix,
-        gain=gain,
+        gain=None if timed is None else whole,
         subject=f"statement {one.identifier}",
         proposed=proposed,
     )
