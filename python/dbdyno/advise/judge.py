@@ -142,17 +142,18 @@ def _unfit(rule: Rule, facts: Facts) -> Unjudged | None:
 def _order(found: tuple[Rule, Advice, Proof | None]) -> tuple[bool, bool, float, int, str, str]:
     rule, one, proof = found
     return (
-        _refuted(proof),
+        _refuted(proof, one.proposed),
         one.level != "critical",
-        -(one.gain if one.gain is not None else -1.0),
+        -(one.stake if one.stake is not None else -1.0),
         LEVELS.index(one.level),
         rule.name,
         one.subject,
     )
 
 
-def _refuted(proof: Proof | None) -> bool:
-    return proof is not None and proof.counts and proof.verdict == REFUTED
+def _refuted(proof: Proof | None, proposed: str) -> bool:
+    """Whether an experiment with this very value says so."""
+    return proof is not None and proof.counts and proof.verdict == REFUTED and proof.proposed == proposed
 
 
 def _head(facts: Facts) -> dict[str, object]:
@@ -192,14 +193,14 @@ def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
     }
 
 
-def _proved(proof: Proof | None) -> dict[str, object] | None:
+def _proved(proof: Proof | None, proposed: str) -> dict[str, object] | None:
     if proof is None:
         return None
     return {
         **asdict(proof),
         "gates": list(proof.gates),
         "counts": proof.counts,
-        "words": proof.words,
+        "words": proof.of(proposed),
         "details": proof.details,
     }
 
@@ -212,7 +213,7 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
         "level": one.level,
         "subject": one.subject,
         "sentence": one.sentence,
-        "gain": one.gain,
+        "stake": one.stake,
         "expected": one.expected,
         "fix": fix_there(one.fix, _service(facts)),
         "risk": one.risk or rule.risk,
@@ -220,8 +221,8 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
         "refuted_by": rule.refuted,
         "evidence": [{"what": e.what, "value": e.value, "unit": e.unit, "place": e.place} for e in one.evidence],
         "test": _test(rule, one, facts),
-        "proof": _proved(proof),
-        "refuted": _refuted(proof),
+        "proof": _proved(proof, one.proposed),
+        "refuted": _refuted(proof, one.proposed),
     }
 
 
