@@ -194,7 +194,7 @@ def test_a_sort_that_spills_is_no_cold_cache():
 
 
 def test_what_a_session_waits_for_its_parallel_workers_is_explained_by_their_work():
-    """Of a sort that spilled in workers, 58 % were "waits for MessageQueueReceive (other)", and the spill came second."""
+    """Of a sort that spilled in workers 58 % were "waits for MessageQueueReceive (other)"; the spill came second."""
     waits = {"other__MessageQueueReceive": 1e5, "other__ExecuteGather": 500.0}
     small = side("1MB", cpu_us=200, reads=519, writes=491, **waits)
     large = side("32MB", cpu_us=200, reads=0.02)
