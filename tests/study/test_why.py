@@ -193,6 +193,20 @@ def test_a_sort_that_spills_is_no_cold_cache():
     assert cause.share == pytest.approx(1, abs=0.05), "the waits for its writes are part of it"
 
 
+def test_what_a_session_waits_for_its_parallel_workers_is_explained_by_their_work():
+    """Of a sort that spilled in workers 58 % were "waits for MessageQueueReceive (other)"; the spill came second."""
+    waits = {"other__MessageQueueReceive": 1e5, "other__ExecuteGather": 500.0}
+    small = side("1MB", cpu_us=200, reads=519, writes=491, **waits)
+    large = side("32MB", cpu_us=200, reads=0.02)
+    (cause,) = told(small, large).causes
+    assert (cause.code, cause.share) == ("files", pytest.approx(1, abs=0.05))
+    (alone,) = told(
+        side("a", cpu_us=200), side("b", cpu_us=200, other__MessageQueueReceive=9e3, other__BgworkerStartup=1e3)
+    ).causes
+    assert alone.share == pytest.approx(1, abs=0.05), "one cause, whichever of them it is"
+    assert alone.sentence.startswith("sessions wait for their own parallel workers (MessageQueueReceive)")
+
+
 def test_reads_with_writes_that_nothing_tells_apart_are_called_what_they_are():
     cause = told(side("b", cpu_us=9000, reads=75, writes=76), side("a", cpu_us=2000)).causes[0]
     assert cause.code == "files" and "temporary files, or pages that a small cache pushes out" in cause.sentence
