@@ -14,7 +14,7 @@ from dbdyno.wide.decode import converter
 from dbdyno.wide.mapping import WideMap, map_of
 from dbdyno.wide.pushdown import plan
 from dbdyno.wide.question import question
-from dbdyno.wide.spark import JARS, is_pushed, jars, transpiled
+from dbdyno.wide.spark import JARS, cause_of, is_pushed, jars, transpiled
 from dbdyno.wide.spark_views import View, view
 
 
@@ -79,6 +79,17 @@ def test_sql_of_duckdb_becomes_that_of_spark_and_code_of_java_is_refused() -> No
     for odd in ("select reflect('java.lang.System', 'exit', 1)", "select java_method('a', 'b')"):
         with pytest.raises(WideError, match="runs code of Java"):
             transpiled(odd)
+
+
+def test_of_a_task_that_failed_the_root_of_it_is_told() -> None:
+    said = (
+        "An error occurred.\n: SparkException: Job aborted due to stage failure: most recent failure:"
+        " Lost task 1.0 (host executor driver): org.apache.spark.SparkException: Exception thrown\n\tat x.y(z)\n"
+        "Caused by: java.util.concurrent.ExecutionException: \nCaused by: a.b.DriverTimeoutException: Query timed out\n"
+    )
+    assert cause_of(said) == "DriverTimeoutException: Query timed out"
+    assert cause_of(said.partition("\n\tat")[0]) == "SparkException: Exception thrown"
+    assert cause_of("[TABLE_OR_VIEW_NOT_FOUND] there is none") is None
 
 
 def test_without_the_connector_the_next_step_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
