@@ -53,6 +53,16 @@ def test_the_age_of_a_value_is_told(age_s: float, words: str):
     assert age_words({"cells": [{"name": "cel01", "age_s": age_s}]}) == [words]
 
 
+def test_a_rack_whose_clocks_are_off_is_one_sentence():
+    ages = {f"cel{n:02}": -180.0 - 4 * n for n in range(1, 13)} | {"cel13": 20.0, "cel14": 7200.0}
+    assert age_words({"cells": [{"name": name, "age_s": age} for name, age in ages.items()]}) == [
+        "values are 20 s old; cells collect once a minute",
+        "cel01, cel02, cel03 and 9 more: their values are dated 3.1 min to 3.8 min from now: "
+        "their clocks are ahead of ours",
+        "cel14: its values are dated 2 h ago: its clock is behind ours, or it has stopped collecting",
+    ]
+
+
 @pytest.mark.parametrize("values", [[1000.0, 1007.0, 1003.0], [98.0, 102.0, 100.0], [3.4, 4.1]])
 def test_lines_that_lie_close_together_take_most_of_the_height(values: list[float]):
     low, high = height_used(values)
