@@ -165,7 +165,7 @@ def test_a_proved_flip_is_the_cause_where_both_stretches_are_kept(planted: Plant
         assert "→ Seq Scan on facts; p50 " in first["evidence"]
         assert first["evidence"].endswith("analyzed: facts")
     sql = section(heads[1], "sql")
-    latency = next(table for table in sql["tables"] if table["title"] == "Latency from the log")
+    latency = next(table for table in sql["tables"] if table["title"] == "Latency of executions")
     row = next(row for row in latency["rows"] if row["begins"].startswith("select count(b) from facts"))
     assert row["logged"] == "48 of 48"
     assert 0 < row["p50"] <= row["p95"] <= row["p99"]

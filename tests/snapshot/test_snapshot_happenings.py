@@ -11,6 +11,7 @@ from dbdyno.judge.snapshots import compare
 from dbdyno.pages.snapshot import page
 from dbdyno.report.figures import draw, snapshot_series, theme
 from dbdyno.snapshot.causes import change_of
+from dbdyno.snapshot.causes.happened import within
 from dbdyno.snapshot.causes.postgres.objects import grown_tables
 from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
@@ -120,3 +121,25 @@ def test_both_periods_are_on_one_clock(server: Sized, apart_s: int):
     assert ("cut between" in axis["title"]) == bool(apart_s)
     assert draw("snapshot_series", model) is not None
     assert page(model).head.question.startswith("1..8: db:1 from 2027-01-15 08:01:00 to 08:08:00 UTC; 9..16: db:1")
+
+
+@pytest.mark.parametrize("other", [None, "3"])
+def test_a_report_is_cut_where_a_setting_was_changed_beside_the_change_of_time(server: Sized, other: str | None):
+    """A buffer pool was made smaller: its first minute was slower by little, and the reads of that minute hid those
+    that followed. Where settings changed at two places beside the point, neither is taken."""
+    server.texts = {1: "select * from orders"}
+    server.settings["work_mem"] = "4"
+    taken = []
+    for at, spent in enumerate((100, 100, 100, 100, 100, 130, 400, 400, 400)):
+        if at == 5:
+            server.settings["work_mem"] = "1"
+        if at == 6 and other:
+            server.settings["work_mem"] = other
+        server.call(1, 10, spent)
+        taken.append(server.step())
+    with Interval(server.store, taken[0], taken[-1]) as interval:
+        about = within(interval)["about"]
+    if other:
+        assert f"ms a second at snapshot {taken[5].number} " in about
+    else:
+        assert f"a setting was changed after snapshot {taken[4].number} " in about

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from dbdyno.errors import SnapshotError
+from dbdyno.judge.compared import compared, decision
 from dbdyno.judge.snapshots import compare
+from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.periods import baselines, forget_baseline, keep_baseline, period
 from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.view import Column, View
@@ -112,6 +114,17 @@ def test_equal_periods_are_not_called_different(made: Made):
     found = decisions(judged(made, made.grow(100, 20), made.grow(100, 20)))
     assert set(found.values()) <= {"cannot tell", "same", "none in either", "not measured"}
     assert found["deadlocks"] == "none in either"
+
+
+def test_what_is_usually_0_in_both_is_neither_better_nor_worse(made: Made):
+    """The first minutes read blocks into an empty cache: "blocks read better", from a median of 0 to one of 0."""
+    a, b = made.grow(100, 20), made.grow(100, 20)
+    metric = Metric("reads", "blocks read", "count", False)
+    row = compared(metric, [*(5.0 + at for at in range(9)), *(0.0 for _ in range(11))], [0.0] * 20)
+    assert (row["a"], row["b"]) == (0, 0)
+    assert row["p"] < 0.01
+    assert decision(row, row["p"], 0.02) == "cannot tell"
+    assert decisions(judged(made, a, b))["deadlocks"] == "none in either"
 
 
 def test_other_settings_are_not_comparable_unless_they_are_the_question(made: Made):

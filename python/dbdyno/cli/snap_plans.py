@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="A log of the server, text, csvlog or jsonlog, plain or .gz; several times for several.",
 )
+@click.option(
+    "--trace",
+    "runs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="A run of `dbdyno trace record`: latencies of all its executions, without plans.",
+)
 @click.option("--from-server", metavar="DSN", help="Read the current log of this server, for a role that may.")
 @click.option(
     "--most",
@@ -51,6 +59,7 @@ if TYPE_CHECKING:
 @page_options
 def command(
     logs: tuple[Path, ...],
+    runs: tuple[Path, ...],
     from_server: str | None,
     most: int,
     generic: int | None,
@@ -69,21 +78,23 @@ def command(
     """Show the plans that statements ran with, from PostgreSQL's log with auto_explain; what changed comes first.
 
     What was read is kept beside the snapshots of its target, without values. Without --log, what is kept is shown.
+    With --trace, latencies come from a recording; reports of snapshots show them then.
 
     \b
     dbdyno snap plans --log postgresql.log
     dbdyno snap plans --log postgresql.csv --since 2026-11-21T00:30 -o plans.html
     dbdyno snap plans --since 2026-11-21
+    dbdyno snap plans --trace runs/now
     dbdyno snap plans --from-server postgresql://admin@db1/app
     dbdyno snap plans --from-server postgresql://admin@db1/app --generic 8342006184126112
     """
-    from dbdyno.snapshot.plans.command import Asked, of_kept, of_logs, of_server
+    from dbdyno.snapshot.plans.command import Asked, of_kept, of_logs, of_recordings, of_server
     from dbdyno.snapshot.store import Store
 
     if generic is not None and (from_server is None or logs):
         raise click.UsageError("--generic needs --from-server DSN, and no --log")
-    if from_server is not None and logs:
-        raise click.UsageError("--log or --from-server, not both")
+    if sum(map(bool, (logs, runs, from_server))) > 1:
+        raise click.UsageError("one of --log, --trace and --from-server")
     asked = Asked(_moment(since, "--since"), _moment(until, "--until"), target, keep, redact, top)
     holder, zone = Store(store), _zone(timezone)
     if generic is not None and from_server is not None:
@@ -92,6 +103,8 @@ def command(
         model = generic_plan(from_server, generic)
     elif from_server is not None:
         model = of_server(holder, from_server, asked, most=most << 20, prefix=line_prefix, zone=zone)
+    elif runs:
+        model = of_recordings(holder, runs, asked)
     elif logs:
         model = of_logs(holder, logs, asked, prefix=line_prefix, zone=zone)
     else:

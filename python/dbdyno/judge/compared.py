@@ -80,8 +80,11 @@ def _put(rows: list[dict[str, object]], name: str, values: Floats) -> None:
 
 
 def decision(row: dict[str, Any], q: float, threshold: float) -> str:
-    """Better or worse where the metric has a good side, more or less where it has none."""
+    """Better or worse where the metric has a good side, more or less where it has none. What is usually
+    0 in both, and now and then was not, decides nothing."""
     low, high = row["low"], row["high"]
+    if not row["a"] and not row["b"]:
+        return "cannot tell"
     if low is not None and low >= 1 / (1 + threshold) and high <= 1 + threshold:
         return "same"
     if q > 0.05:

@@ -9,6 +9,7 @@ from types import ModuleType
 
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
 from dbdyno.snapshot.causes.change import Cause, Change, Key
+from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.wording import three
@@ -179,10 +180,10 @@ Series = list[tuple[float, float]]
 
 
 def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Series]) -> tuple[int | None, str]:
-    """Where in the chain to cut, and why there: where statement time changed most; at a restart beside that point, or
-    while statement time was steady; where something of `jumps` changed far more than statement time did; else where
-    the rate of calls changed most, because what waits between two statements (a commit, a login) is in no statement's
-    time."""
+    """Where in the chain to cut, and why there: where statement time changed most; at a change of a setting beside
+    that point; at a restart beside it, or while statement time was steady; where something of `jumps` changed far more
+    than statement time did; else where the rate of calls changed most, because what waits between two statements (a
+    commit, a login) is in no statement's time."""
     at, old, new = _cut(spent)
     steady = _steady(old, new)
     how = "was steady: {} and {} ms a second at its two parts" if steady else "went from {} to {} ms a second"
@@ -194,6 +195,9 @@ def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Se
     if jump is not None:
         return jump[0], f"{how}; {jump[1]} at snapshot"
     if not steady:
+        changed = _set_beside(interval, at)
+        if changed is not None and changed != at:
+            return changed, f"{how}; a setting was changed after snapshot"
         return at, f"{how} at snapshot"
     at, old, new = _cut(calls)
     return (
@@ -240,6 +244,24 @@ def _restart(interval: Interval) -> int | None:
     chain, kind = interval.chain, ENGINES[interval.before.engine][0]
     at = next((at for at, one in enumerate(chain) if kind.other_life(chain[0], one)), 0)
     return at - 1 if at > 1 else None
+
+
+def _set_beside(interval: Interval, at: int) -> int | None:
+    """The snapshot after which settings changed, where that is the one at a point or one beside it: on a busy machine
+    the times of a sub-interval tell where something happened only so far. None where there are several, or none."""
+    view, column = ENGINES[interval.before.engine][0].settings_view
+    chain = interval.chain
+
+    def changed(step: int) -> bool:
+        one, other = chain[step], chain[step + 1]
+        if one.place(view) == other.place(view) or None in (one.place(view), other.place(view)):
+            return False
+        sides = (f"(select name, {column} as value from {relation(end, view)})" for end in (one, other))
+        sql = "select 1 from {} a join {} b using (name) where a.value is distinct from b.value limit 1"
+        return bool(interval.query(sql.format(*sides)))
+
+    found = [step for step in (at - 1, at, at + 1) if 1 < step < len(chain) - 2 and changed(step)]
+    return found[0] if len(found) == 1 else None
 
 
 def _series(interval: Interval) -> tuple[Series, Series] | None:

@@ -18,6 +18,7 @@ from dbdyno.snapshot.plans.flips import names
 from dbdyno.snapshot.plans.gathered import Gathered
 from dbdyno.snapshot.plans.page import page
 from dbdyno.snapshot.plans.reader import LogFile, read
+from dbdyno.snapshot.plans.recorded import read_run
 from dbdyno.snapshot.plans.source import Source, opened
 
 if TYPE_CHECKING:
@@ -48,6 +49,16 @@ def of_logs(
     return of_sources(store, [opened(path) for path in paths], asked, prefix=prefix, zone=zone)
 
 
+def of_recordings(store: Store, runs: Sequence[Path], asked: Asked) -> dict[str, object]:
+    """The page of runs of `dbdyno trace record`. Raises `SnapshotError` where one is none."""
+    with Gathered() as gathered:
+        found = [
+            read_run(path, gathered, number, since_us=asked.since_us, until_us=asked.until_us)
+            for number, path in enumerate(runs)
+        ]
+        return _page(store, gathered, found, asked)
+
+
 def of_sources(
     store: Store,
     sources: Sequence[Source],
@@ -58,28 +69,27 @@ def of_sources(
     said: Sequence[str] = (),
 ) -> dict[str, object]:
     """The page of open logs; what was read is kept where the store has snapshots of the target."""
-    last = _last(store, asked.target)
-    named = asked.target or (last.target if last else NO_TARGET)
     with Gathered() as gathered:
         found = read(sources, gathered, Clock(zone), prefix=prefix, since_us=asked.since_us, until_us=asked.until_us)
-        notes = [*said, *(words for one in found for words in one.unread.words()), *_overlaps(found)]
-        if last is None and asked.keep:
-            notes.append(
-                f"nothing is kept: {store.folder} has no snapshot {'of ' + named if asked.target else ''}".strip()
-            )
-        elif asked.keep:
-            notes += [
-                kept.keep(store.folder, named, gathered, number, one, redact=asked.redact)
-                for number, one in enumerate(found)
-            ]
-        return page(
-            gathered.connection,
-            [_row(one) for one in found],
-            target=named,
-            notes=notes,
-            names=names(last),
-            top=asked.top,
-        )
+        return _page(store, gathered, found, asked, [*said, *_overlaps(found)])
+
+
+def _page(
+    store: Store, gathered: Gathered, found: Sequence[LogFile], asked: Asked, said: Sequence[str] = ()
+) -> dict[str, object]:
+    """The page of what was gathered; keeps it where the store has snapshots of the target."""
+    last = _last(store, asked.target)
+    named = asked.target or (last.target if last else NO_TARGET)
+    notes = [*said, *(words for one in found for words in one.unread.words())]
+    if last is None and asked.keep:
+        notes.append(f"nothing is kept: {store.folder} has no snapshot {'of ' + named if asked.target else ''}".strip())
+    elif asked.keep:
+        notes += [
+            kept.keep(store.folder, named, gathered, number, one, redact=asked.redact)
+            for number, one in enumerate(found)
+        ]
+    rows = [_row(one) for one in found]
+    return page(gathered.connection, rows, target=named, notes=notes, names=names(last), top=asked.top)
 
 
 def of_server(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+FORM = "trace record"
+RECORDED = "recorded"
+SOURCES = {"plan": "auto_explain", "statement": "log_min_duration_statement", RECORDED: FORM}
+"""Where executions come from, in words."""
 _QUANTILES = """quantile_disc(duration_us, 0.5) * 1000 as p50, quantile_disc(duration_us, 0.95) * 1000 as p95,
   quantile_disc(duration_us, 0.99) * 1000 as p99, max(duration_us) * 1000 as worst"""
 _TEXTS = "(select fingerprint, any_value(query) as text from log_statements group by 1)"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.snapshot.model import Part, Row, columns, lacking, moment_us, section, table
 from dbdyno.snapshot.plans.estimates import estimates
 from dbdyno.snapshot.plans.flips import Flip, flips, seen
-from dbdyno.snapshot.plans.latency import LATENCY_SQL, PLANS_SQL
+from dbdyno.snapshot.plans.latency import FORM, LATENCY_SQL, PLANS_SQL, SOURCES
 from dbdyno.snapshot.plans.misestimates import factor
 from dbdyno.snapshot.wording import times
 
@@ -81,6 +81,8 @@ def _span(logs: Sequence[Row]) -> float | None:
 
 def _verdict(changes: Sequence[Flip], logs: Sequence[Row]) -> dict[str, Any]:
     plans = sum(one["plans"] for one in logs)
+    if logs and all(one["form"] == FORM for one in logs):
+        return {"word": "ok", "why": "latencies alone: a recording has no plans", "at_us": None}
     if not plans:
         return {"word": "partial", "why": "no plan was read", "at_us": None}
     if not changes:
@@ -163,14 +165,13 @@ def _plans_section(connection: duckdb.DuckDBPyConnection, logs: Sequence[Row], t
 
 
 def _latency_section(connection: duckdb.DuckDBPyConnection, top: int) -> Part:
-    words = {"plan": "auto_explain", "statement": "log_min_duration_statement"}
-    rows = [one | {"source": words[one["source"]]} for one in _rows(connection, LATENCY_SQL)]
+    rows = [one | {"source": SOURCES[one["source"]]} for one in _rows(connection, LATENCY_SQL)]
     return section(
         "latency",
         "Latency by statement",
         [table("", _LATENCY, rows, top=top)],
-        about="Quantiles are executions that were logged, not estimates between them. Where only slow or sampled"
-        " executions are logged, they are those of these.",
+        about="Quantiles are executions that were logged or recorded, not estimates between them. Where only slow or"
+        " sampled executions are logged, they are those of these.",
     )
 
 

@@ -94,11 +94,12 @@ def plans(interval: Interval, top: int) -> Part:
     """The section of a report: plans that changed inside of the interval."""
     title = "Plans that changed"
     found = attached(interval, interval)
-    if not found:
+    if not any(one.manifest.get("plans") for one in found):
         return _generic(interval, title, top)
     changes: list[Flip] = flips(interval.connection)
     rows = [row(one, f"{found[one.file].manifest['log']}:{one.line}") for one in changes]
-    about = f"From {', '.join(dict.fromkeys(one.manifest['log'] for one in found))}; see dbdyno snap plans."
+    logs = dict.fromkeys(one.manifest["log"] for one in found if one.manifest.get("plans"))
+    about = f"From {', '.join(logs)}; see dbdyno snap plans."
     notes = [said(one) for one in changes[:3]] or ["none"]
     return section("plans", title, [table("", columns(FLIPS), rows, top=top)], about=about, notes=notes)
 

@@ -98,6 +98,11 @@ def read(
     return found
 
 
+def passed_over(text: str) -> bool:
+    """Whether a statement counts for nothing: settings, transactions, our own."""
+    return bool(text) and (is_ours(text) or _UTILITY.match(text) is not None)
+
+
 def _entries(file: LogFile, lines: formats.Lines, prefix: Prefix, clock: Clock) -> Iterator[Entry]:
     if file.form == "jsonlog":
         return formats.jsonlog(lines, file.name, clock, file.unread)
@@ -181,7 +186,7 @@ class _Reader:
             if len(self._texts) >= TEXTS_MOST:
                 self._texts.clear()
             known = fingerprint(text) if text else ""
-            passed = bool(text) and (is_ours(text) or _UTILITY.match(text) is not None)
+            passed = passed_over(text)
             found = self._texts[text] = known, passed
             if text and not passed:
                 self._gathered.text(known, masked(text))

@@ -15,12 +15,13 @@ from dbdyno.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.plans import generic
 from dbdyno.snapshot.postgres import facts, host, texts
+from dbdyno.snapshot.postgres.facts import FactsReader
 from dbdyno.snapshot.postgres.patience import open_patiently
 from dbdyno.snapshot.postgres.reader import Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
-from dbdyno.snapshot.postgres.seldom import Seldom
+from dbdyno.snapshot.postgres.seldom import Seldom, Settings
 from dbdyno.snapshot.postgres.sizing import Sizing
-from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, SIZES, STATEMENTS, STATEMENTS_INFO
+from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, SETTINGS, SIZES, STATEMENTS, STATEMENTS_INFO
 from dbdyno.snapshot.view import Options, View, unread
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ OPENING = 2
 SETUP = 5
 """Transactions of a session of ours before its first snapshot: its beginning, three timeouts and
 rights, one look at the catalog."""
-_NAMES = [source.name for source in (*CLUSTER, *SIZES, *DATABASE)]
+_NAMES = [source.name for source in (*CLUSTER, SETTINGS, *SIZES, *DATABASE)]
 _DATABASES = """
 select /* dbdyno */ oid::bigint, datname::text,
   case when not datallowconn then 'it allows no connections'
@@ -54,7 +55,7 @@ class PostgresCollector:
         self.wanted_texts: list[str] = []
         self._facts: dict[str, Any] = {}
         self._sizing = Sizing()
-        self._seldom = Seldom()
+        self._seldom, self._settings, self._asked = Seldom(), Settings(), FactsReader()
         self._connections: dict[str, Connection] = {}
         self._readers: dict[str, Reader] = {}
         self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
@@ -116,9 +117,10 @@ class PostgresCollector:
             _begin(main)
             reader.locked = ""
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
-            self._facts = {**facts.read(main), **stamp()}
+            self._facts = {**self._asked.read(main), **stamp()}
             self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
+            views.append(self._settings.read(reader, SETTINGS, self._facts))
             views += self._sizing.read(reader)
             views += self._statements(reader, before)
             wanted = self._databases(main)
@@ -216,9 +218,9 @@ class PostgresCollector:
             self._problem("objects", database[1], str(error).strip().splitlines()[0])
 
     def _objects(self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
+        written = self._seldom.written(reader)
         for source in DATABASE:
-            seldom = self._seldom.catalog(source) is not None
-            part = self._seldom.read(reader, source, database) if seldom else reader.read(source, database)
+            part = self._seldom.read(reader, source, database, written)
             parts.setdefault(source.name, []).append(part)
             if part.problem is not None:
                 self._problem(source.name, database[1], part.problem)

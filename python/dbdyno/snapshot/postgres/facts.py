@@ -78,22 +78,44 @@ _QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
 )
 
 
-def read(connection: Connection) -> dict[str, Any]:
-    """The facts, inside the caller's transaction; one that is refused is missing."""
+_ALL: LiteralString = "select * from " + " cross join ".join([f"({sql}) f{at}" for at, (_, sql) in enumerate(_QUERIES)])
+"""Each gives one row."""
+
+
+class FactsReader:
+    """Asks for all facts by one statement, inside the caller's transaction; from the first refusal on for each by its
+    own, so that one that is refused is missing and no more."""
+
+    def __init__(self) -> None:
+        self._together = True
+
+    def read(self, connection: Connection) -> dict[str, Any]:
+        """The facts now."""
+        if self._together:
+            names = tuple(name for names, _ in _QUERIES for name in names)
+            found = _asked(connection, names, _ALL)
+            if found is not None:
+                return found
+            self._together = False
+        return {
+            name: value for names, sql in _QUERIES for name, value in (_asked(connection, names, sql) or {}).items()
+        }
+
+
+def _asked(connection: Connection, names: tuple[str, ...], sql: LiteralString) -> dict[str, Any] | None:
+    """One statement's facts; None where the server refuses it."""
     import psycopg
 
-    found: dict[str, Any] = {}
-    for names, sql in _QUERIES:
-        try:
-            with connection.transaction():
-                row = connection.execute(sql).fetchone()
-        except psycopg.Error:
-            if connection.broken:
-                raise
-            continue
-        if row is not None:
-            for name, value in zip(names, row, strict=True):
-                found[name] = int(value) if name == "wal_bytes" and value is not None else value
+    try:
+        with connection.transaction():
+            row = connection.execute(sql).fetchone()
+    except psycopg.Error:
+        if connection.broken:
+            raise
+        return None
+    found = dict(zip(names, row or (), strict=row is not None))
+    if found.get("wal_bytes") is not None:
+        found["wal_bytes"] = int(found["wal_bytes"])
     return found
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.model import Lack, Part, Row, Table, beginning, columns, lacking, section, sql_columns, table
+from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.proved import latencies
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.parts import present, setting, unknown, untimed
@@ -72,23 +73,22 @@ def statements(interval: Interval, top: int) -> Part:
 
 
 _LATENCY = "statement:text p50:ns p95:ns p99:ns worst:ns:max logged:text:calls_seen from:text time:ns database:text"
-_SOURCES = {"plan": "auto_explain", "statement": "log_min_duration_statement"}
 
 
 def _latency(interval: Interval, rows: list[Row], top: int) -> Table:
-    """Quantiles from the log, where one of this time is kept: those that took most time."""
+    """Quantiles from a log or a recording, where one of this time is kept: those that took most time."""
     known = latencies(interval)
     shown = [
         row
         | {name: known[row["statement"]][name] for name in ("p50", "p95", "p99", "worst")}
         | {
             "logged": f"{known[row['statement']]['executions']} of {row['calls']:.0f}",
-            "from": _SOURCES[known[row["statement"]]["source"]],
+            "from": SOURCES[known[row["statement"]]["source"]],
         }
         for row in rows
         if row["statement"] in known
     ]
-    return table("Latency from the log", sql_columns(_LATENCY), shown, top=top)
+    return table("Latency of executions", sql_columns(_LATENCY), shown, top=top)
 
 
 def _rows(interval: Interval) -> list[Row]:
