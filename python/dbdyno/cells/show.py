@@ -149,10 +149,13 @@ def _far_words(ages: Mapping[str, float], when: str, why: str) -> list[str]:
 
 def worst_of(row: ShownMetric) -> tuple[str, float] | None:
     """The cell to look at first: of what is better low (latencies, errors, percentages, loads) the one with the
-    most, of anything else the one farthest from the middle of all."""
+    most, of an efficiency the one with the least, of anything else the one farthest from the middle of all. None
+    where all say the same."""
     known = {cell: value for cell, value in row["values"].items() if value is not None}
-    if len(known) < 2:
+    if len(set(known.values())) < 2:
         return None
+    if "_EFFICIENCY_" in row["metric"]:
+        return min(known.items(), key=lambda one: one[1])
     if row["rule"] in ("weighted", "spread") or metric(row["metric"]).counts_errors:
         return max(known.items(), key=lambda one: one[1])
     middle = statistics.median(known.values())
