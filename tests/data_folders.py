@@ -1,8 +1,8 @@
 """Data folders of servers: made by `initdb` or `mariadb-install-db` once per run of tests, then copied.
 
 Making one costs three quarters of a second of processor time, copying it a tenth of that, and some hundred servers are
-started. A copy has the system identifier of its template: a test in which two servers must be told apart by it asks
-for `made_anew`, and its servers are made the long way.
+started; what a server leaves is used again (`folders_again.py`). A copy has the system identifier of its template: a
+test in which two servers must be told apart by it asks for `made_anew`, and its servers are made the long way.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
 
+import folders_again
 import mariadb_server
+from dbdyno.bench.engine import own_server
 from dbdyno.bench.engine.account import Account
 from dbdyno.bench.mariadb import embedded as mariadb
 from dbdyno.bench.postgres import embedded as postgres
@@ -49,6 +52,7 @@ def folders_copied(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
         mock.patch.object(postgres, "run_as", run),
         mock.patch.object(mariadb, "run_as", run),
         mock.patch.object(mariadb_server, "run_as", run),
+        mock.patch.object(own_server, "shutil", SimpleNamespace(rmtree=folders_again.remove)),
     ):
         yield
 
@@ -62,7 +66,9 @@ def copying(run: Run, templates: Path, worker: str) -> Run:
             return run(account, command, **options)
         template = templates / _key(account, command, data)
         if template.exists():
-            _copy(template, data)
+            if not folders_again.take(template, data):
+                _copy(template, data)
+            folders_again.note(data, template)
             return subprocess.CompletedProcess(command, 0, stdout=f"copied from {template}\n")
         done = run(account, command, **options)
         if done.returncode == 0:
@@ -70,6 +76,7 @@ def copying(run: Run, templates: Path, worker: str) -> Run:
             _copy(data, aside, "--sparse=always")
             with contextlib.suppress(OSError):  # another process or thread was first
                 aside.rename(template)
+            folders_again.note(data, template)
         return done
 
     return instead
@@ -86,9 +93,9 @@ def data_folder(command: Sequence[str | Path]) -> Path | None:
 
 
 def _key(account: Account, command: Sequence[str | Path], data: Path) -> str:
-    """Equal for equal programs, options and users, wherever the programs lie."""
+    """Equal for equal programs, options and users, wherever the programs and the server's folder lie."""
     program = Path(command[0])
-    words = [str(word).replace(str(data), "") for word in command[1:]]
+    words = [str(word).replace(str(data.parent), "") for word in command[1:]]
     sizes = [path.stat().st_size for name in (program.name, "postgres") if (path := program.with_name(name)).exists()]
     return hashlib.sha256(repr([program.name, sizes, words, account.uid]).encode()).hexdigest()[:16]
 

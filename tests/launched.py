@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Self
 
+import folders_again
 from dbdyno.bench.engine.account import bare_environment, engine_account
 from dbdyno.bench.engine.places import base_folder
 
@@ -94,4 +95,4 @@ class Launched(ABC):
         """Ends the server and removes its folder; its data is nobody's, so nothing is flushed."""
         if self.process is not None:
             self.kill()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        folders_again.remove(self.folder, ignore_errors=True)

@@ -34,7 +34,7 @@ def test_what_was_not_judged_is_listed_with_its_reason(clean: Found) -> None:
 
 def test_the_worst_come_first_then_those_that_save_most(spoilt: Found) -> None:
     levels = [one["level"] for one in spoilt.model["findings"]]
-    gains = [one["gain"] or 0.0 for one in spoilt.model["findings"] if one["level"] != "critical"]
+    gains = [one["stake"] or 0.0 for one in spoilt.model["findings"] if one["level"] != "critical"]
     assert levels.index("warning") == levels.count("critical")
     assert gains == sorted(gains, reverse=True) and gains[0] > 0
 

@@ -64,7 +64,7 @@ def test_reads_that_miss_the_flash_cache(tmp_path: Path) -> None:
     found = advised(tmp_path, rounds_of(MINUTES, load(dice(), misses=300.0)))
     one = found.only("flash_misses")
     total = 12 * (0.3 * 6 + 0.06 + 0.02) + 3 * (0.6 + 0.02)
-    assert one["gain"] == pytest.approx(12 * 0.3 * 5.7 / total, rel=0.05)
+    assert one["stake"] == pytest.approx(12 * 0.3 * 5.7 / total, rel=0.05)
     assert found.figure("flash_misses", "reads that hit") == pytest.approx(0.75, rel=0.01)
 
 
@@ -77,7 +77,7 @@ def test_a_disk_that_is_slow(tmp_path: Path) -> None:
     found = advised(tmp_path, disks(dice(), MINUTES, slow=5.0))
     assert found.only("slow_disk")["subject"] == "cel02 CD_03_cel02"
     assert found.figure("slow_disk", "times the median, R_SM") == pytest.approx(5.0, rel=0.1)
-    assert found.only("slow_disk")["gain"] == pytest.approx(4 / 16, abs=0.05)
+    assert found.only("slow_disk")["stake"] == pytest.approx(4 / 16, abs=0.05)
 
 
 def test_redo_writes_that_pass_by_the_flash_log(tmp_path: Path) -> None:

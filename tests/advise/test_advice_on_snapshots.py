@@ -29,7 +29,7 @@ def test_the_interval_has_the_statement_that_sorted_within_it(
     found = {one["rule"]: one for one in model["findings"]}
     figures = {one["what"]: one["value"] for one in found["temp_files"]["evidence"]}
     # The bound is all of the statement's time: an experiment halved one of which temporary I/O was a twentieth.
-    assert figures["calls"] == 3 and 0.5 < found["temp_files"]["gain"] <= 1
+    assert figures["calls"] == 3 and 0.5 < found["temp_files"]["stake"] <= 1
     assert "missing_index" not in found and "max_wal_size" not in found, "that was before"
     told = {one["rule"]: one for one in model["not_judged"]}
     assert "snapshots do not hold it" in told["duplicate_index"]["why"]

@@ -33,7 +33,7 @@ def test_a_trace_that_commits_each_row_is_told_with_what_it_waited(tmp_path: Pat
 
 def statement(**more: int) -> TracedStatement:
     known = {"parses": 1, "hard_parses": 1, "executions": 100, "fetches": 100, "rows": 100}
-    times = {"ns": 10**9, "parse_ns": 10**6, "round_trip_ns": 4 * 10**8}
+    times = {"ns": 10**9, "parse_ns": 10**6, "fetch_ns": 10**8, "round_trip_ns": 4 * 10**8, "spill_ns": 0}
     return TracedStatement("5", "select note from orders where id = :1", **{**known, **times, **more})
 
 
@@ -50,12 +50,14 @@ def test_a_sound_trace_has_no_advice():
 
 def test_a_parse_for_each_execution_saves_its_calls_and_round_trips():
     found = fired(statement(parses=100, parse_ns=10**8))["parse_each_execution"]
-    assert found["gain"] == pytest.approx((1e8 + 4e8 / 3) / 2e9)
+    assert found["stake"] == pytest.approx((1e8 + 4e8 / 3) / 2e9)
 
 
 def test_small_fetches_save_the_round_trips_of_larger_ones():
     found = fired(statement(executions=1, fetches=500, rows=5000))["fetch_size"]
-    assert found["gain"] == pytest.approx((1 - 50 / 500) * 4e8 * (500 / 502) / 2e9)
+    trips, calls = 4e8 * (500 / 502), 1e8
+    assert found["stake"] == pytest.approx((1 - 50 / 500) * (trips + calls) / 2e9), "and visits of blocks, at most"
+    assert "17.9 % of the response time, which are round trips" in found["expected"]
     assert "10 rows at a time of 5,000 an execution" in found["sentence"]
     assert "fetch_size" not in fired(statement(executions=1, fetches=50, rows=5000)), "a hundred at a time"
     assert "fetch_size" not in fired(statement(executions=500, fetches=500, rows=500)), "one row each is a look-up"
@@ -63,8 +65,11 @@ def test_small_fetches_save_the_round_trips_of_larger_ones():
 
 def test_sorts_on_disk_and_commits_need_their_time():
     spill = TracedEvent("direct path read temp", 40, 10**8)
-    assert fired(statement(), spill)["sorts_on_disk"]["gain"] == pytest.approx(0.05)
+    assert fired(statement(), spill)["sorts_on_disk"]["stake"] == pytest.approx(0.05)
+    found = fired(statement(spill_ns=10**8), spill)["sorts_on_disk"]
+    assert found["stake"] == pytest.approx(0.5), "the passes over what was spilled are part of the statement's time"
+    assert "these 5 % of the response time" in found["expected"] and "that spill take 50 %" in found["expected"]
     assert "sorts_on_disk" not in fired(statement(), TracedEvent("direct path read temp", 1, 10**6))
     sync = TracedEvent("log file sync", 100, 5 * 10**8)
-    assert fired(statement(), sync, commits=50, changed_rows=50)["commit_each_row"]["gain"] == pytest.approx(0.25)
+    assert fired(statement(), sync, commits=50, changed_rows=50)["commit_each_row"]["stake"] == pytest.approx(0.25)
     assert "commit_each_row" not in fired(statement(), sync, commits=50, changed_rows=5000), "a hundred rows each"

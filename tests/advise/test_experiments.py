@@ -254,8 +254,26 @@ def test_the_last_result_decides_and_one_of_another_server_does_not() -> None:
     assert "refuted on another server (db1)" in found["proof"]["words"] and not found["refuted"]
 
 
-@pytest.mark.parametrize("other", [{"engine": "9"}, {"proposed": "1GB"}, {"subject": "other"}])
-def test_a_result_is_of_one_engine_subject_and_value(other: dict[str, str]) -> None:
+def test_a_result_with_another_value_stands_beside_the_advice_and_does_not_refute_it() -> None:
+    """An experiment adds calls that do not spill to the statistics, so what is proposed afterwards is less."""
+    found = of("effective_cache_size", judged((result(proposed="1GB"),)))
+    assert found["proof"]["words"].startswith("refuted with effective_cache_size 1GB on 2026-11-23 by")
+    assert not found["refuted"] and found["test"]["proposed"] != "1GB"
+    own = of("effective_cache_size", judged((result("proved"), result(proposed="1GB", at="2026-11-25T00:00:00+00:00"))))
+    assert own["proof"]["words"].startswith("proved on 2026-11-23"), "a result with the value itself comes first"
+
+
+def test_a_larger_value_that_was_proved_stays_the_proposed_one() -> None:
+    now = of("effective_cache_size", judged())["test"]["proposed"]
+    proved = of("effective_cache_size", judged((result("proved", proposed="64TB"),)))
+    assert now != "64TB" and proved["test"]["proposed"] == "64TB" and "'64TB'" in proved["fix"][0]
+    assert proved["proof"]["words"].startswith("proved on 2026-11-23")
+    smaller = of("effective_cache_size", judged((result("proved", proposed="1MB"),)))
+    assert smaller["test"]["proposed"] == now and "proved with effective_cache_size 1MB" in smaller["proof"]["words"]
+
+
+@pytest.mark.parametrize("other", [{"engine": "9"}, {"subject": "other"}])
+def test_a_result_is_of_one_engine_and_subject(other: dict[str, str]) -> None:
     assert of("effective_cache_size", judged((result(**other),)))["proof"] is None
 
 

@@ -90,7 +90,7 @@ def test_shared_buffers_needs_time_and_blocks_that_had_been_there() -> None:
     assert not fires("shared_buffers", database(reads=50_000, read_ms=5e4), settings=BUFFERS), "5 % of active time"
     assert not fires("shared_buffers", database(reads=1500, read_ms=3e5), settings=BUFFERS), "each block read once"
     found = asked("shared_buffers", slow, settings=BUFFERS)["findings"][0]
-    assert found["gain"] == pytest.approx(0.3) and found["level"] == "warning"
+    assert found["stake"] == pytest.approx(0.3) and found["level"] == "warning"
     assert (
         asked("shared_buffers", database(reads=10**7, read_ms=3e5), settings=BUFFERS)["findings"][0]["level"] == "hint"
     )

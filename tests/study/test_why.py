@@ -130,6 +130,13 @@ def test_what_was_counted_otherwise_is_told_where_time_tells_nothing():
     assert not told(*sides, counts=(often, often)).notes, "what both have tells nothing"
 
 
+def test_a_spill_told_beside_is_not_told_as_a_cold_cache_too():
+    noisy = side("64MB", cpu_us=2000, seed=6), side("1MB", cpu_us=2000, reads=75, writes=76, seed=5)
+    why = told(*noisy, counts=(counts(temp=0.0), counts(temp=75 * 8192.0)))
+    (note,) = why.notes
+    assert why.withheld and "spill to temporary files with 1MB" in note
+
+
 def test_checkpoints_that_stand_before_the_syncs_of_sessions_need_no_full_pages():
     """A load that touches each page once writes it whole in any case: then the time that checkpoints take tells."""
     common = {"full_pages": 1.0}
@@ -191,6 +198,20 @@ def test_a_sort_that_spills_is_no_cold_cache():
     assert (cause.code, cause.about) == ("spill", "temporary files")
     assert "reads files 75 times and writes them 76 times, instead of 0.02 and 0" in cause.sentence
     assert cause.share == pytest.approx(1, abs=0.05), "the waits for its writes are part of it"
+
+
+def test_what_a_session_waits_for_its_parallel_workers_is_explained_by_their_work():
+    """Of a sort that spilled in workers 58 % were "waits for MessageQueueReceive (other)"; the spill came second."""
+    waits = {"other__MessageQueueReceive": 1e5, "other__ExecuteGather": 500.0}
+    small = side("1MB", cpu_us=200, reads=519, writes=491, **waits)
+    large = side("32MB", cpu_us=200, reads=0.02)
+    (cause,) = told(small, large).causes
+    assert (cause.code, cause.share) == ("files", pytest.approx(1, abs=0.05))
+    (alone,) = told(
+        side("a", cpu_us=200), side("b", cpu_us=200, other__MessageQueueReceive=9e3, other__BgworkerStartup=1e3)
+    ).causes
+    assert alone.share == pytest.approx(1, abs=0.05), "one cause, whichever of them it is"
+    assert alone.sentence.startswith("sessions wait for their own parallel workers (MessageQueueReceive)")
 
 
 def test_reads_with_writes_that_nothing_tells_apart_are_called_what_they_are():

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from dbdyno.advise.words import GIB, MIB, share, size, span
+from dbdyno.advise.words import MIB, setting_bytes, share, size, span
 from dbdyno.errors import AdviceError
 from dbdyno.evidence.seal import is_own, seal
 from dbdyno.visible import line
@@ -210,13 +210,7 @@ def _scale(experiment: Experiment) -> int:
     """Twice the data that the smaller cache holds, from ten to a hundred units; ten where no cache is tested."""
     if experiment.setting != "shared_buffers":
         return 10
-    return min(max(math.ceil(2 * _bytes(experiment.found) / SCALE_BYTES), 10), 100)
-
-
-def _bytes(text: str) -> int:
-    digits = text.rstrip("kMGTB")
-    factors = {"kB": 1024, "MB": MIB, "GB": GIB, "TB": 1024 * GIB}
-    return int(digits) * factors.get(text[len(digits) :], 1) if digits.isdigit() else 0
+    return min(max(math.ceil(2 * setting_bytes(experiment.found) / SCALE_BYTES), 10), 100)
 
 
 def _quoted(text: str) -> str:

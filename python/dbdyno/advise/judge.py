@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from typing import Any
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.host.parts import Device, Kernel, Mount
 from dbdyno.advise.kinds import MACHINE, PLACES, Server
-from dbdyno.advise.proofs import REFUTED, Proof, latest
+from dbdyno.advise.proofs import PROVED, REFUTED, Proof, latest
 from dbdyno.advise.recordings import RECORDED
 from dbdyno.advise.rule import LEVELS, Advice, Rule, Unjudged
 from dbdyno.advise.services import fix_there, void
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.traces import TRACES
+from dbdyno.advise.words import setting_bytes
 from dbdyno.errors import AdviceError
 
 _OWN = {"trace": TRACES, "recording": RECORDED}
@@ -77,7 +78,9 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
             continue
         answers = list(rule.judge(facts))
         found = [one for one in answers if isinstance(one, Advice)]
-        findings += [(rule, one, latest(proofs, engine, rule.name, one.subject, one.proposed)) for one in found]
+        for one in found:
+            proof = latest(proofs, engine, rule.name, one.subject, one.proposed)
+            findings.append((rule, _with_proved(one, proof), proof))
         unjudged += [_not_judged(rule, one) for one in answers if isinstance(one, Unjudged)]
         if not answers:
             clean.append(rule.name)
@@ -139,20 +142,32 @@ def _unfit(rule: Rule, facts: Facts) -> Unjudged | None:
     return None
 
 
+def _with_proved(one: Advice, proof: Proof | None) -> Advice:
+    """The advice with the value that an experiment proved there, where the evidence now proposes a smaller one: the
+    experiment's own calls with the larger value have made it smaller."""
+    if proof is None or not proof.counts or proof.verdict != PROVED:
+        return one
+    if not setting_bytes(proof.proposed) > setting_bytes(one.proposed) > 0:
+        return one
+    fix = tuple(line.replace(f"'{one.proposed}'", f"'{proof.proposed}'") for line in one.fix)
+    return replace(one, proposed=proof.proposed, fix=fix)
+
+
 def _order(found: tuple[Rule, Advice, Proof | None]) -> tuple[bool, bool, float, int, str, str]:
     rule, one, proof = found
     return (
-        _refuted(proof),
+        _refuted(proof, one.proposed),
         one.level != "critical",
-        -(one.gain if one.gain is not None else -1.0),
+        -(one.stake if one.stake is not None else -1.0),
         LEVELS.index(one.level),
         rule.name,
         one.subject,
     )
 
 
-def _refuted(proof: Proof | None) -> bool:
-    return proof is not None and proof.counts and proof.verdict == REFUTED
+def _refuted(proof: Proof | None, proposed: str) -> bool:
+    """Whether an experiment with this very value says so."""
+    return proof is not None and proof.counts and proof.verdict == REFUTED and proof.proposed == proposed
 
 
 def _head(facts: Facts) -> dict[str, object]:
@@ -192,14 +207,14 @@ def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
     }
 
 
-def _proved(proof: Proof | None) -> dict[str, object] | None:
+def _proved(proof: Proof | None, proposed: str) -> dict[str, object] | None:
     if proof is None:
         return None
     return {
         **asdict(proof),
         "gates": list(proof.gates),
         "counts": proof.counts,
-        "words": proof.words,
+        "words": proof.of(proposed),
         "details": proof.details,
     }
 
@@ -212,7 +227,7 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
         "level": one.level,
         "subject": one.subject,
         "sentence": one.sentence,
-        "gain": one.gain,
+        "stake": one.stake,
         "expected": one.expected,
         "fix": fix_there(one.fix, _service(facts)),
         "risk": one.risk or rule.risk,
@@ -220,8 +235,8 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
         "refuted_by": rule.refuted,
         "evidence": [{"what": e.what, "value": e.value, "unit": e.unit, "place": e.place} for e in one.evidence],
         "test": _test(rule, one, facts),
-        "proof": _proved(proof),
-        "refuted": _refuted(proof),
+        "proof": _proved(proof, one.proposed),
+        "refuted": _refuted(proof, one.proposed),
     }
 
 

@@ -53,8 +53,13 @@ class Proof:
     @property
     def words(self) -> str:
         """`refuted on 2026-11-23 by run …`, and where it ran if that was elsewhere."""
+        return self.of(self.proposed)
+
+    def of(self, proposed: str) -> str:
+        """The words beside an advice that proposes a value: another that was tested is named."""
         elsewhere = "" if self.counts else f" on another server ({self.target})"
-        return f"{self.verdict}{elsewhere} on {self.at[:10]} by run {self.run}"
+        tested = "" if self.proposed == proposed else f" with {self.setting} {self.proposed}"
+        return f"{self.verdict}{tested}{elsewhere} on {self.at[:10]} by run {self.run}"
 
     @property
     def details(self) -> str:
@@ -121,13 +126,10 @@ def kept() -> list[Proof]:
 
 
 def latest(proofs: Iterable[Proof], engine: str, rule: str, subject: str, proposed: str) -> Proof | None:
-    """What is known of an advice for an engine: the last result that counts, else the last from elsewhere."""
-    about = [
-        one
-        for one in proofs
-        if engine and (one.engine, one.rule, one.subject, one.proposed) == (engine, rule, subject, proposed)
-    ]
-    return next((one for one in reversed(about) if one.counts), about[-1] if about else None)
+    """What is known of an advice for an engine: the last result with the proposed value that counts, else one with
+    another value (what is proposed follows the evidence, and an experiment adds to that), else one from elsewhere."""
+    about = [one for one in proofs if engine and (one.engine, one.rule, one.subject) == (engine, rule, subject)]
+    return max(about, key=lambda one: (one.counts, one.proposed == proposed, one.at), default=None)
 
 
 def _read(path: Path) -> Proof | None:

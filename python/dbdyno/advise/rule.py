@@ -32,7 +32,8 @@ class Evidence:
 class Advice:
     """One finding of a rule.
 
-    `gain`: the share of database time that the fix saves at most (1.0 is all of it); None where no time was measured.
+    `stake`: the share of database time that the fix acts on, as far as it was timed (1.0 is all of it); None where it
+    was not. `expected` says whether it is a bound of what is saved, or goes with work that nobody times.
     `expected`: the effect in words, with its reasoning. `fix`: statements or settings, for a person to run.
     `subject`: the table, index, statement or setting that it is about. `proposed`: the value to give the rule's
     `setting`, as the server takes it; empty where the fix is something else.
@@ -43,7 +44,7 @@ class Advice:
     expected: str
     fix: tuple[str, ...] = ()
     level: Level = "warning"
-    gain: float | None = None
+    stake: float | None = None
     subject: str = ""
     risk: str = ""
     source: str = ""

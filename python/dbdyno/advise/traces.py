@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dbdyno.advise.facts import Facts
 from dbdyno.trace.source import open_traces
 
-STATEMENTS = 500
+SPILLS = ("direct path read temp", "direct path write temp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class TracedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TracedStatement:
-    """A statement of the client (depth 0): calls by kind, rows, and its time with the round trips of its fetches."""
+    """A statement of the client (depth 0): calls by kind, rows, its time, its round trips, and its waits for temporary
+    files (`SPILLS`)."""
 
     identifier: str
     text: str
@@ -43,7 +44,9 @@ class TracedStatement:
     rows: int
     ns: int
     parse_ns: int
+    fetch_ns: int
     round_trip_ns: int
+    spill_ns: int
 
 
 _DML = "regexp_matches(ltrim(lower(s.text)), '^(insert|update|delete|merge)')"
@@ -64,17 +67,19 @@ select event as name, count(*) as count, sum(elapsed_ns)::bigint as ns from wait
 where not coalesce(think, false) group by 1 order by 3 desc, 1
 """
 _BY_STATEMENT = """
-with trips as (
-  select statement, sum(elapsed_ns) as ns from waits
-  where event = 'SQL*Net message from client' and not coalesce(think, false) group by 1
+with waited as (
+  select statement, sum(elapsed_ns) filter (event = 'SQL*Net message from client') as trips,
+    sum(elapsed_ns) filter (event in ('direct path read temp', 'direct path write temp')) as spills
+  from waits where not coalesce(think, false) group by 1
 )
 select c.statement as identifier, any_value(s.text) as text, count(*) filter (c.kind = 'parse') as parses,
   coalesce(sum(c.misses) filter (c.kind = 'parse'), 0)::bigint as hard_parses,
   count(*) filter (c.kind = 'exec') as executions, count(*) filter (c.kind = 'fetch') as fetches,
   coalesce(sum(c.rows) filter (c.kind = 'fetch'), 0)::bigint as rows, sum(c.elapsed_ns)::bigint as ns,
   coalesce(sum(c.elapsed_ns) filter (c.kind = 'parse'), 0)::bigint as parse_ns,
-  coalesce(any_value(t.ns), 0)::bigint as round_trip_ns
-from calls c left join statements s using (statement) left join trips t on t.statement = c.statement
+  coalesce(sum(c.elapsed_ns) filter (c.kind = 'fetch'), 0)::bigint as fetch_ns,
+  coalesce(any_value(t.trips), 0)::bigint as round_trip_ns, coalesce(any_value(t.spills), 0)::bigint as spill_ns
+from calls c left join statements s using (statement) left join waited t on t.statement = c.statement
 where c.depth = 0 and c.statement is not null group by 1 order by 8 desc, 1 limit 500
 """
 

@@ -47,6 +47,17 @@ def setting_size(wanted: float) -> str:
     return f"{megabytes // 1024}GB" if megabytes >= 1024 else f"{megabytes}MB"
 
 
+def setting_bytes(text: str) -> int:
+    """What such a value is in bytes; 0 where it is no size.
+
+    >>> setting_bytes("64MB"), setting_bytes("off")
+    (67108864, 0)
+    """
+    digits = text.rstrip("kMGTB")
+    factors = {"kB": 1024, "MB": MIB, "GB": GIB, "TB": 1024 * GIB}
+    return int(digits) * factors.get(text[len(digits) :], 1) if digits.isdigit() else 0
+
+
 def _three(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 

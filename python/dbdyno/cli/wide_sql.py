@@ -14,6 +14,7 @@ from dbdyno.limits import Count
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address
     from dbdyno.wide.mapping import WideMap
+    from dbdyno.wide.spark import SparkAnswer
 
 TOP = 1000
 FORMS = tuple(one for one in FORMATS if one != "arrow")
@@ -23,6 +24,8 @@ FORMS = tuple(one for one in FORMATS if one != "arrow")
 @click.argument("text", metavar="SQL")
 @map_option
 @target_option
+@click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where rows are read [here].")
+@click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077 [local[*]].")
 @click.option("--explain", is_flag=True, help="Say what was asked of Cassandra, read, and filtered here.")
 @click.option("--dry-run", is_flag=True, help="Say what would be asked; read no row, write none.")
 @click.option("--allow-filtering", "filtering", is_flag=True, help="Let the nodes read rows and throw them away.")
@@ -34,6 +37,8 @@ def command(
     text: str,
     file: Path,
     target: str,
+    engine: str,
+    master: str | None,
     explain: bool,
     dry_run: bool,
     filtering: bool,
@@ -54,11 +59,21 @@ def command(
     from dbdyno.wide.write import is_change
 
     form = form_of(form, output, FORMS)
+    if master is not None and engine != "spark":
+        raise click.UsageError("--master is for --engine spark")
     where, found = opened(file, target)
     if is_change(text):
+        if engine == "spark":
+            raise click.UsageError("INSERT, UPDATE and DELETE go without --engine spark")
         _change(text, where, found, file, writing and not dry_run, cascade)
         return
-    answer = Answer(where, found, text, str(file), filtering=filtering)
+    answer: Answer | SparkAnswer
+    if engine == "spark":
+        from dbdyno.wide.spark import LOCAL, SparkAnswer
+
+        answer = SparkAnswer(where, found, text, str(file), filtering=filtering, master=master or LOCAL)
+    else:
+        answer = Answer(where, found, text, str(file), filtering=filtering)
     if dry_run:
         for line in answer.explained(asked=False):
             click.echo(line)

@@ -12,7 +12,7 @@ from dbdyno.pages.common import columns, counted
 from dbdyno.pages.reading import Analysis
 
 _TONES: dict[str, Tone] = {"critical": "bad", "warning": "doubt", "hint": "even"}
-_FINDINGS = "level:verdict gain:share:saves_at_most finding:text"
+_FINDINGS = "level:verdict stake:share:at_stake finding:text"
 _EVIDENCE = "what:text:evidence value:text:value place:text"
 _LAYERS = "what:text:layer count each:number4 limit:number4 offered:number4:comes waits:number4 per_s:per_s:at_most"
 _DEVICES = (
@@ -20,7 +20,7 @@ _DEVICES = (
     " write_cache:text under_way:number4:under_way_while_busy"
 )
 _WHOSE = {"recording": "the disks' time"}
-_FLAT = ("number", "rule", "family", "level", "subject", "sentence", "gain", "expected", "fix", "risk", "source")
+_FLAT = ("number", "rule", "family", "level", "subject", "sentence", "stake", "expected", "fix", "risk", "source")
 
 
 def page(model: Analysis) -> Page:
@@ -81,11 +81,14 @@ def _summary(findings: list[dict[str, object]], whose: str) -> Section:
                         f"{one.get('number')}. {fmt.line(one.get('sentence') or '')}{_said(one)}",
                         href=f"advice-{one.get('number')}",
                     ),
-                    "gain": one.get("gain"),
+                    "stake": one.get("stake"),
                 }
             )
         )
-    lead = f"Saves at most: the share of {whose} that the fix can save; none where no time was measured."
+    lead = (
+        f"At stake: the share of {whose} that the fix acts on, as far as it was timed; none where it was not."
+        " Under each finding stands how much of it may be saved."
+    )
     shown = common.table("", columns(_FINDINGS), rows, look="loose")
     return Section("advice_findings", "Findings", lead if rows else "", tables=(shown,) if rows else ())
 

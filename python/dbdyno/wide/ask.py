@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import duckdb
 
 FETCH = 4096
-_VERSION = "select schema_version from system.local"
+VERSION = "select schema_version from system.local"
 
 
 @dataclass
@@ -47,9 +47,9 @@ class Answer:
         self._session = self._session_cm.__enter__()
         try:
             self.map = check(found, read_keyspace(self._session, where.keyspace), file)
-            self._version = self._session.execute(_VERSION).one()[0]
+            self._version = self._session.execute(VERSION).one()[0]
             self.question = question(text, self.map)
-            self.scans = _plans(self.question, self.map, filtering)
+            self.scans = plans(self.question, self.map, filtering)
             self.elapsed_ns = 0
             self._error: Exception | None = None
             self.rows_out = 0
@@ -156,17 +156,7 @@ class Answer:
         self.elapsed_ns = time.monotonic_ns() - self._began
 
     def _unchanged(self) -> None:
-        """Raises `WideError` where the tables were altered while they were read."""
-        if self._session.execute(_VERSION).one()[0] == self._version:
-            return
-        now = read_keyspace(self._session, self._where.keyspace)
-        for one in self.scans.values():
-            if now.get(one.scan.table.name) != one.scan.table:
-                raise WideError(
-                    f"table {one.scan.table.name} was altered while it was read",
-                    where=self._where.safe,
-                    next_step="read its map anew (dbdyno wide map), then ask again",
-                )
+        unchanged(self._session, self._where, self._version, [one.scan for one in self.scans.values()])
 
     def explained(self, *, asked: bool = True) -> Iterator[str]:
         """What was pushed, read and filtered here. `asked`: it was carried out, so figures are known."""
@@ -174,12 +164,33 @@ class Answer:
             yield from told(one.scan)
             if asked:
                 was = one.read
-                yield f"  read:          {was.rows:,} rows in {was.statements:,} statements, {was.bytes:,} bytes"
+                statements = counted(was.statements, "statement")
+                yield f"  read:          {counted(was.rows, 'row')} in {statements}, {was.bytes:,} bytes"
         if asked:
-            yield f"answer: {self.rows_out:,} rows in {self.elapsed_ns / 1e9:.3g} s"
+            yield f"answer: {counted(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
 
 
-def _plans(asked: Question, found: WideMap, filtering: bool) -> dict[str, Told]:
+def counted(number: int, word: str) -> str:
+    """So many of something."""
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan]) -> None:
+    """Raises `WideError` where tables were altered while they were read. `version`: of the schema before."""
+    if session.execute(VERSION).one()[0] == version:
+        return
+    now = read_keyspace(session, where.keyspace)
+    for one in scans:
+        if now.get(one.table.name) != one.table:
+            raise WideError(
+                f"table {one.table.name} was altered while it was read",
+                where=where.safe,
+                next_step="read its map anew (dbdyno wide map), then ask again",
+            )
+
+
+def plans(asked: Question, found: WideMap, filtering: bool) -> dict[str, Told]:
+    """How each scan of a question is read."""
     return {
         name: Told(plan(relation, found.tables[relation.of], wanted, filtering=filtering))
         for name, (relation, wanted) in asked.scans.items()

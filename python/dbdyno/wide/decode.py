@@ -14,6 +14,14 @@ from dbdyno.wide.pushdown import Scan
 from dbdyno.wide.types import DECIMAL, Kind
 
 Row = Sequence[Any]
+_CLOCK = (
+    ("h", 3_600_000_000_000),
+    ("m", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("ms", 1_000_000),
+    ("us", 1000),
+    ("ns", 1),
+)
 
 
 def arrow() -> Any:
@@ -170,7 +178,21 @@ def _as_text(value: Any) -> Any:
         return "true" if value else "false"
     if isinstance(value, bytes):
         return "0x" + value.hex()
+    if hasattr(value, "nanoseconds") and hasattr(value, "months"):
+        return _duration(value)
     return json.dumps(_plain(value), ensure_ascii=False) if _is_made_up(value) else str(value)
+
+
+def _duration(value: Any) -> str:
+    """A duration as Cassandra writes it: 1y2mo3d4h5m6s7ms8us9ns."""
+    parts: list[str] = []
+    for rest, units in ((value.months, (("y", 12), ("mo", 1))), (value.days, (("d", 1),)), (value.nanoseconds, _CLOCK)):
+        left = abs(rest)
+        for unit, size in units:
+            count, left = divmod(left, size)
+            parts += [f"{count}{unit}"] if count else []
+    sign = "-" if min(value.months, value.days, value.nanoseconds) < 0 else ""
+    return sign + "".join(parts)
 
 
 def _is_made_up(value: Any) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, STATIC, WideColumn, WideTable
@@ -38,8 +39,17 @@ class Condition:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        shown = ", ".join(repr(one) for one in self.values[:5]) + (", ..." if len(self.values) > 5 else "")
+        shown = ", ".join(map(_shown, self.values[:5])) + (", ..." if len(self.values) > 5 else "")
         return f"{self.column} in ({shown})" if self.op == "in" else f"{self.column} {self.op} {shown}"
+
+
+def _shown(value: Any) -> str:
+    """A constant as SQL writes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return str(value) if isinstance(value, int | float | Decimal) else "'" + str(value).replace("'", "''") + "'"
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ def plan(relation: Relation, table: WideTable, wanted: Wanted, *, filtering: boo
     partitions = _partitions(table, bounds, pushed)
     parts: list[str] = []
     values: list[Any] = []
-    apart = _is_distinct(relation, table)
+    apart = is_distinct(relation, table)
     if partitions is not None and not apart:
         _clustering(table, bounds, pushed, parts, values)
     _indexed(table, bounds, pushed, parts, values, apart)
@@ -118,7 +128,7 @@ def _is_row_for_row(relation: Relation, table: WideTable) -> bool:
     return relation.rows == PARENT or (relation.rows != ELEMENT and not table.of(STATIC))
 
 
-def _is_distinct(relation: Relation, table: WideTable) -> bool:
+def is_distinct(relation: Relation, table: WideTable) -> bool:
     """Whether its rows are partitions of a table that has rows within them."""
     if not table.of(CLUSTERING):
         return False
@@ -259,8 +269,8 @@ def _selected(relation: Relation, table: WideTable, columns: Sequence[Mapped]) -
         names.add(relation.element)
     if relation.rows != PARENT or not table.of(CLUSTERING):
         first = table.of(CLUSTERING)[:1] or table.of(PARTITION)[:1]
-        names |= {one.name for one in first if not _is_distinct(relation, table)}
-    if _is_distinct(relation, table):
+        names |= {one.name for one in first if not is_distinct(relation, table)}
+    if is_distinct(relation, table):
         # SELECT DISTINCT wants the whole key of the partition.
         names |= {one.name for one in table.of(PARTITION)}
     chosen = tuple(one for one in table.columns if one.name in names)

@@ -50,7 +50,10 @@ def _advice(facts: Facts, one: Table, width: Width, spare: int, needed: int) -> 
     if timed and one.heap_reads:
         each_ms = (timed[0].read_ms or 0.0) / timed[0].reads
         gain = min(one.heap_reads * each_ms * spare / (one.pages or 1) / (timed[0].active_ms or 1.0), 1.0)
-        words = f"at most {share(gain)} of active time: this table's reads, as far as they are of spare pages"
+        words = (
+            f"{share(gain)} of active time are reads of its spare pages; stepping through them takes time that is not"
+            " counted"
+        )
     return Advice(
         f"{one.name} takes {count(one.pages or 0)} pages, and its rows are estimated to need {count(needed)}:"
         f" {size(spare * block)} are read by each scan for nothing",
@@ -68,7 +71,7 @@ def _advice(facts: Facts, one: Table, width: Width, spare: int, needed: int) -> 
             f"-- then vacuum full {one.name} (exclusive lock, twice the room), or pg_repack; autovacuum for what comes",
         ),
         level="hint",
-        gain=gain,
+        stake=gain,
         subject=one.name,
     )
 

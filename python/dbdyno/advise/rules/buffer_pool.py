@@ -58,13 +58,14 @@ def _advice(pool: Setting, reads: int, again: int, each_s: float, total: float, 
             Evidence("time of a read", each_s * 1e9, "ns", f"file_summary_by_event_name, {DATA_FILES}"),
             Evidence("time of statements", total * 1e6, "ns", "events_statements_summary_by_digest, SUM_TIMER_WAIT"),
         ),
-        f"at most {share(gain)} of the time of statements, if everything fitted; a read takes {span(each_s)}: {reason}",
+        f"if everything fitted, these {share(gain)} of the time of statements, and what comes with each read and is not"
+        f" timed (a page to be freed, a checksum); a read takes {span(each_s)}: {reason}",
         (
             f"set global innodb_buffer_pool_size = {_bytes(wanted)}  -- {wanted}; takes effect at once, in steps",
             f"-- and in the server's configuration: innodb_buffer_pool_size = {wanted.removesuffix('B')}",
         ),
         level="hint" if cached else "warning",
-        gain=gain,
+        stake=gain,
         subject="innodb_buffer_pool_size",
     )
 

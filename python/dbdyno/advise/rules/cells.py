@@ -44,13 +44,13 @@ def _misses(facts: Facts) -> Iterator[Advice | Unjudged]:
             Evidence("time of each", hard.each_ns, "ns", "CD_IO_TM_R_SM / CD_IO_RQ_R_SM, hard disks"),
             Evidence("time of one from flash", flash_ns or None, "ns", "the same, flash disks"),
         ),
-        f"at most {share(gain)} of the disks' time, if flash answered all of them; the hit share alone says nothing: it"
-        " is the reads that miss that wait",
+        f"{share(gain)} of the disks' time, if flash answered all of them, and less queueing for what stays on disk;"
+        " the hit share alone says nothing: it is the reads that miss that wait",
         (
             "-- what is read and not cached? In the database: alter table ... storage (cell_flash_cache keep)",
             "cellcli -e list flashcache detail  # its size; and IORM: flashCacheMin",
         ),
-        gain=gain,
+        stake=gain,
         subject="flash cache",
     )
 
@@ -80,7 +80,7 @@ def _slow(facts: Facts) -> Iterator[Advice]:
                 f"cellcli -e list physicaldisk detail  # on {cell}: errors, temperature, predictive failure",
                 "-- one that stays slow under the same load: replace it as the manual says (drop for replacement)",
             ),
-            gain=gain,
+            stake=gain,
             subject=f"{cell} {disk}",
         )
 

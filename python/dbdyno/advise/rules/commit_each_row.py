@@ -30,9 +30,10 @@ def judge(facts: Facts) -> Iterator[Advice]:
             Evidence("changed rows", one.changed_rows, "count", "calls, rows of insert, update, delete and merge"),
             Evidence(SYNC, waited, "ns", f"waits, {SYNC}"),
         ),
-        f"{share(gain)} at most, if many rows are committed together: one wait for each commit that is left",
+        f"nearly all of these {share(gain)}, if many rows are committed together: one wait for each commit that is"
+        " left; round trips and processor time of the commits go as well, and are not counted",
         ("-- commit after the unit of work, not after each row; a batch commits every some hundred rows",),
-        gain=gain,
+        stake=gain,
         subject="commits",
     )
 

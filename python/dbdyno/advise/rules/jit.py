@@ -33,7 +33,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
             f"at most {share(jit_ms / total)} of all statement time, less what compiled code saves in"
             f" {count(one.calls)} calls",
             ("set local jit = off  -- in the transaction that runs it", "-- or raise jit_above_cost"),
-            gain=jit_ms / total,
+            stake=min(jit_ms / total, 1.0),
             subject=f"statement {one.identifier}",
             proposed="off",
         )

@@ -105,7 +105,7 @@ def _read_whole(facts: Facts, one: Statement, table: Table, total: float, column
         + ("; but the planner would not take an index on this column alone (HypoPG)" if refused else ""),
         _fix(table, column),
         level="hint" if refused else "warning",
-        gain=gain,
+        stake=gain,
         subject=f"statement {one.identifier}",
     )
 

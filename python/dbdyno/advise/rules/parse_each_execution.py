@@ -32,7 +32,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
             ),
             f"{share(gain)} of the response time at most: {span(one.parse_ns / 1e9)} of parse calls, and round trips",
             ("-- keep the cursor open: prepare once, bind, execute; or session_cached_cursors and the driver's cache",),
-            gain=gain,
+            stake=gain,
             subject=f"statement {one.identifier}",
         )
 

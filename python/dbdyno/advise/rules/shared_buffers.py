@@ -60,10 +60,11 @@ def _advice(buffers: Setting, reads: int, again: int, read_ms: float, active_ms:
             Evidence("time of reads", read_ms * 1e6, "ns", "pg_stat_database.blk_read_time"),
             Evidence("active time", active_ms * 1e6, "ns", "pg_stat_database.active_time"),
         ),
-        f"at most {share(gain)} of active time, if everything fitted; a read takes {span(each_s)}: {reason}",
+        f"if everything fitted, these {share(gain)} of active time, and what comes with each read and is not timed (a"
+        f" buffer to be found and emptied, a checksum); a read takes {span(each_s)}: {reason}",
         (f"alter system set shared_buffers = '{wanted}'  -- takes a restart",),
         level="hint" if cached else "warning",
-        gain=gain,
+        stake=gain,
         subject="shared_buffers",
         proposed=wanted,
     )

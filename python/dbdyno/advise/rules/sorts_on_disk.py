@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.rule import Advice, Evidence, Rule
-from dbdyno.advise.traces import Traced, TracedEvent
+from dbdyno.advise.traces import SPILLS, Traced, TracedEvent, TracedStatement
 from dbdyno.advise.words import share
 
 LEAST_SHARE = 0.02
-SPILLS = ("direct path read temp", "direct path write temp")
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
@@ -18,14 +17,16 @@ def judge(facts: Facts) -> Iterator[Advice]:
     whole = facts.one(Traced).response_ns
     found = [event for event in facts.all(TracedEvent) if event.name in SPILLS]
     spent = sum(event.ns for event in found)
+    spilling = sum(one.ns for one in facts.all(TracedStatement) if one.spill_ns)
     if not whole or spent / whole < LEAST_SHARE:
         return
     yield Advice(
         f"sorts and hashes spill to temporary files: {share(spent / whole)} of the response time",
         tuple(Evidence(event.name, event.ns, "ns", f"waits, {event.name}, {event.count:,} of them") for event in found),
-        f"{share(spent / whole)} of the response time at most, where they fit in memory",
+        f"these {share(spent / whole)} of the response time, where they fit in memory, and the passes over what was"
+        f" spilled, which are not counted apart: the statements that spill take {share(min(spilling / whole, 1.0))}",
         ("-- alter session set workarea_size_policy = manual, sort_area_size = ... for this batch; or a larger PGA",),
-        gain=spent / whole,
+        stake=min(max(spilling, spent) / whole, 1.0),
         subject="temporary files",
     )
 
@@ -34,7 +35,7 @@ RULE = Rule(
     name="sorts_on_disk",
     family="trace",
     title="Sorts and hashes on disk",
-    reads=(Traced, TracedEvent),
+    reads=(Traced, TracedEvent, TracedStatement),
     condition="direct path reads and writes of temporary segments are 2 % of the time or more",
     expects="the waits for temporary files go",
     risk="memory for each sort of each session",

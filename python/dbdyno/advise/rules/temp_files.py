@@ -59,7 +59,7 @@ def _advice(one: Statement, timed: float | None, whole: float, block: int, work_
         tuple(evidence),
         expected + f"; in memory it would need about {size(wanted)}",
         fix,
-        gain=None if timed is None else whole,
+        stake=None if timed is None else whole,
         subject=f"statement {one.identifier}",
         proposed=proposed,
     )

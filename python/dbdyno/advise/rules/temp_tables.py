@@ -26,13 +26,14 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
         return
     aria_ms = sum(one.ms for one in facts.all(FileIo) if one.event in FILES)
     for one in sorted(found, key=lambda digest: -digest.temp_disk_tables)[:MOST]:
-        # Aria's files are those of temporary tables on disk, and of tables of that engine: an upper bound.
-        gain = min(aria_ms, one.ms) / total
-        if gain >= LEAST_SHARE:
-            yield _advice(facts, one, aria_ms, gain)
+        # Aria's files are those of temporary tables on disk, and of tables of that engine.
+        if min(aria_ms, one.ms) / total >= LEAST_SHARE:
+            yield _advice(facts, one, aria_ms, total)
 
 
-def _advice(facts: Facts, one: Digest, aria_ms: float, gain: float) -> Advice:
+def _advice(facts: Facts, one: Digest, aria_ms: float, total: float) -> Advice:
+    """At stake is all of the statement's time: the passes over what went to disk are not counted apart."""
+    files, stake = min(aria_ms, one.ms) / total, min(one.ms / total, 1.0)
     place = f"events_statements_summary_by_digest, {one.identifier}"
     memory = facts.setting("tmp_memory_table_size")
     return Advice(
@@ -48,15 +49,14 @@ def _advice(facts: Facts, one: Digest, aria_ms: float, gain: float) -> Advice:
             Evidence("time in files of Aria", aria_ms * 1e6, "ns", f"file_summary_by_event_name, {', '.join(FILES)}"),
             Evidence("tmp_memory_table_size", memory.bytes if memory else None, "bytes", "global variables"),
         ),
-        f"at most {share(gain)} of the time of statements: reads and writes of the files that"
-        f" temporary tables (and tables"
-        " of Aria) are in",
+        f"a part of the statement's {share(stake)} of the time of statements: up to {share(files)} for the files that"
+        " temporary tables (and tables of Aria) are in, and the work on them, which is not counted apart",
         (
             "-- does it group or sort by TEXT or BLOB columns? Such tables are always on disk: select fewer columns, or"
             " join them afterwards",
             "-- else, in the session that runs it: set session tmp_memory_table_size = ..., max_heap_table_size = ...",
         ),
-        gain=gain,
+        stake=stake,
         subject=f"statement {one.identifier}",
     )
 

@@ -88,7 +88,7 @@ def _advice(one: Digest, column: Column | None, gain: float) -> Advice:
         tuple(evidence),
         f"{share(gain)} of the time of statements at most, if an index finds the rows",
         (fix,),
-        gain=gain,
+        stake=gain,
         subject=f"statement {one.identifier}",
     )
 

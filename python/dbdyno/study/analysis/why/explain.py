@@ -33,6 +33,7 @@ _OWN = {
     "ready": "time ready to run: for a processor, or on the way to the client",
     "queue": "waiting for a free session: the load comes faster than it is served",
     "lock": "sessions wait for each other's locks: {}",
+    "workers": "sessions wait for their own parallel workers ({}): what these wait for is not in it",
 }
 _OF_PROGRAMS = {
     "CPU": "CPU of the programs, for the same work",
@@ -163,9 +164,20 @@ def _beside(
     """What was counted otherwise, where time does not tell the arms apart: whichever of them it is said of, and not
     what would be said of both."""
     pairs = [_pair(base, other, counts, stations, sign * abs(amount)) for sign in (1, -1)]
-    first, second = ({one.code: one for _, one in reasons(pair)} if pair else {} for pair in pairs)
+    first, second = ({one.code: one for one in _first(reasons(pair))} if pair else {} for pair in pairs)
     words = [one.words for code, one in (first | second).items() if (code in first) != (code in second)]
     return tuple(f"Counted otherwise, and without a difference of time that is certain: {one}." for one in words[:MOST])
+
+
+def _first(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
+    """The reasons that have something left to explain: a spill is no cold cache besides."""
+    explained: frozenset[str] = frozenset()
+    found = []
+    for kinds, reason in known:
+        if not kinds <= explained:
+            found.append(reason)
+        explained |= kinds
+    return found
 
 
 def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:
@@ -193,12 +205,17 @@ def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> lis
     return found
 
 
+_TOGETHER = ("lock", "workers")
+"""Kinds whose events are one cause where no reason explains them."""
+
+
 def _groups(events: list[Event], known: list[tuple[frozenset[str], Reason]]) -> list[tuple[Reason | None, list[int]]]:
     """Events by what explains them: each to the first reason for its kind, else alone."""
     groups: dict[object, tuple[Reason | None, list[int]]] = {}
     for at, event in enumerate(events):
-        reason = next((one for kinds, one in known if kind_of(event) in kinds), None)
-        key: object = reason or ("lock" if kind_of(event) == "lock" else event)
+        kind = kind_of(event)
+        reason = next((one for kinds, one in known if kind in kinds), None)
+        key: object = reason or (kind if kind in _TOGETHER else event)
         groups.setdefault(key, (reason, []))[1].append(at)
     return list(groups.values())
 

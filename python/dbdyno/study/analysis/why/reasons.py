@@ -7,6 +7,7 @@ directions: the slower may be the base.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from dbdyno.stats.words import size
@@ -43,12 +44,21 @@ HOG = 0.3
 """Processors that others used, to speak of them."""
 
 
+_OWN_WORKERS = re.compile(
+    r"MessageQueue|ExecuteGather|Parallel(Finish|BitmapScan|CreateIndexScan)|Hash(/|Build|Batch|Grow)|AppendReady"
+    r"|BtreePage|Bg[Ww]orker(Startup|Shutdown)"
+)
+
+
 def kind_of(event: Event) -> str:
-    """What rules call an event: its class, apart from time without a processor."""
+    """What rules call an event: its class, apart from time without a processor, and from time that a session waits
+    for its own parallel workers, which is theirs."""
+    if event[0] == "other" and _OWN_WORKERS.match(event[1]):
+        return "workers"
     return "ready" if event == READY else "CPU" if event == CPU else event[0]
 
 
-WORK = frozenset({"CPU", "ready", "data read", "latch"})
+WORK = frozenset({"CPU", "ready", "data read", "latch", "workers"})
 LOG = frozenset({"commit", "log write", "data write", "latch", "CPU", "ready", "data read"})
 
 
@@ -342,8 +352,8 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Pair], Reason | None]], ...] = (
     (LOG, _checkpoints),
     (WORK - {"latch"} | {"data write"}, _spill),
     (WORK - {"latch"}, _cache),
-    (frozenset({"data read"}), _slow_reads),
-    (frozenset({"ready"}), _processor),
+    (frozenset({"data read", "workers"}), _slow_reads),
+    (frozenset({"ready", "workers"}), _processor),
     (frozenset({"commit", "log write", "data read", "data write", "free buffer"}), _station),
 )
 

@@ -1,0 +1,288 @@
+"""SQL over mapped tables on Spark: the map's tables as views over those of the spark-cassandra-connector.
+
+    driver      takes the question apart as `ask.py` does, makes a view for each place where a table stands
+    executors   read ranges of tokens by the connector, side by side, near the nodes that hold them
+
+The connector pushes by its own rules, and adds ALLOW FILTERING to whatever it asks. So it may push only where our rules
+push, too: a whole partition key, or an index. Its jars are those of `make setup-wide`, or of a folder that
+DBDYNO_SPARK_CONNECTOR names. A password is set in the running session: on the command line of the JVM everybody on the
+host would read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from dbdyno.errors import WideError
+from dbdyno.processes import find_program
+from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, reached
+from dbdyno.wide.ask import VERSION, counted, plans, unchanged
+from dbdyno.wide.catalog import read_keyspace
+from dbdyno.wide.mapping import WideMap, check
+from dbdyno.wide.pushdown import Scan, told
+from dbdyno.wide.question import DIALECT, question
+from dbdyno.wide.spark_views import INET, MARK, view
+
+LOCAL = "local[*]"
+JARS = "DBDYNO_SPARK_CONNECTOR"
+CONNECTOR = "com.datastax.spark:spark-cassandra-connector_2.12:3.5.1"
+WHERE = "--engine spark"
+FORMAT = "org.apache.spark.sql.cassandra"
+PUSHED = "Cassandra Filters:"
+KEEP_MS = 60_000
+_questions = itertools.count()
+_RUNS_CODE = {"reflect", "java_method", "try_reflect"}
+_INNER = ("AdaptiveSparkPlan", "executedPlan"), ("ResultQueryStage", "plan"), ("ShuffleQueryStage", "plan")
+_STAGES = dict((*_INNER, ("BroadcastQueryStage", "plan"), ("TableCacheQueryStage", "plan")))
+
+
+def jars() -> list[Path]:
+    """The connector's jars. Raises `WideError`."""
+    named = os.environ.get(JARS)
+    place = Path(named) if named else Path(__file__).resolve().parents[3] / "target" / "wide" / "connector" / "lib"
+    found = sorted(place.glob("*.jar"))
+    if not any(one.name.startswith("spark-cassandra-connector") for one in found):
+        step = f"make setup-wide, in a clone; or set {JARS} to a folder with the jars of {CONNECTOR}"
+        raise WideError("Spark's connector to Cassandra is not there", where=WHERE, next_step=step)
+    return found
+
+
+def session(master: str = LOCAL) -> Any:
+    """A session of Spark with the connector. Raises `WideError`."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        step = "pip install 'dbdyno[spark]'"
+        raise WideError("PySpark is not installed", where=WHERE, next_step=step) from None
+    if find_program("java") is None:
+        raise WideError("there is no Java", where=WHERE, next_step="install Java 17")
+    settings = {
+        "spark.jars": ",".join(map(str, jars())),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # What fails is told once, in our words.
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",  # what a type cannot hold is an error
+        "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    }
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        settings["spark.sql.shuffle.partitions"] = str(2 * (os.cpu_count() or 1))
+    builder = SparkSession.builder.master(master).appName("dbdyno wide")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise WideError(
+            f"no session: {first_line(error)}", where=f"--master {master}", next_step="see that the cluster is up"
+        ) from None
+
+
+def reach(spark: Any, where: Address) -> None:
+    """Tells the connector of a session where the nodes are, and how long to wait for them."""
+    settings = {
+        "connection.host": ",".join(where.hosts),
+        "connection.port": str(where.port),
+        "connection.timeoutMS": str(int(CONNECT_S * 1000)),
+        "read.timeoutMS": str(int(REQUEST_S * 1000)),
+        "query.retry.count": "2",  # of 60
+        # Another time to live makes it another connection: that of a question before knows an old catalogue.
+        "connection.keepAliveMS": str(KEEP_MS + next(_questions)),
+    }
+    if where.user:
+        settings |= {"auth.username": where.user, "auth.password": where.password}
+    for name, value in settings.items():
+        spark.conf.set(f"spark.cassandra.{name}", value)
+
+
+class SparkAnswer:
+    """A question's answer by Spark, with the face of `ask.Answer`. `spark`: a session to use, which stays. Raises
+    `WideError`."""
+
+    def __init__(
+        self,
+        where: Address,
+        found: WideMap,
+        text: str,
+        file: str,
+        *,
+        filtering: bool = False,
+        master: str = LOCAL,
+        spark: Any = None,
+    ) -> None:
+        self._where, self._filtering, self._ending = where, filtering, contextlib.ExitStack()
+        self.rows_out = self.elapsed_ns = 0
+        try:
+            self._node = self._ending.enter_context(reached(where))
+            self.map = check(found, read_keyspace(self._node, where.keyspace), file)
+            self._version = self._node.execute(VERSION).one()[0]
+            self.question = question(text, self.map)
+            self.scans = plans(self.question, self.map, filtering)
+            self._sql = transpiled(self.question.sql)
+            made = {name: _view(one.scan, name) for name, one in self.scans.items()}
+            self._spark = spark
+            if spark is None:
+                self._spark = session(master)
+                self._ending.callback(self._spark.stop)
+            reach(self._spark, where)
+            self._views(made)
+            self._frame = self._framed()
+        except BaseException:
+            self._ending.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ending: Any) -> None:
+        self._ending.close()
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the answer."""
+        return list(self._frame.columns)
+
+    def _views(self, made: dict[str, tuple[str, bool]]) -> None:
+        if any(inets for _, inets in made.values()):
+            # An expression, so that executors need none of our modules.
+            self._spark.udf.register(INET, lambda text: text and str(__import__("ipaddress").ip_address(text)))
+        with self._errors():
+            for name, (sql, _) in made.items():
+                scan = self.scans[name].scan
+                options = {"table": scan.table.name, "keyspace": self._where.keyspace}
+                options["pushdown"] = str(is_pushed(scan, self._filtering)).lower()
+                self._spark.read.format(FORMAT).options(**options).load().createOrReplaceTempView(f"{name}_source")
+                self._spark.sql(sql).createOrReplaceTempView(name)
+
+    def _framed(self) -> Any:
+        from pyspark.sql import functions as f
+        from pyspark.sql.types import TimestampType
+
+        with self._errors():
+            frame = self._spark.sql(self._sql)
+            # An instant as it is in UTC, not as this machine's clock has it.
+            plain = [f"c{at}" for at in range(len(frame.columns))]
+            kinds = [one.dataType for one in frame.schema.fields]
+            moved = [
+                f.col(name).cast("timestamp_ntz").alias(name) if isinstance(kind, TimestampType) else f.col(name)
+                for name, kind in zip(plain, kinds, strict=True)
+            ]
+            if any(isinstance(kind, TimestampType) for kind in kinds):
+                return frame.toDF(*plain).select(*moved).toDF(*frame.columns)
+            return frame
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows as they come. Raises `WideError`."""
+        began = time.monotonic_ns()
+        with self._errors():
+            for row in self._frame.toLocalIterator(prefetchPartitions=True):
+                self.rows_out += 1
+                yield tuple(bytes(one) if isinstance(one, bytearray) else one for one in row)
+        unchanged(self._node, self._where, self._version, [one.scan for one in self.scans.values()])
+        self.elapsed_ns = time.monotonic_ns() - began
+
+    def explained(self, *, asked: bool = True) -> Iterator[str]:
+        """What the connector was asked, and read. `asked`: it was carried out, so figures are known."""
+        for scan in (one.scan for one in self.scans.values()):
+            yield next(told(scan)) + ", by Spark's connector" + ("" if is_pushed(scan, self._filtering) else ", whole")
+        for node in _scans(self._frame._jdf.queryExecution().executedPlan()):
+            words = str(node.simpleString(100))
+            pushed = next((line.partition(PUSHED)[2] for line in words.splitlines() if PUSHED in line), "").strip()
+            place = words.splitlines()[0].partition("Cassandra Scan: ")[2]
+            yield f"  {place}: pushed {pushed[1:-1] or 'nothing'}"
+            count = node.metrics().get("numOutputRows")
+            if asked and count.isDefined():
+                yield f"    read:        {counted(int(count.get().value()), 'row')}"
+        if asked:
+            yield f"answer: {counted(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Spark's errors in words. Raises `WideError`."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except (PySparkException, Py4JError) as error:
+            said = str(error)
+            guard = re.search(re.escape(MARK) + r"(.*)", said)
+            if guard:
+                step = (
+                    'give the column another type in the map, such as type = "varchar", or ask without --engine spark'
+                )
+                raise WideError(guard[1].strip(), where=self._where.safe, next_step=step) from None
+            cause = cause_of(said)
+            words = cause or first_line(error)
+            for name, one in self.scans.items():
+                words = words.replace(name, one.scan.relation.name)
+            step = "correct the SQL; it is DuckDB's, put into Spark's" if cause is None else "see the nodes, then again"
+            raise WideError(words[:400], where="the question, by Spark", next_step=step) from None
+
+
+def is_pushed(scan: Scan, filtering: bool) -> bool:
+    """Whether the connector may push: what it asks then needs no ALLOW FILTERING, or that was asked for."""
+    keys = {one.name for one in scan.table.columns if one.name in scan.table.indexed}
+    indexed = any(_column(scan, one.column) in keys for one in scan.pushed)
+    return filtering or scan.statement.partitions is not None or indexed
+
+
+def _column(scan: Scan, name: str) -> str:
+    mapped = scan.relation.column(name)
+    return mapped.of if mapped is not None else ""
+
+
+def _view(scan: Scan, name: str) -> tuple[str, bool]:
+    made = view(scan.relation, scan.table, scan.columns, f"{name}_source")
+    return made.sql, made.inets
+
+
+def transpiled(sql: str) -> str:
+    """DuckDB's SQL as Spark's. Raises `WideError` for what would run code."""
+    import sqlglot
+    from sqlglot import exp
+
+    tree = sqlglot.parse_one(sql, read=DIALECT)
+    if not isinstance(tree, exp.Query):
+        raise WideError("expected a SELECT", where=WHERE, next_step="INSERT, UPDATE and DELETE go without --engine")
+    odd = next((one.name for one in tree.find_all(exp.Anonymous) if one.name.lower() in _RUNS_CODE), None)
+    if odd is not None:
+        raise WideError(f"{odd} runs code of Java", where=WHERE, next_step="leave it out")
+    return tree.sql("spark")
+
+
+def _scans(node: Any) -> Iterator[Any]:
+    """The scans of a plan that was executed."""
+    name = str(node.nodeName())
+    for word, inner in _STAGES.items():
+        if name.startswith(word):
+            yield from _scans(getattr(node, inner)())
+            return
+    if name.startswith("BatchScan"):
+        yield node
+    for many in (node.children(), node.subqueries()):
+        for at in range(many.size()):
+            yield from _scans(many.apply(at))
+
+
+def cause_of(said: str) -> str | None:
+    """What ended a task, of all that Spark says of it; None where no task failed."""
+    named = re.findall(r"(?:Caused by|most recent failure: [^\n]*?\)): ([\w.$]+): ([^\n]*)", said)
+    told = [(name, words) for name, words in named if words.strip()]
+    return f"{told[-1][0].rpartition('.')[2]}: {told[-1][1].strip()}" if told else None
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without the stack of the JVM."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

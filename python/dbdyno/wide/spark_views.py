@@ -1,0 +1,185 @@
+"""A table of the map as SELECT of Spark's SQL over what its connector to Cassandra reads. Pure: no Spark is asked.
+
+A child is the rows that have clustering columns, a parent one row for each partition, an element what `explode` makes
+of a collection. Values are those of `decode.py`, or an error; what the connector would change unsaid is guarded:
+
+- it makes every decimal a decimal(38,18), which is held to the type that the map names;
+- it takes instants before the Gregorian calendar (1582) for Julian ones, so those are refused;
+- it leaves out IS NOT NULL on a key, though a partition of static columns alone has no clustering columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dbdyno.errors import WideError
+from dbdyno.wide.catalog import CLUSTERING, PARTITION, STATIC, WideColumn, WideTable
+from dbdyno.wide.mapping import ELEMENT, Mapped, Relation, element_columns
+from dbdyno.wide.pushdown import is_distinct
+from dbdyno.wide.types import Kind
+
+INET = "_inet"
+"""A function that brings an address of the net into one form: the connector's has no `::`."""
+MARK = "dbdyno: "
+"""Begins what a guard says."""
+GREGORIAN = "1582-10-15"
+_ONE, _AT, _VALUE, _ENTRY = "_dbdyno", "_dbdyno_at", "_dbdyno_value", "_dbdyno_entry"
+_TYPES = {"varchar": "string", "integer": "int", "blob": "binary"}
+_WHOLE = {"tinyint", "smallint", "int", "bigint", "counter", "varint"}
+_WHOLE_SQL = {"tinyint", "smallint", "integer", "bigint"}
+
+
+@dataclass(frozen=True)
+class View:
+    """A SELECT over a source, and the columns of Cassandra that it takes. `inets`: it needs the function `INET`."""
+
+    sql: str
+    inets: bool
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A column as Spark has it, and what must be so for it to be right."""
+
+    sql: str
+    guard: str = ""
+
+
+def view(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> View:
+    """The SELECT of a relation, with these columns alone. Raises `WideError` for a type that is not read this way."""
+    made = [(one, _value(relation, table, one)) for one in columns]
+    chosen = ", ".join(f"{value.sql} as {tick(one.name)}" for one, value in made)
+    guards = [value.guard for _, value in made if value.guard]
+    place, more = _place(relation, table, columns, source)
+    where = " and ".join([*more, *guards])
+    sql = f"select {chosen} from {place}" + (f" where {where}" if where else "")  # noqa: S608 (quoted names)
+    return View(sql, f"{INET}(" in sql)
+
+
+def _place(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> tuple[str, list[str]]:
+    """What the relation's rows are taken from, and the conditions that make them its rows."""
+    place = source
+    if is_distinct(relation, table):
+        place = f"({_grouped(relation, table, columns, source)})"
+    more = []
+    first = table.of(CLUSTERING)[:1]
+    if first and not is_distinct(relation, table):
+        # The connector takes `key is not null` for granted; of a cast it knows nothing.
+        more.append(f"cast({tick(first[0].name)} as string) is not null")
+    if relation.rows == ELEMENT:
+        kind, name = _element(relation, table).kind, tick(relation.element)
+        if kind.name == "udt":
+            more.append(f"{name} is not null")
+        elif kind.name == "list":
+            place += f" lateral view posexplode({name}) {_ONE} as {_AT}, {_VALUE}"
+        elif kind.name == "set":
+            place += f" lateral view explode({name}) {_ONE} as {_VALUE}"
+        else:
+            entries = name if is_distinct(relation, table) else f"map_entries({name})"
+            place += f" lateral view explode({entries}) {_ONE} as {_ENTRY}"
+    return place, more
+
+
+def _grouped(relation: Relation, table: WideTable, columns: Sequence[Mapped], source: str) -> str:
+    """One row for each partition. `max`: a row that is written meanwhile must not make two of it."""
+    keys = [tick(one.name) for one in table.of(PARTITION)]
+    names = dict.fromkeys([*([relation.element] if relation.element else []), *(one.of for one in columns)])
+    statics = [one for one in table.of(STATIC) if one.name in names]
+    chosen = [*keys]
+    for one in statics:
+        name = tick(one.name)
+        value = f"map_entries({name})" if one.kind.name == "map" else name
+        chosen.append(f"max({value}) as {name}")
+    return f"select {', '.join(chosen)} from {source} group by {', '.join(keys)}"  # noqa: S608 (quoted names)
+
+
+def _element(relation: Relation, table: WideTable) -> WideColumn:
+    column = table.column(relation.element)
+    assert column is not None  # the map was checked
+    return column
+
+
+def _value(relation: Relation, table: WideTable, column: Mapped) -> _Value:
+    if not column.of.startswith("@"):
+        found = table.column(column.of)
+        assert found is not None
+        return _of(relation, column, found.kind, tick(column.of))
+    held = _element(relation, table)
+    if column.of == "@position":
+        return _Value(_AT)
+    value = {"udt": tick(held.name), "map": f"{_ENTRY}.value"}.get(held.kind.name, _VALUE)
+    if column.of == "@key":
+        return _of(relation, column, held.kind.parts[0], f"{_ENTRY}.key")
+    inner = held.kind if held.kind.name == "udt" else held.kind.parts[-1]
+    if column.of == "@value":
+        return _of(relation, column, inner, value)
+    name = column.of.removeprefix("@value.")
+    kind = inner.parts[[one.of for one in element_columns(inner)].index(column.of)]
+    return _of(relation, column, kind, f"{value}.{tick(name)}")
+
+
+def _of(relation: Relation, column: Mapped, kind: Kind, name: str) -> _Value:
+    """A value of a kind as the type that the map names."""
+    sql, place = column.sql, f"{relation.of}, column {column.name}"
+    if kind.name == "decimal" and sql.startswith("decimal"):
+        cast = f"cast({name} as {sql})"
+        return _Value(cast, _guard(f"{cast} is distinct from {name}", f"{place}: holds a value that is no {sql}"))
+    if kind.name == "timestamp" and sql in ("timestamp", "varchar"):
+        said = f"{place}: an instant before {GREGORIAN} is not read by Spark"
+        return _Value(name if sql == "timestamp" else _instant(name), _guard(f"{name} < timestamp'{GREGORIAN}'", said))
+    made = _plain(kind, sql, name)
+    if made is None:
+        raise WideError(
+            f"a {kind.name} is not read as {sql} by Spark",
+            where=place,
+            next_step="ask without --engine spark, without this column, or give it another type in the map",
+        )
+    return _Value(made)
+
+
+def _plain(kind: Kind, sql: str, name: str) -> str | None:
+    """A value that needs no guard; None where it is not read as this type."""
+    if sql == "varchar" and kind.name in _AS_TEXT:
+        return _AS_TEXT[kind.name](name)
+    if sql == kind.sql and kind.is_scalar:
+        return name
+    if kind.name in _WHOLE and (sql in _WHOLE_SQL or sql.startswith("decimal")):
+        return f"cast({name} as {_TYPES.get(sql, sql)})"
+    if sql == "varchar" and kind.name in (*_WHOLE, "boolean", "date"):
+        return f"cast({name} as string)"
+    return None
+
+
+def _guard(broken: str, said: str) -> str:
+    """A condition that holds, or an error."""
+    words = said.replace("\\", "\\\\").replace("'", "\\'")
+    return f"if({broken}, raise_error('{MARK}{words}'), true)"
+
+
+def _instant(name: str) -> str:
+    """As Python writes it: with a fraction where there is one."""
+    fraction = f"if(date_format({name}, 'SSSSSS') = '000000', '', date_format({name}, '.SSSSSS'))"
+    return f"concat(date_format({name}, 'yyyy-MM-dd HH:mm:ss'), {fraction})"
+
+
+def _time(name: str) -> str:
+    """Nanoseconds of a day in Cassandra's own form."""
+    parts = [
+        f"lpad(cast({name} div 3600000000000 as string), 2, '0')",
+        f"lpad(cast({name} div 60000000000 % 60 as string), 2, '0')",
+        f"lpad(cast({name} div 1000000000 % 60 as string), 2, '0')",
+    ]
+    return f"concat(concat_ws(':', {', '.join(parts)}), '.', lpad(cast({name} % 1000000000 as string), 9, '0'))"
+
+
+_AS_TEXT: Mapping[str, Callable[[str], str]] = {
+    "inet": lambda name: f"{INET}({name})",
+    "time": _time,
+    "blob": lambda name: f"concat('0x', lower(hex({name})))",
+}
+
+
+def tick(name: str) -> str:
+    """A name as Spark writes it."""
+    return "`" + name.replace("`", "``") + "`"
