@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import subprocess
@@ -81,8 +82,12 @@ def session() -> Iterator[Any]:
 def _no_jvm(pyspark: Any) -> None:
     context = pyspark.SparkContext
     if context._gateway is not None and context._active_spark_context is None:
+        process = context._gateway.proc
         context._gateway.shutdown()
         context._gateway = context._jvm = None
+        process.stdin.close()
+        process.wait(60)
+        gc.collect()  # pyspark's sockets, while their warnings are not heard
 
 
 def mapped(lab: WideLab, **names: tuple[str, str]) -> WideMap:

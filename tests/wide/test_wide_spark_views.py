@@ -64,13 +64,23 @@ def test_what_spark_does_not_read_alike_is_refused_with_its_place() -> None:
         ("select * from orders where customer_id = 1 and order_date > date '2026-01-01'", True),
         ("select * from orders where order_date > date '2026-01-01'", False),
         ("select * from orders where status = 'open'", True),
+        ("select * from orders where status = 'open' and order_date > date '2026-01-01'", False),
         ("select * from orders where rate = 1.5", False),
+        ("select * from orders where customer_id = 1 and customer_id in (1, 2)", False),
     ],
 )
 def test_the_connector_pushes_only_what_needs_no_allow_filtering(text: str, pushed: bool) -> None:
     ((relation, wanted),) = question(text, shop()).scans.values()
     assert is_pushed(plan(relation, ORDERS, wanted), filtering=False) == pushed
     assert is_pushed(plan(relation, ORDERS, wanted, filtering=True), filtering=True)
+
+
+def test_of_a_key_of_two_columns_only_the_last_may_be_in() -> None:
+    two = table(("a", PARTITION, "int"), ("b", PARTITION, "int"), ("n", CLUSTERING, "int"))
+    found = map_of("shop", {two.name: two}, {two.name: ("kids", "parents")})
+    for text, pushed in (("a = 1 and b in (1, 2)", True), ("a in (1, 2) and b = 1", False), ("a = 1", False)):
+        ((relation, wanted),) = question(f"select * from kids where {text} and n > 3", found).scans.values()
+        assert is_pushed(plan(relation, two, wanted), filtering=False) == pushed, text
 
 
 def test_sql_of_duckdb_becomes_that_of_spark_and_code_of_java_is_refused() -> None:
