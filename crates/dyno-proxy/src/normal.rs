@@ -54,6 +54,7 @@ pub fn pieces(sql: &[u8]) -> impl Iterator<Item = Piece> {
                 None => (1 + rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count(), Piece::Other),
             },
             b'0'..=b'9' => (number(rest), Piece::Literal),
+            b'.' if rest.starts_with(b"..") => (2, Piece::Other),
             b'.' if rest.get(1).is_some_and(u8::is_ascii_digit) => (number(rest), Piece::Literal),
             _ if is_word(first) => (rest.iter().take_while(|byte| is_word(**byte)).count(), Piece::Other),
             _ => (1, Piece::Other),

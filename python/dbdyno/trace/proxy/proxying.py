@@ -143,7 +143,7 @@ def warnings_of(told: dict[str, Any], wanted: Wanted) -> list[str]:
 
 _TROUBLES = {
     "unreachable": "{:,} connections could not reach the server.",
-    "rubbish": "{:,} connections were refused: what they sent was not the protocol's, or asked for TLS that is not offered.",
+    "rubbish": "{:,} connections were refused: they did not speak the protocol, or TLS that is not offered.",
     "broken": "{:,} sessions broke off while an answer was awaited, or by an error of the network.",
     "lost_track": "{:,} sessions sent what is no message; from there on their time is 'unobserved'.",
     "tls_refused": "{:,} connections did not agree on TLS.",
