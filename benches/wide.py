@@ -4,9 +4,9 @@
     python benches/wide.py [--rounds 2] [--rows 200000] [--part load|read] [--only WORDS]
 
 A node of our own with 512 MB of heap, a PostgreSQL beside it that the rows come from. Every one is a process of its
-own, its start included (a JVM is seconds); order A B C, C B A. CPU and peak memory are those of the process and of all that
-it started, looked at ten times a second; the node's CPU stands apart. Each load goes into an emptied table, and rows
-and their sum are compared after it; each answer is compared with PostgreSQL's. Wall time is rough on a busy machine.
+own, its start included (a JVM is seconds); order A B C, C B A. CPU and peak memory are those of the process and of all
+that it started, looked at ten times a second; the node's CPU stands apart. Each load goes into an emptied table, and
+rows and their sum are compared after it; each answer is compared with PostgreSQL's.
 """
 
 from __future__ import annotations
@@ -232,8 +232,8 @@ class _Run:
                 continue
             wall, cpu, node = (statistics.median(each) for each in (one.wall, one.cpu, one.node))
             rate = f"  {rows / wall:8,.0f} rows/s" if rows else f"  read {one.rows or '?':>18} rows"
-            print(f"  {one.name:38} {wall:6.1f} s (least {min(one.wall):5.1f}){rate}  CPU {cpu:6.2f} s, node {node:6.2f} s"
-                  f"  peak {one.peak_mb:5.0f} MB", flush=True)  # fmt: skip
+            spent = f"CPU {cpu:6.2f} s, node {node:6.2f} s  peak {one.peak_mb:5.0f} MB"
+            print(f"  {one.name:38} {wall:6.1f} s (least {min(one.wall):5.1f}){rate}  {spent}", flush=True)
 
 
 if __name__ == "__main__":

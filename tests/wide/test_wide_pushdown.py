@@ -240,3 +240,9 @@ def test_what_cassandra_cannot_do_is_refused(text: str, said: str) -> None:
     with pytest.raises(WideError) as error:
         change(text, shop())
     assert said in str(error.value)
+
+
+def test_conditions_are_told_as_sql_writes_them() -> None:
+    scan = only("select * from orders where customer_id = 1 and order_date >= date '2026-01-02' and note = 'it''s'")
+    told = "; ".join(map(str, (*scan.pushed, *scan.kept)))
+    assert told.startswith("customer_id = 1; order_date >= '2026-01-02'"), told

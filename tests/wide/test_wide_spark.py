@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,9 @@ from dbdyno.wide.ask import Answer
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.mapping import WideMap, map_of
 
-pytestmark = pytest.mark.soak
+# pyspark leaves sockets and its JVM to the garbage collector.
+QUIET = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [pytest.mark.soak, *map(pytest.mark.filterwarnings, QUIET)]
 QUERIES = int(os.environ.get("DYNO_SPARK_QUERIES", "40"))
 ODD = """
 create table odd (
@@ -37,6 +42,23 @@ insert into odd (id, n, big, b, d, du, f, do, i, si, t, ts, u, v, de, bo, m, l, 
 insert into odd (id, n, i, t, ts) values (1, 2, '::1', '00:00:00', '2026-01-02 00:00:00+0000');
 insert into odd (id, sm) values (2, {'x': 1});
 insert into odd (id, n) values (3, 1)
+"""
+
+LOOKING = """
+import pathlib
+from dbdyno.entry import entry
+from dbdyno.wide.spark import SparkAnswer
+
+answered = SparkAnswer.rows
+
+def rows(self):
+    seen = [one.read_bytes() for one in pathlib.Path("/proc").glob("[0-9]*/cmdline")]
+    assert any(b"pyspark-shell" in one for one in seen)
+    assert not any(b"open-sesame" in one for one in seen)
+    return answered(self)
+
+SparkAnswer.rows = rows
+entry()
 """
 
 
@@ -60,8 +82,12 @@ def session() -> Iterator[Any]:
 def _no_jvm(pyspark: Any) -> None:
     context = pyspark.SparkContext
     if context._gateway is not None and context._active_spark_context is None:
+        process = context._gateway.proc
         context._gateway.shutdown()
         context._gateway = context._jvm = None
+        process.stdin.close()
+        process.wait(60)
+        gc.collect()  # pyspark's sockets, while their warnings are not heard
 
 
 def mapped(lab: WideLab, **names: tuple[str, str]) -> WideMap:
@@ -144,21 +170,13 @@ def test_the_command_answers_and_its_password_is_in_no_command_line(wide_lab: Wi
     file = tmp_path / "map.toml"
     target = wide_lab.dsn.replace("//", "//me:open-sesame@")
     assert dbdyno("wide", "map", target, "-o", str(file)).returncode == 0
-    code = (
-        "import sys, pathlib; from dbdyno.wide import spark as s; made = s.SparkAnswer.rows\n"
-        "def rows(self):\n"
-        "  seen = [p.read_bytes() for p in pathlib.Path('/proc').glob('[0-9]*/cmdline') if b'java' in p.read_bytes()]\n"
-        "  assert any(b'spark' in one for one in seen) and not any(b'open-sesame' in one for one in seen)\n"
-        "  return made(self)\n"
-        "s.SparkAnswer.rows = rows; from dbdyno.entry import entry; entry()"
-    )
-    import subprocess
-    import sys
-
+    # In a file: what stands on this test's own command line must not be found.
+    code = tmp_path / "code.py"
+    code.write_text(LOOKING)
     given = ["wide", "sql", "select n from t where id = 1", "--map", str(file), "--engine", "spark"]
     more = ["--master", "local[1]", "--format", "csv", "--explain"]
     done = subprocess.run(
-        [sys.executable, "-c", code, *given, *more],
+        [sys.executable, str(code), *given, *more],
         env={**os.environ, "DBDYNO_CASSANDRA": target},
         capture_output=True,
         text=True,

@@ -14,7 +14,7 @@ from dbdyno.wide.decode import converter
 from dbdyno.wide.mapping import WideMap, map_of
 from dbdyno.wide.pushdown import plan
 from dbdyno.wide.question import question
-from dbdyno.wide.spark import JARS, is_pushed, jars, transpiled
+from dbdyno.wide.spark import JARS, cause_of, is_pushed, jars, transpiled
 from dbdyno.wide.spark_views import View, view
 
 
@@ -64,7 +64,9 @@ def test_what_spark_does_not_read_alike_is_refused_with_its_place() -> None:
         ("select * from orders where customer_id = 1 and order_date > date '2026-01-01'", True),
         ("select * from orders where order_date > date '2026-01-01'", False),
         ("select * from orders where status = 'open'", True),
+        ("select * from orders where status = 'open' and order_date > date '2026-01-01'", False),
         ("select * from orders where rate = 1.5", False),
+        ("select * from orders where customer_id = 1 and customer_id in (1, 2)", False),
     ],
 )
 def test_the_connector_pushes_only_what_needs_no_allow_filtering(text: str, pushed: bool) -> None:
@@ -73,12 +75,31 @@ def test_the_connector_pushes_only_what_needs_no_allow_filtering(text: str, push
     assert is_pushed(plan(relation, ORDERS, wanted, filtering=True), filtering=True)
 
 
+def test_of_a_key_of_two_columns_only_the_last_may_be_in() -> None:
+    two = table(("a", PARTITION, "int"), ("b", PARTITION, "int"), ("n", CLUSTERING, "int"))
+    found = map_of("shop", {two.name: two}, {two.name: ("kids", "parents")})
+    for text, pushed in (("a = 1 and b in (1, 2)", True), ("a in (1, 2) and b = 1", False), ("a = 1", False)):
+        ((relation, wanted),) = question(f"select * from kids where {text} and n > 3", found).scans.values()
+        assert is_pushed(plan(relation, two, wanted), filtering=False) == pushed, text
+
+
 def test_sql_of_duckdb_becomes_that_of_spark_and_code_of_java_is_refused() -> None:
     sql = transpiled("select a, count(*) from _scan_0 as t group by a order by a")
     assert sql.endswith("ORDER BY a NULLS LAST")
     for odd in ("select reflect('java.lang.System', 'exit', 1)", "select java_method('a', 'b')"):
         with pytest.raises(WideError, match="runs code of Java"):
             transpiled(odd)
+
+
+def test_of_a_task_that_failed_the_root_of_it_is_told() -> None:
+    said = (
+        "An error occurred.\n: SparkException: Job aborted due to stage failure: most recent failure:"
+        " Lost task 1.0 (host executor driver): org.apache.spark.SparkException: Exception thrown\n\tat x.y(z)\n"
+        "Caused by: java.util.concurrent.ExecutionException: \nCaused by: a.b.DriverTimeoutException: Query timed out\n"
+    )
+    assert cause_of(said) == "DriverTimeoutException: Query timed out"
+    assert cause_of(said.partition("\n\tat")[0]) == "SparkException: Exception thrown"
+    assert cause_of("[TABLE_OR_VIEW_NOT_FOUND] there is none") is None
 
 
 def test_without_the_connector_the_next_step_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

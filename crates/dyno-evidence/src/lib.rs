@@ -39,6 +39,7 @@ pub mod private;
 mod read;
 pub mod table;
 mod table_read;
+pub mod trace_store;
 pub mod trace_tables;
 mod values;
 mod waits;

@@ -164,9 +164,15 @@ class Answer:
             yield from told(one.scan)
             if asked:
                 was = one.read
-                yield f"  read:          {was.rows:,} rows in {was.statements:,} statements, {was.bytes:,} bytes"
+                statements = counted(was.statements, "statement")
+                yield f"  read:          {counted(was.rows, 'row')} in {statements}, {was.bytes:,} bytes"
         if asked:
-            yield f"answer: {self.rows_out:,} rows in {self.elapsed_ns / 1e9:.3g} s"
+            yield f"answer: {counted(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
+
+
+def counted(number: int, word: str) -> str:
+    """So many of something."""
+    return f"{number:,} {word}{'s' * (number != 1)}"
 
 
 def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan]) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any
 
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, STATIC, WideColumn, WideTable
@@ -38,8 +39,17 @@ class Condition:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        shown = ", ".join(repr(one) for one in self.values[:5]) + (", ..." if len(self.values) > 5 else "")
+        shown = ", ".join(map(_shown, self.values[:5])) + (", ..." if len(self.values) > 5 else "")
         return f"{self.column} in ({shown})" if self.op == "in" else f"{self.column} {self.op} {shown}"
+
+
+def _shown(value: Any) -> str:
+    """A constant as SQL writes it."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return str(value) if isinstance(value, int | float | Decimal) else "'" + str(value).replace("'", "''") + "'"
 
 
 @dataclass(frozen=True)

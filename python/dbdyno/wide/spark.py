@@ -12,6 +12,7 @@ host would read it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import time
@@ -22,8 +23,8 @@ from typing import Any, Self
 from dbdyno.errors import WideError
 from dbdyno.processes import find_program
 from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, reached
-from dbdyno.wide.ask import VERSION, plans, unchanged
-from dbdyno.wide.catalog import read_keyspace
+from dbdyno.wide.ask import VERSION, counted, plans, unchanged
+from dbdyno.wide.catalog import CLUSTERING, PARTITION, read_keyspace
 from dbdyno.wide.mapping import WideMap, check
 from dbdyno.wide.pushdown import Scan, told
 from dbdyno.wide.question import DIALECT, question
@@ -35,6 +36,8 @@ CONNECTOR = "com.datastax.spark:spark-cassandra-connector_2.12:3.5.1"
 WHERE = "--engine spark"
 FORMAT = "org.apache.spark.sql.cassandra"
 PUSHED = "Cassandra Filters:"
+KEEP_MS = 60_000
+_questions = itertools.count()
 _RUNS_CODE = {"reflect", "java_method", "try_reflect"}
 _INNER = ("AdaptiveSparkPlan", "executedPlan"), ("ResultQueryStage", "plan"), ("ShuffleQueryStage", "plan")
 _STAGES = dict((*_INNER, ("BroadcastQueryStage", "plan"), ("TableCacheQueryStage", "plan")))
@@ -93,6 +96,8 @@ def reach(spark: Any, where: Address) -> None:
         "connection.timeoutMS": str(int(CONNECT_S * 1000)),
         "read.timeoutMS": str(int(REQUEST_S * 1000)),
         "query.retry.count": "2",  # of 60
+        # Another time to live makes it another connection: that of a question before knows an old catalogue.
+        "connection.keepAliveMS": str(KEEP_MS + next(_questions)),
     }
     if where.user:
         settings |= {"auth.username": where.user, "auth.password": where.password}
@@ -197,9 +202,9 @@ class SparkAnswer:
             yield f"  {place}: pushed {pushed[1:-1] or 'nothing'}"
             count = node.metrics().get("numOutputRows")
             if asked and count.isDefined():
-                yield f"    read:        {int(count.get().value()):,} rows"
+                yield f"    read:        {counted(int(count.get().value()), 'row')}"
         if asked:
-            yield f"answer: {self.rows_out:,} rows in {self.elapsed_ns / 1e9:.3g} s"
+            yield f"answer: {counted(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
@@ -217,8 +222,8 @@ class SparkAnswer:
                     'give the column another type in the map, such as type = "varchar", or ask without --engine spark'
                 )
                 raise WideError(guard[1].strip(), where=self._where.safe, next_step=step) from None
-            cause = re.search(r"Caused by: ([\w.$]+): (.*)", said) if "Job aborted" in said else None
-            words = f"{cause[1].rpartition('.')[2]}: {cause[2]}" if cause else first_line(error)
+            cause = cause_of(said)
+            words = cause or first_line(error)
             for name, one in self.scans.items():
                 words = words.replace(name, one.scan.relation.name)
             step = "correct the SQL; it is DuckDB's, put into Spark's" if cause is None else "see the nodes, then again"
@@ -226,10 +231,21 @@ class SparkAnswer:
 
 
 def is_pushed(scan: Scan, filtering: bool) -> bool:
-    """Whether the connector may push: what it asks then needs no ALLOW FILTERING, or that was asked for."""
-    keys = {one.name for one in scan.table.columns if one.name in scan.table.indexed}
-    indexed = any(_column(scan, one.column) in keys for one in scan.pushed)
-    return filtering or scan.statement.partitions is not None or indexed
+    """Whether the connector may push: by its rules what it then asks needs no ALLOW FILTERING, or that was asked for.
+
+    It takes a whole key of the partition with one condition a column, of which the last alone may be IN; what it does
+    not take of a key it leaves out, and asks for the clustering columns all the same. So with an index.
+    """
+    columns = scan.table.of(PARTITION)
+    if filtering:
+        return True
+    if scan.statement.partitions is None:
+        found = {_column(scan, one.column) for one in scan.pushed}
+        also = {_column(scan, one.column) for one in scan.kept}
+        return bool(found & scan.table.indexed) and not also & {one.name for one in scan.table.of(CLUSTERING)}
+    asked = [_column(scan, one.column) for one in scan.pushed]
+    firsts = ({key[at] for key in scan.statement.partitions} for at in range(len(columns) - 1))
+    return all(asked.count(one.name) == 1 for one in columns) and all(len(values) <= 1 for values in firsts)
 
 
 def _column(scan: Scan, name: str) -> str:
@@ -268,6 +284,13 @@ def _scans(node: Any) -> Iterator[Any]:
     for many in (node.children(), node.subqueries()):
         for at in range(many.size()):
             yield from _scans(many.apply(at))
+
+
+def cause_of(said: str) -> str | None:
+    """What ended a task, of all that Spark says of it; None where no task failed."""
+    named = re.findall(r"(?:Caused by|most recent failure: [^\n]*?\)): ([\w.$]+): ([^\n]*)", said)
+    told = [(name, words) for name, words in named if words.strip()]
+    return f"{told[-1][0].rpartition('.')[2]}: {told[-1][1].strip()}" if told else None
 
 
 def first_line(error: BaseException) -> str:
