@@ -177,7 +177,7 @@ def test_a_node_that_does_not_answer_spark_ends_the_question_with_a_sentence(
     with spark.SparkAnswer(address(wide_lab.dsn), found, "select n from kids", "map", spark=session) as answer:
         os.kill(process.pid, signal.SIGSTOP)
         try:
-            with pytest.raises(WideError, match="by Spark: .*(time|Timeout)") as caught:
+            with pytest.raises(WideError, match=r"by Spark: .*(time|Timeout)") as caught:
                 list(answer.rows())
         finally:
             os.kill(process.pid, signal.SIGCONT)
