@@ -85,6 +85,16 @@ def test_a_run_is_found_by_name_end_path_and_last(tmp_path: Path):
     assert [run.id for run in list_runs(tmp_path)] == [one.id, two.id]
 
 
+def test_a_folder_with_one_run_names_it_and_one_with_several_says_which(tmp_path: Path):
+    """`run --out one` makes the run's own folder in it: `report one` means that."""
+    one = new_run(tmp_path, "a", {}, name="2026-01-01T00-00-00Z-a-aaaa")
+    assert find_run(str(tmp_path), Path("elsewhere")).id == one.id
+    new_run(tmp_path, "b", {}, name="2026-01-02T00-00-00Z-b-bbbb")
+    with pytest.raises(EvidenceError, match="holds 2 runs") as refused:
+        find_run(str(tmp_path), Path("elsewhere"))
+    assert "b-bbbb" in refused.value.next_step
+
+
 def test_a_folder_that_is_no_run_says_so(tmp_path: Path):
     with pytest.raises(EvidenceError, match=r"manifest\.json is missing"):
         Run.open(tmp_path)

@@ -57,7 +57,7 @@ def test_keys_choose_the_part_the_order_and_the_filter() -> None:
     for key, view in VIEWS.items():
         assert (desk.press(key), desk.view) == ("draw", view)
     assert (desk.press("s"), desk.sort) == ("draw", SORTS[1])
-    assert [desk.press(key) for key in ("f", "ap", "p", "\x7f", "\r")] == ["draw"] * 5
+    assert [desk.press(key) for key in ("f", "xy", "\x15", "ap", "p", "\x7f", "\r")] == ["draw"] * 7
     assert desk.words == "ap"
     assert (desk.press("\x1b"), desk.words, desk.press("\x1b")) == ("draw", "", "quit")
 

@@ -130,6 +130,13 @@ def test_what_was_counted_otherwise_is_told_where_time_tells_nothing():
     assert not told(*sides, counts=(often, often)).notes, "what both have tells nothing"
 
 
+def test_a_spill_told_beside_is_not_told_as_a_cold_cache_too():
+    noisy = side("64MB", cpu_us=2000, seed=6), side("1MB", cpu_us=2000, reads=75, writes=76, seed=5)
+    why = told(*noisy, counts=(counts(temp=0.0), counts(temp=75 * 8192.0)))
+    (note,) = why.notes
+    assert why.withheld and "spill to temporary files with 1MB" in note
+
+
 def test_checkpoints_that_stand_before_the_syncs_of_sessions_need_no_full_pages():
     """A load that touches each page once writes it whole in any case: then the time that checkpoints take tells."""
     common = {"full_pages": 1.0}

@@ -15,6 +15,7 @@ mod load;
 mod model;
 mod mover;
 mod probe;
+mod proxy;
 mod rack;
 mod record;
 mod stats;
@@ -43,6 +44,8 @@ mod _core {
     use crate::mover::{MoveBytes, MoveJob, move_describe, move_read_back};
     #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
+    #[pymodule_export]
+    use crate::proxy::{Proxy, Replay};
     #[pymodule_export]
     use crate::rack::ModelRack;
     #[pymodule_export]

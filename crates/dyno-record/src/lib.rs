@@ -2,7 +2,7 @@
 //!
 //! A backend tells what it waits for by a store to one word of shared memory. [`sites`] finds these stores in the
 //! server's own program, [`probes`] says where the kernel is to take a note of them, [`perf`] reads the notes, and
-//! [`session`] makes calls and waits of them, which [`store`] writes as a trace: the same tables that an import of
+//! [`session`] makes calls and waits of them, which [`store`](dyno_evidence::trace_store) writes as a trace: the same tables that an import of
 //! trace files has.
 //!
 //! Limits: x86-64; PostgreSQL 14 to 18. Nothing is written to the server's memory, and nothing outlives the recorder:
@@ -23,10 +23,10 @@ pub mod recording;
 pub mod session;
 pub mod sites;
 pub mod small;
-pub mod store;
 pub mod tracefs;
 mod trap;
 
 pub use attach::trap_cost;
+pub use dyno_evidence::trace_store as store;
 pub use error::RecordError;
 pub use trap::Trap;

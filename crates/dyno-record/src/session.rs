@@ -8,7 +8,7 @@
 //! Limits: a wait for the client in the middle of a COPY belongs to the call; one in the middle of any other call ends it.
 
 use crate::probes::Kind;
-use crate::store::{CallRow, Store, UNOBSERVED, WaitRow};
+use crate::store::{CallRow, Store, Sums, UNOBSERVED, WaitRow};
 
 /// What a process is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,23 +57,6 @@ struct Calling {
 
 /// So many waits wait for the end of their call, where its query id is known; a longer call's are written before.
 const WAITS_KEPT: usize = 1 << 12;
-
-/// Sums of a session, ns.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sums {
-    /// Calls and waits.
-    pub calls: u64,
-    /// Waits.
-    pub waits: u64,
-    /// Time in calls.
-    pub call_ns: u64,
-    /// CPU in calls, outside of their waits.
-    pub cpu_ns: u64,
-    /// Waits in calls.
-    pub wait_inside_ns: u64,
-    /// Waits outside: think time, and what was not observed.
-    pub between_ns: u64,
-}
 
 /// A process that is recorded.
 pub struct Session {

@@ -47,7 +47,7 @@ out_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("runs"),
     show_default=True,
-    help="Folder for the run.",
+    help="Folder that the run's own folder is made in.",
 )
 
 seed_option = click.option(

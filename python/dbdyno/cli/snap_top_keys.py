@@ -139,6 +139,8 @@ class Desk:
             self.asked = ""
         elif keys in ("\x7f", "\b"):
             self.answer = self.answer[:-1]
+        elif keys == "\x15":  # Ctrl-U, as shells have it
+            self.answer = ""
         elif keys.endswith(("\r", "\n")):
             self.answer += _typed(keys)
             return self._entered()

@@ -34,7 +34,7 @@ def command(run_name: str, out: Path, folder: Path) -> None:
     if run.manifest.kind != "trace":
         raise TraceError("is no imported trace", where=str(run.path))
     require_whole(run)
-    if run.manifest.to_json().get("format") == "postgresql waits":
+    if str(run.manifest.to_json().get("format")).startswith("postgresql"):
         raise TraceError(
             "is a recording of PostgreSQL, which no trace file of Oracle can hold",
             where=str(run.path),

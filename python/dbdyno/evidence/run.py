@@ -199,10 +199,15 @@ def list_runs(folder: Path) -> Iterator[Run]:
 
 
 def find_run(text: str, folder: Path) -> Run:
-    """A run by its path, its name, the end or beginning of its name, or 'last': the last one that has
-    evidence or is still at work."""
+    """A run by its path (or that of a folder that holds nothing but it), its name, the end or beginning of its name,
+    or 'last': the last one that has evidence or is still at work."""
     if (Path(text) / "manifest.json").is_file():
         return Run.open(Path(text))
+    inside = list(list_runs(Path(text))) if Path(text).is_dir() else []
+    if len(inside) == 1:
+        return inside[0]
+    if inside:
+        raise EvidenceError(f"holds {len(inside)} runs", where=text, next_step=f"name one, as {inside[-1].path}")
     runs = list(list_runs(folder))
     if text == "last" and runs:
         return next((run for run in reversed(runs) if not run.is_barren()), runs[-1])

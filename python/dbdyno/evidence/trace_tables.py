@@ -66,6 +66,8 @@ TABLES = {
     " length bigint, value varchar, head varchar, byte_offset bigint",
     "files": "file uinteger, path varchar, bytes bigint, lines bigint, records bigint,"
     " version varchar, level utinyint, unit_ns bigint, header varchar",
+    "client_calls": "session uinteger, call bigint, sent_bytes bigint, received_bytes bigint, first_answer_ns bigint",
+    "wire": "session uinteger, tim bigint, side varchar, tag varchar, length bigint, body varchar",
     "unread": "file uinteger, line bigint, byte_offset bigint, length bigint, reason varchar, sample varchar",
 }
 """Columns of each table and their DuckDB types."""

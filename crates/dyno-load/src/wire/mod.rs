@@ -4,7 +4,7 @@
 //! trust, [`startup`] and [`auth`] log in, [`message`] cuts the incoming bytes into messages without
 //! allocating, [`server_error`] says what may be kept of an error, [`statement`] holds outgoing
 //! messages that are encoded once, and [`link`] is one logged-in connection of the load. [`copy`] is a
-//! session that moves rows in bulk, for `dyno-move`.
+//! session that moves rows in bulk, for `dyno-move`, [`raw`] one whose messages are the caller's.
 
 mod auth;
 pub mod buffer;
@@ -13,6 +13,7 @@ mod dial;
 pub mod flow;
 pub mod link;
 pub mod message;
+pub mod raw;
 pub mod server_error;
 pub mod socket;
 pub mod startup;

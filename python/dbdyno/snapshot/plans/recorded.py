@@ -39,7 +39,7 @@ def read_run(
     try:
         run = Run.open(path)
         manifest = (run.path / "manifest.json").read_bytes()
-        is_recording = run.manifest.kind == KIND and run.manifest.format.startswith(_FORMAT)
+        is_recording = run.manifest.kind == KIND and str(run.manifest.to_json().get("format")).startswith(_FORMAT)
     except EvidenceError as error:
         raise SnapshotError(error.message, where=error.where, next_step=error.next_step) from error
     if not is_recording:

@@ -34,7 +34,7 @@ pub(in crate::oracle_10046) fn scan(
         records: &mut batch.records,
         unread: &mut batch.unread,
     };
-    scan.run(until);
+    dyno_cpu::run((&mut scan, until));
     let (end, lines, carry) = (scan.at, scan.line, scan.state.carry);
     // The last line counts also without its end, whose bytes an earlier batch may have taken.
     let torn_end = match end.checked_sub(1) {
@@ -59,6 +59,16 @@ struct Scan<'a> {
     unread: &'a mut Vec<Unread>,
 }
 
+/// The lines up to a place.
+impl dyno_cpu::Work for (&mut Scan<'_>, usize) {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.0.run(self.1);
+    }
+}
+
 /// A line: where it begins, ends without its line end, and where the next one begins.
 #[derive(Clone, Copy)]
 struct Line {
@@ -75,6 +85,7 @@ enum Step {
 }
 
 impl Scan<'_> {
+    #[inline(always)]
     fn run(&mut self, until: usize) {
         if self.state.carry == Carry::LongLine && !self.skip_line() {
             return;

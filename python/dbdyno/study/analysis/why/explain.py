@@ -164,9 +164,20 @@ def _beside(
     """What was counted otherwise, where time does not tell the arms apart: whichever of them it is said of, and not
     what would be said of both."""
     pairs = [_pair(base, other, counts, stations, sign * abs(amount)) for sign in (1, -1)]
-    first, second = ({one.code: one for _, one in reasons(pair)} if pair else {} for pair in pairs)
+    first, second = ({one.code: one for one in _first(reasons(pair))} if pair else {} for pair in pairs)
     words = [one.words for code, one in (first | second).items() if (code in first) != (code in second)]
     return tuple(f"Counted otherwise, and without a difference of time that is certain: {one}." for one in words[:MOST])
+
+
+def _first(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:
+    """The reasons that have something left to explain: a spill is no cold cache besides."""
+    explained: frozenset[str] = frozenset()
+    found = []
+    for kinds, reason in known:
+        if not kinds <= explained:
+            found.append(reason)
+        explained |= kinds
+    return found
 
 
 def _each(sides: tuple[Side, Side], name: str) -> tuple[float, float] | None:

@@ -1,66 +1,20 @@
-//! Calls, waits, statements and sessions on their way into a run folder: the tables of a trace.
+//! Calls, waits, statements and sessions on their way into a run folder: the tables of a trace, written by who watches a
+//! live server (`dyno-record`) or its wire (`dyno-proxy`).
+
+mod rows;
+pub mod small;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use dyno_evidence::catalogue::{Class, Engine, class_of};
-use dyno_evidence::table::{Column, Table, Values};
-use dyno_evidence::{EvidenceError, NONE, trace_tables};
+use crate::catalogue::{Class, Engine, class_of};
+use crate::table::{Column, Table, Values};
+use crate::{EvidenceError, NONE, trace_tables};
+
+pub use rows::{CallRow, Server, SessionRow, Sums, WaitRow};
 
 /// The event of time that nobody saw.
 pub const UNOBSERVED: u32 = u32::MAX;
-
-/// A wait that is over.
-#[derive(Clone, Copy, Debug)]
-pub struct WaitRow {
-    /// Number of the session.
-    pub session: u32,
-    /// Number of the wait.
-    pub number: u64,
-    /// The event's number.
-    pub event: u32,
-    /// Monotonic clock.
-    pub since_ns: u64,
-    /// As it was seen.
-    pub elapsed_ns: u64,
-    /// Of that, on a processor.
-    pub cpu_ns: u64,
-    /// Without the price of the probe.
-    pub corrected_ns: u64,
-    /// 1: had begun before the recording; 2: was not over at its end.
-    pub cut: i64,
-    /// Whether the client is waited for between two calls.
-    pub think: bool,
-    /// Number of the statement.
-    pub statement: u32,
-    /// Its call.
-    pub call: Option<u64>,
-}
-
-/// A call that is over.
-#[derive(Clone, Copy, Debug)]
-pub struct CallRow {
-    /// Number of the session.
-    pub session: u32,
-    /// Number of the call.
-    pub number: u64,
-    /// What it was.
-    pub kind: &'static str,
-    /// Number of the statement.
-    pub statement: u32,
-    /// Monotonic clock.
-    pub since_ns: u64,
-    /// How long it took.
-    pub elapsed_ns: u64,
-    /// On a processor, outside of waits.
-    pub cpu_ns: u64,
-    /// In waits.
-    pub wait_ns: u64,
-    /// Rows, where they are known.
-    pub rows: Option<u64>,
-    /// SQLSTATE, as the server packs it.
-    pub state: Option<u32>,
-}
 
 /// Rows of a part.
 const PART_ROWS: usize = 1 << 17;
@@ -125,6 +79,11 @@ impl Store {
             let class = class_of(Engine::PostgreSql, &kind, &name).name();
             (if kind == name { name } else { format!("{kind}:{name}") }, class)
         });
+    }
+
+    /// The same, where the class is known.
+    pub fn name_event_as(&mut self, number: u32, name: &str, class: Class) {
+        self.events.entry(number).or_insert_with(|| (name.to_owned(), class.name()));
     }
 
     /// The statement of a text, whose literals stand as they were sent.
@@ -201,7 +160,8 @@ impl Store {
         at_ns as i64 + self.offset_ns
     }
 
-    fn put(
+    /// Adds rows to a table that is written part by part.
+    pub fn put(
         &mut self,
         table: &'static str,
         columns: &'static [Column],
@@ -364,17 +324,17 @@ impl Store {
     }
 
     /// Folder.
-    pub(crate) fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// Keys and texts of the statements.
-    pub(crate) fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         self.statements.iter().map(|statement| (statement.key.as_str(), statement.text.as_str()))
     }
 
     /// Calls that failed, their SQLSTATE, and when they began on the wall's clock.
-    pub(crate) fn failures(&self) -> impl Iterator<Item = (&CallRow, u32, i64, Option<&str>)> {
+    pub fn failures(&self) -> impl Iterator<Item = (&CallRow, u32, i64, Option<&str>)> {
         self.errors.iter().map(|(row, state)| {
             let key = self.statements.get(row.statement as usize).map(|statement| statement.key.as_str());
             (row, *state, self.wall(row.since_ns), key)
@@ -382,20 +342,9 @@ impl Store {
     }
 
     /// The wall's clock.
-    pub(crate) fn at(&self, at_ns: u64) -> i64 {
+    pub fn at(&self, at_ns: u64) -> i64 {
         self.wall(at_ns)
     }
-}
-
-/// What the small tables say of the server.
-#[derive(Clone, Debug, Default)]
-pub struct Server {
-    /// The program.
-    pub path: String,
-    /// Its version.
-    pub version: String,
-    /// Lost: how many, from, to (monotonic).
-    pub gaps: Vec<(u64, u64, u64)>,
 }
 
 /// FNV-1a: the same text has the same key in every recording.

@@ -1,0 +1,136 @@
+//! What is kept beside calls and waits: the bytes of every call, and, only where it is asked for, the messages themselves
+//! with their values, from which `trace replay` runs them again.
+
+use dyno_evidence::EvidenceError;
+use dyno_evidence::table::{Column, Kind, Texts, Values};
+use dyno_evidence::trace_store::Store;
+
+use crate::framing::Message;
+
+/// One row per call, in `client_calls/`: what it cost the wire.
+pub const CLIENT_CALLS: [Column; 5] = [
+    Column::new("session", Kind::U32),
+    Column::new("call", Kind::I64),
+    Column::new("sent_bytes", Kind::I64),
+    Column::new("received_bytes", Kind::I64),
+    Column::new("first_answer_ns", Kind::I64),
+];
+
+/// One row per message, in `wire/`. `body` has a character per byte (ISO 8859-1): the protocol's bytes are no text.
+pub const WIRE: [Column; 6] = [
+    Column::new("session", Kind::U32),
+    Column::new("tim", Kind::I64),
+    Column::new("side", Kind::Words),
+    Column::new("tag", Kind::Words),
+    Column::new("length", Kind::I64),
+    Column::new("body", Kind::Text),
+];
+
+/// Rows that are kept before they are written.
+const KEPT: usize = 1 << 14;
+/// Bytes of bodies that are.
+const KEPT_BYTES: usize = 1 << 23;
+
+/// Bytes of calls on their way into a run.
+#[derive(Default)]
+pub struct CallBytes {
+    sessions: Vec<u32>,
+    numbers: [Vec<i64>; 4],
+}
+
+impl CallBytes {
+    /// A call is over.
+    pub fn push(&mut self, session: u32, call: u64, sent: u64, received: u64, first_ns: u64) {
+        self.sessions.push(session);
+        for (column, value) in self.numbers.iter_mut().zip([call, sent, received, first_ns]) {
+            column.push(value as i64);
+        }
+    }
+
+    /// Writes what there is, or what is worth it.
+    pub fn flush(&mut self, store: &mut Store, is_last: bool) -> Result<(), EvidenceError> {
+        if self.sessions.is_empty() || (!is_last && self.sessions.len() < KEPT) {
+            return Ok(());
+        }
+        let mut values = vec![Values::U32(std::mem::take(&mut self.sessions))];
+        values.extend(self.numbers.iter_mut().map(|column| Values::I64(std::mem::take(column))));
+        store.put("client_calls", &CLIENT_CALLS, values)
+    }
+}
+
+/// Who said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+}
+
+/// Messages on their way into a run.
+#[derive(Default)]
+pub struct Capture {
+    sessions: Vec<u32>,
+    tims: Vec<i64>,
+    sides: Vec<u32>,
+    tags: Vec<u32>,
+    lengths: Vec<i64>,
+    bodies: Vec<String>,
+    bytes: usize,
+}
+
+/// The tag of a session's end.
+pub const END: u8 = b'-';
+
+impl Capture {
+    fn push(&mut self, session: u32, at_ns: u64, side: Side, tag: u8, length: usize, body: &[u8]) {
+        self.sessions.push(session);
+        self.tims.push(at_ns as i64);
+        self.sides.push(u32::from(side == Side::Server));
+        self.tags.push(u32::from(tag & 0x7f));
+        self.lengths.push(length as i64);
+        self.bodies.push(body.iter().map(|byte| char::from(*byte)).collect());
+        self.bytes += body.len();
+    }
+
+    /// A message. One that may hold a password is kept without its body.
+    pub fn message(&mut self, session: u32, at_ns: u64, side: Side, message: &Message<'_>) {
+        let is_text = side == Side::Client && matches!(message.tag, b'Q' | b'P');
+        let body = if is_text && names_password(message.body) { &[] } else { message.body };
+        self.push(session, at_ns, side, message.tag, message.length, body);
+    }
+
+    /// An error: nothing but its SQLSTATE.
+    pub fn state(&mut self, session: u32, at_ns: u64, state: [u8; 5]) {
+        self.push(session, at_ns, Side::Server, b'E', state.len(), &state);
+    }
+
+    /// A session is over.
+    pub fn end(&mut self, session: u32, at_ns: u64) {
+        self.push(session, at_ns, Side::Client, END, 0, &[]);
+    }
+
+    /// Writes what there is, or what is worth it.
+    pub fn flush(&mut self, store: &mut Store, is_last: bool) -> Result<(), EvidenceError> {
+        let is_worth_it = self.sessions.len() >= KEPT || self.bytes >= KEPT_BYTES;
+        if self.sessions.is_empty() || !(is_last || is_worth_it) {
+            return Ok(());
+        }
+        let taken = std::mem::take(self);
+        let mut bodies = Texts::default();
+        taken.bodies.iter().for_each(|body| bodies.push(Some(body)));
+        let values = vec![
+            Values::U32(taken.sessions),
+            Values::I64(taken.tims),
+            Values::Words(taken.sides, vec!["client".to_owned(), "server".to_owned()]),
+            Values::Words(taken.tags, (0..128u8).map(|tag| char::from(tag).to_string()).collect()),
+            Values::I64(taken.lengths),
+            Values::Text(bodies),
+        ];
+        store.put("wire", &WIRE, values)
+    }
+}
+
+fn names_password(body: &[u8]) -> bool {
+    body.windows(8).any(|window| window.eq_ignore_ascii_case(b"password"))
+}

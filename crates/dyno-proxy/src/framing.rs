@@ -1,0 +1,123 @@
+//! Bytes into messages, as they come: a message may be spread over any number of reads, and of a long one only what is
+//! asked for is kept.
+//!
+//! ```
+//! use dyno_proxy::framing::Framer;
+//! let mut framer = Framer::default();
+//! let mut seen = Vec::new();
+//! for piece in [b"Q\0\0\0".as_slice(), b"\x0dselect 1\0", b"S\0\0\0\x04"] {
+//!     framer.feed(piece, |_| 100, |message| seen.push((message.tag, message.body.to_vec()))).unwrap();
+//! }
+//! assert_eq!(seen, [(b'Q', b"select 1\0".to_vec()), (b'S', vec![])]);
+//! ```
+
+/// A message; `body` is its begin, as far as it was to be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// What it is.
+    pub tag: u8,
+    /// Bytes of the body on the wire.
+    pub length: usize,
+    /// The begin of the body.
+    pub body: &'a [u8],
+}
+
+impl Message<'_> {
+    /// Whether the body is there whole.
+    pub fn is_whole(&self) -> bool {
+        self.body.len() == self.length
+    }
+}
+
+/// Bytes that are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a message of {length} bytes with the tag 0x{tag:02x}")]
+pub struct Rubbish {
+    /// The tag.
+    pub tag: u8,
+    /// The length that stands behind it.
+    pub length: u32,
+}
+
+/// Tag and length.
+const HEAD: usize = 5;
+/// The server takes no message of a GiB.
+const LONGEST: u32 = 1 << 30;
+
+/// Where in the stream of messages the last bytes ended.
+#[derive(Debug, Default)]
+pub struct Framer {
+    head: [u8; HEAD],
+    have: usize,
+    /// Bytes of the body that are still to come.
+    left: usize,
+    kept: Vec<u8>,
+    limit: usize,
+}
+
+impl Framer {
+    /// Takes bytes; `keep` says how many bytes of a body are wanted, `on` is given each message when its end has come.
+    pub fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        keep: impl Fn(u8) -> usize,
+        mut on: impl FnMut(Message<'_>),
+    ) -> Result<(), Rubbish> {
+        while !bytes.is_empty() {
+            if self.have < HEAD {
+                let take = (HEAD - self.have).min(bytes.len());
+                self.head[self.have..self.have + take].copy_from_slice(&bytes[..take]);
+                self.have += take;
+                bytes = &bytes[take..];
+                if self.have < HEAD {
+                    return Ok(());
+                }
+                self.left = self.length()?;
+                self.limit = keep(self.head[0]).min(self.left);
+                if bytes.len() >= self.left {
+                    // The usual case: nothing is copied.
+                    on(Message { tag: self.head[0], length: self.left, body: &bytes[..self.limit] });
+                    bytes = &bytes[self.left..];
+                    self.have = 0;
+                    continue;
+                }
+            }
+            let take = self.left.min(bytes.len());
+            let wanted = (self.limit - self.kept.len()).min(take);
+            self.kept.extend_from_slice(&bytes[..wanted]);
+            self.left -= take;
+            bytes = &bytes[take..];
+            if self.left == 0 {
+                on(Message { tag: self.head[0], length: self.length()?, body: &self.kept });
+                // A long one does not keep its room for ever.
+                if self.kept.capacity() > 4096 {
+                    self.kept = Vec::new()
+                } else {
+                    self.kept.clear()
+                }
+                self.have = 0;
+            }
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> Result<usize, Rubbish> {
+        let length = u32::from_be_bytes([self.head[1], self.head[2], self.head[3], self.head[4]]);
+        let tag = self.head[0];
+        let is_sound = (4..LONGEST).contains(&length) && tag.is_ascii_graphic();
+        if is_sound { Ok(length as usize - 4) } else { Err(Rubbish { tag, length }) }
+    }
+
+    /// Whether a message has begun and is not over.
+    pub fn is_within(&self) -> bool {
+        self.have > 0
+    }
+}
+
+/// The text up to the first zero byte, and what comes behind it.
+pub fn text(body: &[u8]) -> (&[u8], &[u8]) {
+    match body.iter().position(|byte| *byte == 0) {
+        Some(end) => (&body[..end], &body[end + 1..]),
+        None => (body, &[]),
+    }
+}

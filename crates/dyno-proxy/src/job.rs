@@ -1,0 +1,338 @@
+//! A proxy from its begin to its end: one event loop on a thread of its own.
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use dyno_evidence::trace_store::{Server, SessionRow, Store, small};
+use mio::event::Event;
+use mio::net::{TcpListener, TcpStream, UnixStream};
+use mio::{Events, Interest, Poll, Registry, Token};
+use serde_json::{Value as Json, json};
+
+use crate::follow::Follower;
+use crate::pair::{Counts, Ended, Pair, Turn};
+use crate::shared::Shared;
+use crate::side::{Net, Side};
+use crate::tls::Tls;
+use crate::{ProxyError, Request, now_ns, wall_offset_ns};
+
+const LISTENER: Token = Token(usize::MAX - 1);
+/// How often the wish to stop is looked at, and figures are told.
+const TICK: Duration = Duration::from_millis(100);
+/// Bytes of one read.
+const BUFFER: usize = 1 << 16;
+/// How long the server may take to answer the first knock.
+const KNOCK: Duration = Duration::from_secs(10);
+
+/// The server's places, resolved once.
+#[derive(Clone)]
+enum Place {
+    Tcp(Vec<SocketAddr>),
+    Unix(String),
+}
+
+impl Place {
+    fn of(request: &Request) -> io::Result<Self> {
+        if request.host.starts_with('/') {
+            return Ok(Self::Unix(format!("{}/.s.PGSQL.{}", request.host, request.port)));
+        }
+        let found: Vec<_> = (request.host.as_str(), request.port).to_socket_addrs()?.collect();
+        if found.is_empty() { Err(io::Error::other("the name has no address")) } else { Ok(Self::Tcp(found)) }
+    }
+
+    /// Connects once and hangs up, so that a wrong place is told at the start. The address that answered comes first.
+    fn knock(&mut self) -> io::Result<()> {
+        match self {
+            Self::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
+            Self::Tcp(addresses) => {
+                let mut last = io::Error::other("the name has no address");
+                for at in 0..addresses.len() {
+                    match std::net::TcpStream::connect_timeout(&addresses[at], KNOCK) {
+                        Ok(_) => {
+                            addresses.swap(0, at);
+                            return Ok(());
+                        }
+                        Err(error) => last = error,
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+
+    fn dial(&self, token: Token, registry: &Registry) -> io::Result<Side> {
+        match self {
+            Self::Unix(path) => Side::new(Net::Unix(UnixStream::connect(path)?), token, registry, false),
+            Self::Tcp(addresses) => {
+                let stream = TcpStream::connect(addresses[0])?;
+                stream.set_nodelay(true)?;
+                Side::new(Net::Tcp(stream), token, registry, true)
+            }
+        }
+    }
+}
+
+/// A proxy that runs.
+pub struct Job {
+    stop: Arc<AtomicBool>,
+    progress: Arc<Mutex<Json>>,
+    address: SocketAddr,
+    thread: Mutex<Option<JoinHandle<Result<Json, ProxyError>>>>,
+}
+
+impl Job {
+    /// Begins to listen; clients may come when this returns.
+    pub fn start(request: &str) -> Result<Self, ProxyError> {
+        let request: Request = serde_json::from_str(request).map_err(|error| ProxyError::Request(error.to_string()))?;
+        let unreachable = |error| ProxyError::Unreachable(request.server(), error);
+        let mut place = Place::of(&request).map_err(unreachable)?;
+        let tls = Tls::new(&request)?;
+        place.knock().map_err(unreachable)?;
+        let cannot = |error| ProxyError::Listen(request.listen.clone(), error);
+        let listen = request.listen.to_socket_addrs().map_err(cannot)?.next();
+        let listen = listen.ok_or_else(|| cannot(io::Error::other("the name has no address")))?;
+        let mut listener = TcpListener::bind(listen).map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        let system = |error| ProxyError::System("the event loop cannot be made".to_owned(), error);
+        let poll = Poll::new().map_err(system)?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE).map_err(system)?;
+        let shared = Shared::new(Store::new(&request.out, wall_offset_ns()), request.binds);
+        let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Json::Null)));
+        let (stops, tells) = (Arc::clone(&stop), Arc::clone(&progress));
+        let work = move || {
+            Running {
+                request,
+                place,
+                tls,
+                listener,
+                shared,
+                pairs: Vec::new(),
+                free: Vec::new(),
+                again: Vec::new(),
+                over: Vec::new(),
+                counts: Counts::default(),
+                buffer: vec![0; BUFFER],
+                told: (0, 0),
+                rate: (0.0, Json::Null),
+            }
+            .run(poll, &stops, &tells)
+        };
+        let thread = std::thread::Builder::new()
+            .name("dyno-proxy".to_owned())
+            .spawn(work)
+            .map_err(|error| ProxyError::System("a thread cannot be started".to_owned(), error))?;
+        Ok(Self { stop, progress, address, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// How it goes, as JSON.
+    pub fn progress(&self) -> String {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).to_string()
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends it soon.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// What was seen, as JSON, when it is over.
+    pub fn finish(&self) -> Result<String, ProxyError> {
+        self.stop();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = thread.ok_or_else(|| ProxyError::Request("the proxy is over".to_owned()))?;
+        let broke = |_| ProxyError::Request("the proxy broke down".to_owned());
+        thread.join().map_err(broke)?.map(|told| told.to_string())
+    }
+}
+
+struct Running {
+    request: Request,
+    place: Place,
+    tls: Tls,
+    listener: TcpListener,
+    shared: Shared,
+    pairs: Vec<Option<Box<Pair>>>,
+    free: Vec<usize>,
+    again: Vec<usize>,
+    over: Vec<SessionRow>,
+    counts: Counts,
+    buffer: Vec<u8>,
+    /// When figures were told last, and how many calls there were by then.
+    told: (u64, u64),
+    rate: (f64, Json),
+}
+
+impl Running {
+    fn run(mut self, mut poll: Poll, stops: &AtomicBool, tells: &Mutex<Json>) -> Result<Json, ProxyError> {
+        let begin_ns = now_ns();
+        let end_ns = self.request.for_ns.map_or(u64::MAX, |length| begin_ns.saturating_add(length));
+        let mut events = Events::with_capacity(1024);
+        self.told.0 = begin_ns;
+        loop {
+            let patience = if self.again.is_empty() { TICK } else { Duration::ZERO };
+            match poll.poll(&mut events, Some(patience)) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                    return Err(ProxyError::System("the event loop failed".to_owned(), error));
+                }
+                _ => {}
+            }
+            for event in &events {
+                self.on_event(event, poll.registry());
+            }
+            for at in std::mem::take(&mut self.again) {
+                self.advance(at, poll.registry());
+            }
+            self.shared.flush(false)?;
+            let at_ns = now_ns();
+            if at_ns - self.told.0 >= 200_000_000 {
+                // Where descriptors had run out there may be some again.
+                self.accept(poll.registry());
+                self.figures(at_ns);
+                *tells.lock().unwrap_or_else(PoisonError::into_inner) = self.told(at_ns - begin_ns);
+            }
+            if stops.load(Ordering::Relaxed) || at_ns >= end_ns {
+                return self.close(begin_ns);
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: &Event, registry: &Registry) {
+        if event.token() == LISTENER {
+            self.accept(registry);
+            return;
+        }
+        let (at, is_client) = (event.token().0 / 2, event.token().0 % 2 == 0);
+        if let Some(Some(pair)) = self.pairs.get_mut(at) {
+            let is_closing = event.is_read_closed() || event.is_error();
+            pair.ready(is_client, event.is_readable() || is_closing, is_closing);
+            self.advance(at, registry);
+        }
+    }
+
+    fn accept(&mut self, registry: &Registry) {
+        while let Ok((stream, peer)) = self.listener.accept() {
+            self.counts.connections += 1;
+            let at = self.free.pop().unwrap_or_else(|| {
+                self.pairs.push(None);
+                self.pairs.len() - 1
+            });
+            let _ = stream.set_nodelay(true);
+            match Side::new(Net::Tcp(stream), Token(2 * at), registry, false) {
+                Ok(client) => {
+                    self.pairs[at] = Some(Box::new(Pair::new(client, Token(2 * at + 1), peer.to_string())));
+                    self.advance(at, registry);
+                }
+                Err(_) => self.free.push(at),
+            }
+        }
+    }
+
+    fn advance(&mut self, at: usize, registry: &Registry) {
+        let Some(Some(pair)) = self.pairs.get_mut(at) else { return };
+        let place = &self.place;
+        let mut turn = Turn {
+            registry,
+            tls: &self.tls,
+            shared: &mut self.shared,
+            counts: &mut self.counts,
+            buffer: &mut self.buffer,
+            dial: &|token, registry| place.dial(token, registry),
+        };
+        match pair.advance(&mut turn) {
+            Ended::Waits => {}
+            Ended::Again => self.again.push(at),
+            Ended::Over => {
+                pair.finish(0, None, &mut self.shared);
+                pair.leave(registry);
+                if let Some(follower) = pair.take_follower() {
+                    self.over.push(row_of(*follower));
+                }
+                self.pairs[at] = None;
+                self.free.push(at);
+            }
+        }
+    }
+
+    /// Calls a second and their median since the last time.
+    fn figures(&mut self, at_ns: u64) {
+        if at_ns - self.told.0 < 1_000_000_000 && self.rate.0 > 0.0 {
+            return;
+        }
+        let calls = self.shared.next_call - self.told.1;
+        let recent = &mut self.shared.recent_ns;
+        let middle = recent.len() / 2;
+        let p50 = if recent.is_empty() { Json::Null } else { json!(*recent.select_nth_unstable(middle).1) };
+        recent.clear();
+        self.rate = (calls as f64 / ((at_ns - self.told.0) as f64 / 1e9), p50);
+        self.told = (at_ns, self.shared.next_call);
+    }
+
+    fn told(&self, elapsed_ns: u64) -> Json {
+        let counts = &self.counts;
+        let open = self.pairs.iter().flatten().filter(|pair| pair.is_session()).count();
+        json!({
+            "elapsed_ns": elapsed_ns,
+            "sessions": open,
+            "sessions_all": self.shared.next_session,
+            "calls": self.shared.next_call,
+            "waits": self.shared.next_wait,
+            "calls_per_s": self.rate.0,
+            "p50_ns": self.rate.1,
+            "connections": counts.connections,
+            "cancels": counts.cancels,
+            "unreachable": counts.unreachable,
+            "rubbish": counts.rubbish,
+            "broken": counts.broken,
+            "lost_track": counts.lost_track,
+            "tls_refused": counts.tls_refused,
+            "last": counts.last,
+        })
+    }
+
+    /// Sessions that are open end here; their clients see the connection closed.
+    fn close(mut self, begin_ns: u64) -> Result<Json, ProxyError> {
+        const NOT_ENDED: i64 = 2;
+        let open: Vec<_> = self.pairs.iter_mut().flatten().collect();
+        for pair in open {
+            pair.finish(NOT_ENDED, None, &mut self.shared);
+            if let Some(follower) = pair.take_follower() {
+                self.over.push(row_of(*follower));
+            }
+        }
+        self.pairs.clear();
+        self.shared.flush(true)?;
+        self.over.sort_by_key(|row| row.number);
+        let server = Server { path: self.request.server(), version: self.shared.version.clone(), gaps: Vec::new() };
+        small::write(&self.shared.store, &self.over, &server)?;
+        let mut told = self.told(now_ns() - begin_ns);
+        if let Some(object) = told.as_object_mut() {
+            object.insert("version".to_owned(), json!(server.version));
+            object.insert("server".to_owned(), json!(server.path));
+            object.insert("statements".to_owned(), json!(self.shared.store.texts().count()));
+        }
+        Ok(told)
+    }
+}
+
+fn row_of(follower: Follower) -> SessionRow {
+    let Follower { mut row, application, .. } = follower;
+    if !application.is_empty() {
+        row.kind = application;
+    }
+    row.name = format!("{} {} ({}@{})", row.kind, row.pid, row.user, row.database);
+    row
+}

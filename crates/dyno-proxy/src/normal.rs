@@ -1,0 +1,149 @@
+//! A statement without its literals, as PostgreSQL's lexer tells them: what is left groups calls, and holds no values.
+//!
+//! ```
+//! use dyno_proxy::normal::normal;
+//! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = -? and c = $1");
+//! ```
+//!
+//! Limits: `standard_conforming_strings` is taken to be on, as it is since 9.1. A text is cut at [`LONGEST`] bytes.
+
+use std::ops::Range;
+
+/// So much of a text is kept.
+pub const LONGEST: usize = 8192;
+
+/// A piece of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// A literal: a string or a number, with what stands around it.
+    Literal(Range<usize>),
+    /// White space or a comment.
+    Space(Range<usize>),
+    /// Anything else.
+    Other(Range<usize>),
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// Cuts a text into pieces, in order and without gaps.
+pub fn pieces(sql: &[u8]) -> impl Iterator<Item = Piece> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let begin = at;
+        let first = *sql.get(begin)?;
+        let rest = &sql[begin..];
+        let (length, make): (usize, fn(Range<usize>) -> Piece) = match first {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0c | 0x0b => {
+                (rest.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count(), Piece::Space)
+            }
+            b'-' if rest.starts_with(b"--") => (rest.iter().take_while(|byte| **byte != b'\n').count(), Piece::Space),
+            b'/' if rest.starts_with(b"/*") => (comment(rest), Piece::Space),
+            b'\'' => (quoted(rest, 1, b'\'', false), Piece::Literal),
+            b'"' => (quoted(rest, 1, b'"', false), Piece::Other),
+            b'e' | b'E' if rest.get(1) == Some(&b'\'') => (quoted(rest, 2, b'\'', true), Piece::Literal),
+            b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if rest.get(1) == Some(&b'\'') => {
+                (quoted(rest, 2, b'\'', false), Piece::Literal)
+            }
+            b'u' | b'U' if rest.len() > 2 && rest[1] == b'&' && rest[2] == b'\'' => {
+                (quoted(rest, 3, b'\'', false), Piece::Literal)
+            }
+            b'$' => match dollar(rest) {
+                Some(length) => (length, Piece::Literal),
+                None => (1 + rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count(), Piece::Other),
+            },
+            b'0'..=b'9' => (number(rest), Piece::Literal),
+            b'.' if rest.starts_with(b"..") => (2, Piece::Other),
+            b'.' if rest.get(1).is_some_and(u8::is_ascii_digit) => (number(rest), Piece::Literal),
+            _ if is_word(first) => (rest.iter().take_while(|byte| is_word(**byte)).count(), Piece::Other),
+            _ => (1, Piece::Other),
+        };
+        at = begin + length.max(1);
+        Some(make(begin..at.min(sql.len())))
+    })
+}
+
+/// Up to behind the closing quote, or the end; the first `from` bytes open it.
+fn quoted(rest: &[u8], from: usize, quote: u8, has_escapes: bool) -> usize {
+    let mut at = from;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' if has_escapes => at += 2,
+            byte if byte == quote && rest.get(at + 1) == Some(&quote) => at += 2,
+            byte if byte == quote => return at + 1,
+            _ => at += 1,
+        }
+    }
+    rest.len()
+}
+
+/// Comments lie in one another.
+fn comment(rest: &[u8]) -> usize {
+    let (mut at, mut depth) = (2, 1);
+    while at < rest.len() {
+        if rest[at..].starts_with(b"/*") {
+            depth += 1;
+            at += 2;
+        } else if rest[at..].starts_with(b"*/") {
+            depth -= 1;
+            at += 2;
+            if depth == 0 {
+                return at;
+            }
+        } else {
+            at += 1;
+        }
+    }
+    rest.len()
+}
+
+/// `$tag$ ... $tag$`, if it is one.
+fn dollar(rest: &[u8]) -> Option<usize> {
+    let tag = rest[1..].iter().take_while(|byte| is_word(**byte) && **byte != b'$').count();
+    if rest.get(tag + 1) != Some(&b'$') || rest[1].is_ascii_digit() {
+        return None;
+    }
+    let mark = &rest[..tag + 2];
+    let body = &rest[mark.len()..];
+    let end = body.windows(mark.len()).position(|window| window == mark);
+    Some(end.map_or(rest.len(), |end| mark.len() + end + mark.len()))
+}
+
+fn number(rest: &[u8]) -> usize {
+    let mut at = 0;
+    while at < rest.len() {
+        let byte = rest[at];
+        let is_sign = matches!(byte, b'+' | b'-') && matches!(rest[at - 1], b'e' | b'E') && !rest.starts_with(b"0x");
+        let goes_on = byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.' || (at > 0 && is_sign);
+        if !goes_on || rest[at..].starts_with(b"..") {
+            break;
+        }
+        at += 1;
+    }
+    at
+}
+
+/// The text without literals and comments, with single spaces.
+pub fn normal(sql: &[u8]) -> String {
+    let mut out: Vec<u8> = Vec::with_capacity(sql.len().min(LONGEST));
+    for piece in pieces(sql) {
+        match piece {
+            Piece::Space(_) => {
+                if out.last().is_some_and(|last| *last != b' ') {
+                    out.push(b' ');
+                }
+            }
+            Piece::Literal(_) => out.push(b'?'),
+            Piece::Other(range) => out.extend_from_slice(&sql[range]),
+        }
+        if out.len() >= LONGEST {
+            out.truncate(LONGEST);
+            break;
+        }
+    }
+    while matches!(out.last(), Some(b' ' | b';')) {
+        out.pop();
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

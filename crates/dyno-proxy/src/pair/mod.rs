@@ -1,0 +1,339 @@
+//! A client and its way to the server, from the first byte to the last.
+//!
+//! ```text
+//! Opening --startup--> Asking (TLS with the server?) --> Passing --> over
+//!    |  \--cancel----> Asking --------------------------> Passing (not followed)
+//!    \--TLS, GSSAPI: answered here
+//! ```
+//!
+//! Bytes are sent on before they are looked at. While one side does not take what there is, nothing is read from the
+//! other, so that a session never keeps more than one read's worth.
+
+mod begin;
+
+use std::io;
+
+use mio::{Registry, Token};
+
+use crate::follow::Follower;
+use crate::framing::Framer;
+use crate::now_ns;
+use crate::shared::{BROKEN, Shared};
+use crate::side::Side;
+use crate::tls::Tls;
+
+/// So many reads of a side before others have their turn.
+const READS: usize = 8;
+
+/// What a loop lends to the pair that has its turn.
+pub(crate) struct Turn<'a> {
+    pub(crate) registry: &'a Registry,
+    pub(crate) tls: &'a Tls,
+    pub(crate) shared: &'a mut Shared,
+    pub(crate) counts: &'a mut Counts,
+    pub(crate) buffer: &'a mut [u8],
+    /// Opens the way to the server.
+    pub(crate) dial: &'a dyn Fn(Token, &Registry) -> io::Result<Side>,
+}
+
+/// What went on beside the sessions.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) connections: u64,
+    pub(crate) cancels: u64,
+    pub(crate) unreachable: u64,
+    pub(crate) rubbish: u64,
+    pub(crate) broken: u64,
+    pub(crate) lost_track: u64,
+    pub(crate) tls_refused: u64,
+    /// The last of such, in words.
+    pub(crate) last: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The client's first packet is awaited.
+    Opening,
+    /// The server is being connected, or asked for TLS.
+    Asking,
+    /// Bytes pass.
+    Passing,
+    /// What the client still has to get is sent, then it is over.
+    Closing,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Waits for its sockets.
+    Waits,
+    /// Has more to do.
+    Again,
+    /// Is over.
+    Over,
+}
+
+/// A client and its server.
+pub(crate) struct Pair {
+    client: Side,
+    server: Option<Side>,
+    stage: Stage,
+    /// Bytes that wait for the next stage: the first packet.
+    inbox: Vec<u8>,
+    server_token: Token,
+    follower: Option<Box<Follower>>,
+    of_client: Framer,
+    of_server: Framer,
+    /// The server's messages are looked at before they are sent on: its offer of ways to log in may have to change.
+    held: Option<Vec<u8>>,
+    said_goodbye: bool,
+    pub(crate) peer: String,
+    since_ns: u64,
+}
+
+impl Pair {
+    pub(crate) fn new(client: Side, server_token: Token, peer: String) -> Self {
+        Self {
+            client,
+            server: None,
+            stage: Stage::Opening,
+            inbox: Vec::new(),
+            server_token,
+            follower: None,
+            of_client: Framer::default(),
+            of_server: Framer::default(),
+            held: None,
+            said_goodbye: false,
+            peer,
+            since_ns: now_ns(),
+        }
+    }
+
+    /// A socket is ready.
+    pub(crate) fn ready(&mut self, is_client: bool, is_readable: bool, is_closing: bool) {
+        let side = if is_client { Some(&mut self.client) } else { self.server.as_mut() };
+        if let Some(side) = side {
+            side.may_read |= is_readable;
+            side.is_closing |= is_closing;
+        }
+    }
+
+    /// Whether it is a session that is followed.
+    pub(crate) fn is_session(&self) -> bool {
+        self.follower.is_some()
+    }
+
+    /// The follower, when all is over.
+    pub(crate) fn take_follower(&mut self) -> Option<Box<Follower>> {
+        self.follower.take()
+    }
+
+    /// Ends what is followed.
+    pub(crate) fn finish(&mut self, cut: i64, state: Option<u32>, shared: &mut Shared) {
+        if let Some(follower) = &mut self.follower {
+            follower.end(now_ns(), cut, state, shared);
+        }
+    }
+
+    pub(crate) fn leave(&mut self, registry: &Registry) {
+        self.client.leave(registry);
+        if let Some(server) = &mut self.server {
+            server.leave(registry);
+        }
+    }
+
+    /// Does what can be done now.
+    pub(crate) fn advance(&mut self, turn: &mut Turn<'_>) -> Ended {
+        let ended = match self.step(turn) {
+            Ok(ended) => ended,
+            Err(error) => {
+                self.broke(&error, turn);
+                Ended::Over
+            }
+        };
+        let watched = self.client.watch(turn.registry);
+        let watched = watched.and_then(|()| self.server.as_mut().map_or(Ok(()), |server| server.watch(turn.registry)));
+        if watched.is_err() { Ended::Over } else { ended }
+    }
+
+    fn broke(&mut self, error: &io::Error, turn: &mut Turn<'_>) {
+        turn.counts.broken += 1;
+        turn.counts.last = format!("{}: {error}", self.peer);
+        self.finish(0, Some(BROKEN), turn.shared);
+    }
+
+    fn step(&mut self, turn: &mut Turn<'_>) -> io::Result<Ended> {
+        if self.stage == Stage::Opening {
+            self.open(turn)?;
+        }
+        if self.stage == Stage::Asking {
+            self.ask(turn)?;
+        }
+        match self.stage {
+            Stage::Passing => self.pass(turn),
+            Stage::Closing => {
+                let sent = self.client.flush();
+                Ok(if sent.is_err() || !self.client.is_full() { Ended::Over } else { Ended::Waits })
+            }
+            // A client that went before it said anything.
+            _ if self.client.is_closed => Ok(Ended::Over),
+            _ => Ok(Ended::Waits),
+        }
+    }
+
+    /// Bytes pass, both ways.
+    fn pass(&mut self, turn: &mut Turn<'_>) -> io::Result<Ended> {
+        let mut reads = 0;
+        loop {
+            let upward = self.upward(turn)?;
+            let downward = self.downward(turn)?;
+            if self.stage == Stage::Closing {
+                return self.step(turn);
+            }
+            if upward.is_none() || downward.is_none() {
+                return Ok(Ended::Over);
+            }
+            if upward == Some(false) && downward == Some(false) {
+                return Ok(Ended::Waits);
+            }
+            reads += 1;
+            if reads >= READS {
+                return Ok(Ended::Again);
+            }
+        }
+    }
+
+    /// From the client to the server: whether something passed; `None` at the end.
+    fn upward(&mut self, turn: &mut Turn<'_>) -> io::Result<Option<bool>> {
+        let Some(server) = &mut self.server else { return Ok(None) };
+        let failed = server.flush();
+        if let Err(error) = failed {
+            return if server.may_read { Ok(Some(false)) } else { Err(error) };
+        }
+        if server.is_full() || !self.client.may_read {
+            return Ok(Some(false));
+        }
+        let count = match self.client.read(turn.buffer) {
+            Ok(0) => {
+                self.client_left(turn);
+                return Ok(None);
+            }
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(false)),
+            Err(error) => return Err(error),
+        };
+        let (at_ns, bytes) = (now_ns(), &turn.buffer[..count]);
+        let sent = server.send(bytes);
+        let (said_goodbye, shared) = (&mut self.said_goodbye, &mut *turn.shared);
+        if let Some(follower) = &mut self.follower {
+            let binds = shared.capture.is_some();
+            let fed = self.of_client.feed(
+                bytes,
+                |tag| if binds || !matches!(tag, b'd' | b'p' | b'F') { follow_limit(binds) } else { 0 },
+                |message| {
+                    *said_goodbye |= message.tag == b'X';
+                    follower.client(at_ns, message, shared);
+                },
+            );
+            if fed.is_err() {
+                turn.counts.lost_track += 1;
+                turn.counts.last = format!("{}: {}", self.peer, fed.err().map_or_else(String::new, |e| e.to_string()));
+                follower.lose(at_ns, shared);
+            }
+        }
+        // A server that is gone may still have said why.
+        if sent.is_err() {
+            server.may_read = true;
+        }
+        Ok(Some(true))
+    }
+
+    fn client_left(&mut self, turn: &mut Turn<'_>) {
+        let state = if self.said_goodbye { None } else { Some(BROKEN) };
+        let is_busy = self.follower.as_ref().is_some_and(|follower| follower.is_busy());
+        if !self.said_goodbye && is_busy {
+            turn.counts.broken += 1;
+            turn.counts.last = format!("{}: the client broke off", self.peer);
+        }
+        self.finish(0, state, turn.shared);
+        if let Some(server) = &mut self.server {
+            let _ = server.flush();
+        }
+    }
+
+    /// From the server to the client.
+    fn downward(&mut self, turn: &mut Turn<'_>) -> io::Result<Option<bool>> {
+        let Some(server) = &mut self.server else { return Ok(None) };
+        let was_full = self.client.is_full();
+        self.client.flush()?;
+        if self.client.is_full() {
+            return Ok(Some(false));
+        }
+        if was_full && let Some(follower) = &mut self.follower {
+            follower.blocked(now_ns(), false);
+        }
+        if !server.may_read {
+            return Ok(Some(false));
+        }
+        let count = match server.read(turn.buffer) {
+            Ok(0) => {
+                let is_busy = self.follower.as_ref().is_some_and(|follower| follower.is_busy());
+                if is_busy {
+                    turn.counts.broken += 1;
+                    turn.counts.last = format!("{}: the server broke off", self.peer);
+                }
+                self.finish(0, is_busy.then_some(BROKEN), turn.shared);
+                self.stage = Stage::Closing;
+                return Ok(None);
+            }
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(false)),
+            // A connection that was refused ends like one that never was.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                self.unreachable(&error, turn)?;
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        let at_ns = now_ns();
+        let bytes = &turn.buffer[..count];
+        match &mut self.held {
+            None => self.client.send(bytes)?,
+            Some(held) => {
+                held.extend_from_slice(bytes);
+                let out = begin::let_through(held);
+                self.client.send(&out)?;
+            }
+        }
+        if let Some(follower) = &mut self.follower {
+            let shared = &mut *turn.shared;
+            let fed = {
+                let cell = std::cell::RefCell::new((&mut *follower, shared));
+                self.of_server.feed(
+                    bytes,
+                    |tag| cell.borrow().0.keeps_of_server(tag),
+                    |message| {
+                        let (follower, shared) = &mut *cell.borrow_mut();
+                        follower.server(at_ns, message, shared);
+                    },
+                )
+            };
+            match fed {
+                Ok(()) => follower.settle(at_ns, turn.shared),
+                Err(_) => follower.lose(at_ns, turn.shared),
+            }
+            if self.client.is_full() {
+                follower.blocked(at_ns, true);
+            }
+            if self.held.is_some() && !follower.is_logging_in() {
+                let rest = self.held.take().unwrap_or_default();
+                self.client.send(&rest)?;
+            }
+        }
+        Ok(Some(true))
+    }
+}
+
+fn follow_limit(binds: bool) -> usize {
+    if binds { 1 << 26 } else { 1 << 16 }
+}

@@ -1,0 +1,188 @@
+//! Keys that the server generated then and generates otherwise now.
+//!
+//! Where a statement with RETURNING gave 17 then and gives 23 now, 23 stands for 17 in what is sent from there on: in
+//! parameters of either format, and in literals of texts. Whole numbers and other values (UUIDs) are told apart; a number
+//! is the same in text and in binary form.
+//!
+//! Limits: a value that happens to equal an old key, and is none, is mapped, too; how many were is told.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use crate::framing::text;
+use crate::normal::{Piece, pieces};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Value {
+    Number(i64),
+    Bytes(Vec<u8>),
+}
+
+impl Value {
+    fn of(bytes: &[u8]) -> Self {
+        let words = std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+        match (words, bytes) {
+            (Some(number), _) => Self::Number(number),
+            (_, [a, b, c, d]) => Self::Number(i32::from_be_bytes([*a, *b, *c, *d]).into()),
+            (_, [a, b, c, d, e, f, g, h]) => Self::Number(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h])),
+            _ => Self::Bytes(bytes.to_vec()),
+        }
+    }
+
+    /// What a parameter in binary form may be: a whole number of two, four or eight bytes, or bytes.
+    fn of_binary(bytes: &[u8]) -> Self {
+        match bytes {
+            [a, b] => Self::Number(i16::from_be_bytes([*a, *b]).into()),
+            [a, b, c, d] => Self::Number(i32::from_be_bytes([*a, *b, *c, *d]).into()),
+            [a, b, c, d, e, f, g, h] => Self::Number(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h])),
+            _ => Self::Bytes(bytes.to_vec()),
+        }
+    }
+
+    fn as_text(&self) -> Vec<u8> {
+        match self {
+            Self::Bytes(bytes) => bytes.clone(),
+            Self::Number(number) => number.to_string().into_bytes(),
+        }
+    }
+
+    /// In binary form, as long as the old one; nothing where it does not fit.
+    fn as_binary(&self, length: usize) -> Option<Vec<u8>> {
+        match (self, length) {
+            (Self::Bytes(bytes), _) => Some(bytes.clone()),
+            (Self::Number(number), 2) => Some(i16::try_from(*number).ok()?.to_be_bytes().to_vec()),
+            (Self::Number(number), 4) => Some(i32::try_from(*number).ok()?.to_be_bytes().to_vec()),
+            (Self::Number(number), 8) => Some(number.to_be_bytes().to_vec()),
+            _ => None,
+        }
+    }
+}
+
+/// What stands for what.
+#[derive(Debug, Default)]
+pub struct Ids {
+    known: Mutex<HashMap<Value, Value>>,
+}
+
+impl Ids {
+    /// A row that was returned then, and the one that is now.
+    pub fn learn(&self, then: &[u8], now: &[u8]) {
+        let (Some(then), Some(now)) = (columns(then), columns(now)) else { return };
+        for (old, new) in then.iter().zip(&now) {
+            if let (Some(old), Some(new)) = (old, new)
+                && old != new
+            {
+                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                known.insert(Value::of(old), Value::of(new));
+            }
+        }
+    }
+
+    /// How many stand for others.
+    pub fn len(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether none does.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn instead(&self, old: &[u8], is_binary: bool) -> Option<Vec<u8>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_binary {
+            return known.get(&Value::of_binary(old))?.as_binary(old.len());
+        }
+        known.get(&Value::of(old)).map(Value::as_text)
+    }
+
+    /// A message with what stands now for what stood then; `None` where nothing does.
+    pub fn mapped(&self, tag: u8, body: &[u8]) -> Option<(Vec<u8>, u64)> {
+        if self.is_empty() {
+            return None;
+        }
+        match tag {
+            b'B' => self.in_bind(body),
+            b'Q' => self.in_text(text(body).0).map(|(mut sql, count)| {
+                sql.push(0);
+                (sql, count)
+            }),
+            b'P' => {
+                let (name, rest) = text(body);
+                let (sql, types) = text(rest);
+                let (sql, count) = self.in_text(sql)?;
+                Some(([name, &[0], &sql, &[0], types].concat(), count))
+            }
+            _ => None,
+        }
+    }
+
+    fn in_text(&self, sql: &[u8]) -> Option<(Vec<u8>, u64)> {
+        let (mut out, mut count) = (Vec::with_capacity(sql.len()), 0);
+        for piece in pieces(sql) {
+            let (Piece::Literal(range) | Piece::Space(range) | Piece::Other(range)) = piece.clone();
+            let bytes = &sql[range];
+            let quoted = bytes.strip_prefix(b"'").and_then(|rest| rest.strip_suffix(b"'"));
+            let new =
+                matches!(piece, Piece::Literal(_)).then(|| self.instead(quoted.unwrap_or(bytes), false)).flatten();
+            let Some(new) = new else {
+                out.extend_from_slice(bytes);
+                continue;
+            };
+            count += 1;
+            let quote: &[u8] = if quoted.is_some() { b"'" } else { b"" };
+            out.extend_from_slice(&[quote, &new, quote].concat());
+        }
+        (count > 0).then_some((out, count))
+    }
+
+    fn in_bind(&self, body: &[u8]) -> Option<(Vec<u8>, u64)> {
+        let (_, rest) = text(body);
+        let (_, rest) = text(rest);
+        let formats = usize::from(u16::from_be_bytes([*rest.first()?, *rest.get(1)?]));
+        let values = rest.get(2 + 2 * formats..)?;
+        // None: all are texts; one: that of all.
+        let is_binary = |place: usize| match formats {
+            0 => false,
+            1 => rest[3] == 1,
+            _ => rest.get(3 + 2 * place) == Some(&1),
+        };
+        let head = body.len() - values.len();
+        let mut out = body[..head + 2].to_vec();
+        let (mut at, mut count) = (2, 0);
+        for place in 0..usize::from(u16::from_be_bytes([*values.first()?, *values.get(1)?])) {
+            let length = i32::from_be_bytes(values.get(at..at + 4)?.try_into().ok()?);
+            at += 4;
+            let Ok(size) = usize::try_from(length) else {
+                out.extend_from_slice(&length.to_be_bytes());
+                continue;
+            };
+            let old = values.get(at..at + size)?;
+            at += size;
+            let new = self.instead(old, is_binary(place));
+            count += u64::from(new.is_some());
+            let value = new.as_deref().unwrap_or(old);
+            out.extend_from_slice(&(value.len() as i32).to_be_bytes());
+            out.extend_from_slice(value);
+        }
+        out.extend_from_slice(&values[at..]);
+        (count > 0).then_some((out, count))
+    }
+}
+
+/// The values of a row as it comes on the wire.
+fn columns(row: &[u8]) -> Option<Vec<Option<&[u8]>>> {
+    let mut at = 2;
+    let mut found = Vec::new();
+    for _ in 0..u16::from_be_bytes([*row.first()?, *row.get(1)?]) {
+        let length = i32::from_be_bytes(row.get(at..at + 4)?.try_into().ok()?);
+        at += 4;
+        let Ok(size) = usize::try_from(length) else {
+            found.push(None);
+            continue;
+        };
+        found.push(Some(row.get(at..at + size)?));
+        at += size;
+    }
+    Some(found)
+}

@@ -1,0 +1,207 @@
+//! What was captured runs again: the same sessions, each with its own round trips and think times.
+//!
+//! [`read`] brings a capture back, [`play`] runs a session, [`ids`] has the keys that are others now, and [`order`] keeps
+//! commits in the order in which they were.
+//!
+//! Limits: all sessions log in as the one that is named. Round trips whose messages were not kept whole (texts that name
+//! a password, messages over 64 MiB) are left out and counted.
+
+pub mod ids;
+pub mod order;
+mod play;
+pub mod read;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use dyno_evidence::EvidenceError;
+use dyno_load::ConnectionSpec;
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use ids::Ids;
+use order::Order;
+pub use play::{Outcome, Progress};
+use play::{Stage, play};
+
+/// Why nothing is run again.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    /// No messages were kept.
+    #[error(
+        "{0} has no messages to run again: what clients sent is kept only where it is asked for\n  next: capture with \
+         dbdyno trace proxy --binds"
+    )]
+    NoMessages(String),
+    /// It would write where it may not.
+    #[error(
+        "the capture lifts read-only transactions ({0}), and writing was not allowed\n  next: name a database for it \
+         with --writes"
+    )]
+    Lifts(String),
+    /// The evidence cannot be read.
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Request(String),
+}
+
+/// What to run again, where and how.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// The captured run's folder.
+    pub run: PathBuf,
+    /// Where: as the load's connections.
+    pub connection: ConnectionSpec,
+    /// Times faster; 0: without any pause.
+    pub speed: f64,
+    /// Whether commits keep their order.
+    #[serde(default)]
+    pub order: bool,
+    /// Whether it may write.
+    #[serde(default)]
+    pub writes: bool,
+}
+
+/// A replay that runs.
+pub struct Replay {
+    stop: Arc<AtomicBool>,
+    progress: Arc<Progress>,
+    turns: usize,
+    thread: Mutex<Option<JoinHandle<Json>>>,
+}
+
+impl Replay {
+    /// Begins.
+    pub fn start(request: &str) -> Result<Self, ReplayError> {
+        let mut request: Request =
+            serde_json::from_str(request).map_err(|error| ReplayError::Request(error.to_string()))?;
+        if !request.speed.is_finite() || request.speed < 0.0 {
+            return Err(ReplayError::Request("a speed is a number of times, or max".to_owned()));
+        }
+        let sessions = read::read(&request.run)?;
+        if sessions.is_empty() {
+            return Err(ReplayError::NoMessages(request.run.display().to_string()));
+        }
+        if !request.writes {
+            stays_read_only(&sessions)?;
+            let options = request.connection.options.take().unwrap_or_default();
+            request.connection.options =
+                Some(format!("{options} -c default_transaction_read_only=on").trim().to_owned());
+        }
+        let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Progress::default()));
+        let turns = sessions.iter().map(|session| session.turns.len()).sum();
+        let (stops, shown) = (Arc::clone(&stop), Arc::clone(&progress));
+        let thread = std::thread::Builder::new()
+            .name("dyno-replay".to_owned())
+            .spawn(move || run(&request, &sessions, &stops, &shown))
+            .map_err(|error| ReplayError::Request(format!("a thread cannot be started: {error}")))?;
+        Ok(Self { stop, progress, turns, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// How it goes, as JSON.
+    pub fn progress(&self) -> String {
+        let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
+        let progress = &self.progress;
+        json!({
+            "turns": load(&progress.turns), "turns_all": self.turns, "sessions": load(&progress.sessions),
+            "differing": load(&progress.differing),
+        })
+        .to_string()
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends it soon.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for its end; what became of it, as JSON.
+    pub fn finish(&self) -> Result<String, ReplayError> {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = thread.ok_or_else(|| ReplayError::Request("the replay is over".to_owned()))?;
+        let broke = |_| ReplayError::Request("the replay broke down".to_owned());
+        thread.join().map_err(broke).map(|told| told.to_string())
+    }
+}
+
+/// Statements that would make a session write after all.
+fn stays_read_only(sessions: &[read::Session]) -> Result<(), ReplayError> {
+    for text in sessions.iter().flat_map(|session| &session.turns).flat_map(read::Turn::texts) {
+        let lower = crate::normal::normal(text).to_ascii_lowercase();
+        // Names of settings may stand in literals, too.
+        let raw = String::from_utf8_lossy(text).to_ascii_lowercase();
+        if lower.contains("read write") || raw.contains("read_only") {
+            return Err(ReplayError::Lifts(lower.chars().take(80).collect()));
+        }
+    }
+    Ok(())
+}
+
+fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, progress: &Progress) -> Json {
+    let (order, places) = Order::of(sessions);
+    let ids = Ids::default();
+    let first_ns = sessions.iter().filter_map(|one| one.turns.first()).map(|turn| turn.sent_ns).min().unwrap_or(0);
+    let last_ns = sessions.iter().flat_map(|one| &one.turns).filter_map(|turn| turn.done_ns).max().unwrap_or(first_ns);
+    let stage = Stage {
+        spec: &request.connection,
+        stop,
+        speed: request.speed,
+        order: request.order.then_some(&order),
+        ids: &ids,
+        begun: Instant::now(),
+        first_ns,
+        progress,
+    };
+    let mut whole = Outcome::default();
+    std::thread::scope(|scope| {
+        let stage = &stage;
+        let work: Vec<_> = sessions
+            .iter()
+            .zip(&places)
+            .map(|(session, places)| {
+                std::thread::Builder::new()
+                    .stack_size(256 << 10)
+                    .spawn_scoped(scope, move || play(stage, session, places))
+            })
+            .collect();
+        for thread in work {
+            match thread.map(std::thread::ScopedJoinHandle::join) {
+                Ok(Ok(outcome)) => whole.add(outcome),
+                _ => whole.broken += 1,
+            }
+        }
+    });
+    json!({
+        "sessions": sessions.len(),
+        "turns": whole.turns,
+        "turns_all": sessions.iter().map(|one| one.turns.len()).sum::<usize>(),
+        "commits": order.len(),
+        "then_ns": last_ns.saturating_sub(first_ns),
+        "elapsed_ns": stage.begun.elapsed().as_nanos() as u64,
+        "same": whole.same,
+        "rows_differ": whole.rows_differ,
+        "fails_now": whole.fails_now,
+        "failed_then": whole.failed_then,
+        "fails_otherwise": whole.fails_otherwise,
+        "uneven": whole.uneven,
+        "ids": ids.len(),
+        "mapped": whole.mapped,
+        "out_of_order": whole.out_of_order,
+        "left_out": whole.left_out,
+        "broken": whole.broken,
+        "late_ns": whole.late_ns,
+        "stopped": stop.load(Ordering::Relaxed),
+        "told": whole.told,
+    })
+}

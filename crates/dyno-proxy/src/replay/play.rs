@@ -1,0 +1,337 @@
+//! One session of a capture, run again: its round trips in order, what the server answers held against what it did then.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use dyno_load::{ConnectionSpec, RawSession, WireError};
+
+use super::ids::Ids;
+use super::order::Order;
+use super::read::{Said, Session, Turn};
+use crate::framing::{Framer, text};
+use crate::opening::message;
+use crate::statement::{rows_of, state_of};
+
+/// So many differences are told one by one.
+const TOLD: usize = 20;
+/// Bytes of one read.
+const BUFFER: usize = 1 << 16;
+/// How long a nap is in a long think time, so that a wish to stop is heard.
+const NAP: Duration = Duration::from_millis(100);
+
+/// What all sessions of a replay share.
+pub(super) struct Stage<'a> {
+    pub(super) spec: &'a ConnectionSpec,
+    pub(super) stop: &'a Arc<AtomicBool>,
+    /// Times faster than then; 0 does not wait at all.
+    pub(super) speed: f64,
+    pub(super) order: Option<&'a Order>,
+    pub(super) ids: &'a Ids,
+    pub(super) begun: Instant,
+    /// The first moment of the capture.
+    pub(super) first_ns: u64,
+    pub(super) progress: &'a Progress,
+}
+
+/// How far it is, while it runs.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Round trips that are done.
+    pub turns: AtomicU64,
+    /// Sessions that work.
+    pub sessions: AtomicU64,
+    /// Answers that were others.
+    pub differing: AtomicU64,
+}
+
+/// What became of a session, or of all.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Round trips, and the answers in them.
+    pub turns: u64,
+    /// Ends of statements that were as then.
+    pub same: u64,
+    /// Another number of rows.
+    pub rows_differ: u64,
+    /// Failed now and not then.
+    pub fails_now: u64,
+    /// Failed then and not now.
+    pub failed_then: u64,
+    /// Failed otherwise.
+    pub fails_otherwise: u64,
+    /// Answers that are missing, or too many.
+    pub uneven: u64,
+    /// Values that a new key stands for.
+    pub mapped: u64,
+    /// Waits for a commit that were given up.
+    pub out_of_order: u64,
+    /// Round trips that were not whole in the capture, and left out.
+    pub left_out: u64,
+    /// Sessions that could not go on.
+    pub broken: u64,
+    /// How much later than then round trips began, at most.
+    pub late_ns: u64,
+    /// In words, the first of them.
+    pub told: Vec<String>,
+}
+
+impl Outcome {
+    /// Together with another.
+    pub fn add(&mut self, other: Self) {
+        for (mine, its) in [
+            (&mut self.turns, other.turns),
+            (&mut self.same, other.same),
+            (&mut self.rows_differ, other.rows_differ),
+            (&mut self.fails_now, other.fails_now),
+            (&mut self.failed_then, other.failed_then),
+            (&mut self.fails_otherwise, other.fails_otherwise),
+            (&mut self.uneven, other.uneven),
+            (&mut self.mapped, other.mapped),
+            (&mut self.out_of_order, other.out_of_order),
+            (&mut self.left_out, other.left_out),
+            (&mut self.broken, other.broken),
+        ] {
+            *mine += its;
+        }
+        self.late_ns = self.late_ns.max(other.late_ns);
+        self.told.extend(other.told);
+        self.told.truncate(TOLD);
+    }
+
+    fn tell(&mut self, words: impl FnOnce() -> String) {
+        if self.told.len() < TOLD {
+            self.told.push(words());
+        }
+    }
+}
+
+struct Player<'a> {
+    stage: &'a Stage<'a>,
+    wire: RawSession,
+    framer: Framer,
+    buffer: Vec<u8>,
+    waiting: Vec<Said>,
+    outcome: Outcome,
+}
+
+/// Runs a session to its end; `places` are those of its commits.
+pub(super) fn play(stage: &Stage<'_>, session: &Session, places: &[Option<usize>]) -> Outcome {
+    stage.progress.sessions.fetch_add(1, Ordering::Relaxed);
+    let begin = session.turns.first().map_or(stage.first_ns, |turn| turn.sent_ns);
+    pause_until(stage, stage.begun + scaled(begin.saturating_sub(stage.first_ns), stage.speed));
+    let (outcome, done) = match RawSession::connect(stage.spec, stage.stop) {
+        Ok(wire) => {
+            let (framer, buffer) = (Framer::default(), vec![0; BUFFER]);
+            let mut player = Player { stage, wire, framer, buffer, waiting: Vec::new(), outcome: Outcome::default() };
+            let done = player.run(session, places);
+            (player.outcome, done)
+        }
+        Err(error) => {
+            let mut outcome = Outcome { broken: 1, ..Outcome::default() };
+            outcome.tell(|| format!("session {}: {}", session.number, error.words("")));
+            (outcome, 0)
+        }
+    };
+    // Nobody is to wait for commits that never come.
+    if let Some(order) = stage.order {
+        places.iter().skip(done).flatten().for_each(|place| order.finish(*place));
+    }
+    stage.progress.sessions.fetch_sub(1, Ordering::Relaxed);
+    outcome
+}
+
+fn scaled(length_ns: u64, speed: f64) -> Duration {
+    if speed > 0.0 { Duration::from_nanos((length_ns as f64 / speed) as u64) } else { Duration::ZERO }
+}
+
+fn pause_until(stage: &Stage<'_>, moment: Instant) {
+    loop {
+        let left = moment.saturating_duration_since(Instant::now());
+        if left.is_zero() || stage.stop.load(Ordering::Relaxed) {
+            return;
+        }
+        std::thread::sleep(left.min(NAP));
+    }
+}
+
+impl Player<'_> {
+    /// How many round trips were done.
+    fn run(&mut self, session: &Session, places: &[Option<usize>]) -> usize {
+        let mut free_ns = None;
+        for (at, turn) in session.turns.iter().enumerate() {
+            if self.stage.stop.load(Ordering::Relaxed) {
+                return at;
+            }
+            if let Some(free_ns) = free_ns {
+                let think = scaled(turn.sent_ns.saturating_sub(free_ns), self.stage.speed);
+                pause_until(self.stage, Instant::now() + think);
+            }
+            free_ns = turn.done_ns;
+            let order = self.stage.order;
+            if let (Some(order), Some(done_ns)) = (order, turn.done_ns)
+                && !order.wait(done_ns)
+            {
+                self.outcome.out_of_order += 1;
+            }
+            let done = self.turn(session.number, turn);
+            if let (Some(order), Some(Some(place))) = (order, places.get(at)) {
+                order.finish(*place);
+            }
+            if let Err(error) = done {
+                self.outcome.broken += 1;
+                let number = session.number;
+                self.outcome.tell(|| format!("session {number}, round trip {}: {}", at + 1, error.words("")));
+                return at + 1;
+            }
+        }
+        let _ = self.wire.send(&message(b'X', b""));
+        session.turns.len()
+    }
+
+    fn turn(&mut self, number: u32, turn: &Turn) -> Result<(), WireError> {
+        if !turn.is_whole() || turn.done_ns.is_none() {
+            self.outcome.left_out += 1;
+            return Ok(());
+        }
+        if self.stage.speed > 0.0 {
+            let due = self.stage.begun + scaled(turn.sent_ns.saturating_sub(self.stage.first_ns), self.stage.speed);
+            let late = Instant::now().saturating_duration_since(due);
+            self.outcome.late_ns = self.outcome.late_ns.max(late.as_nanos() as u64);
+        }
+        self.send(&turn.said)?;
+        let mut answers = Vec::new();
+        let mut copied = turn.copied.as_slice();
+        loop {
+            let said = self.next()?;
+            match said.tag {
+                b'G' => self.send(std::mem::take(&mut copied))?,
+                b'Z' => break,
+                b'C' | b's' | b'I' | b'D' => answers.push(said),
+                b'E' => {
+                    let body = state_of(&said.body).to_vec();
+                    answers.push(Said { tag: b'E', body, is_whole: true });
+                }
+                _ => {}
+            }
+        }
+        self.compare(number, turn, &answers);
+        self.outcome.turns += 1;
+        self.stage.progress.turns.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn send(&mut self, said: &[Said]) -> Result<(), WireError> {
+        let mut out = Vec::new();
+        for one in said {
+            match self.stage.ids.mapped(one.tag, &one.body) {
+                Some((body, count)) => {
+                    self.outcome.mapped += count;
+                    out.extend_from_slice(&message(one.tag, &body));
+                }
+                None => out.extend_from_slice(&message(one.tag, &one.body)),
+            }
+        }
+        self.wire.send(&out)
+    }
+
+    /// The next message that matters.
+    fn next(&mut self) -> Result<Said, WireError> {
+        while self.waiting.is_empty() {
+            let count = self.wire.read(&mut self.buffer)?;
+            let waiting = &mut self.waiting;
+            self.framer
+                .feed(
+                    &self.buffer[..count],
+                    |tag| if matches!(tag, b'd' | b'T' | b'N' | b'S') { 0 } else { 1 << 16 },
+                    |m| {
+                        if matches!(m.tag, b'C' | b's' | b'I' | b'D' | b'E' | b'Z' | b'G') {
+                            waiting.push(Said { tag: m.tag, body: m.body.to_vec(), is_whole: m.is_whole() });
+                        }
+                    },
+                )
+                .map_err(|error| WireError::Protocol(error.to_string()))?;
+            waiting.reverse();
+        }
+        self.waiting.pop().ok_or(WireError::Closed)
+    }
+
+    fn compare(&mut self, number: u32, turn: &Turn, now: &[Said]) {
+        let before = self.outcome.same;
+        let (then_ends, then_rows) = ends(&turn.answers);
+        let (now_ends, now_rows) = ends(now);
+        learn(self.stage.ids, &then_rows, &now_rows);
+        for (then, now) in then_ends.iter().zip(&now_ends) {
+            let same = match (then.tag, now.tag) {
+                (b'E', b'E') if then.body != now.body => {
+                    self.outcome.fails_otherwise += 1;
+                    false
+                }
+                (b'E', b'E') => true,
+                (_, b'E') => {
+                    self.outcome.fails_now += 1;
+                    false
+                }
+                (b'E', _) => {
+                    self.outcome.failed_then += 1;
+                    false
+                }
+                _ if rows_of(text(&then.body).0) != rows_of(text(&now.body).0) => {
+                    self.outcome.rows_differ += 1;
+                    false
+                }
+                _ => true,
+            };
+            if same {
+                self.outcome.same += 1;
+                continue;
+            }
+            self.stage.progress.differing.fetch_add(1, Ordering::Relaxed);
+            let sql = turn.texts().next().map(crate::normal::normal).unwrap_or_default();
+            self.outcome.tell(|| format!("session {number}: {} then, {} now: {sql}", words(then), words(now)));
+        }
+        if then_ends.len() != now_ends.len() {
+            self.outcome.uneven += 1;
+            if self.outcome.same == before {
+                self.stage.progress.differing.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn words(said: &Said) -> String {
+    let body = String::from_utf8_lossy(text(&said.body).0).into_owned();
+    match said.tag {
+        b'E' => format!("SQLSTATE {body}"),
+        b's' => "a part of the rows".to_owned(),
+        b'I' => "an empty statement".to_owned(),
+        _ => body,
+    }
+}
+
+/// A row with the number of the statement's end that it belongs to.
+type Row<'a> = (usize, &'a [u8]);
+
+fn ends(answers: &[Said]) -> (Vec<&Said>, Vec<Row<'_>>) {
+    let (mut found, mut rows) = (Vec::new(), Vec::new());
+    for said in answers {
+        if said.tag == b'D' { rows.push((found.len(), said.body.as_slice())) } else { found.push(said) }
+    }
+    (found, rows)
+}
+
+/// Rows of the same statement, the first with the first.
+fn learn(ids: &Ids, then: &[Row<'_>], now: &[Row<'_>]) {
+    let mut at = 0;
+    let mut statement = usize::MAX;
+    for (end, row) in then {
+        if *end != statement {
+            statement = *end;
+            at = now.partition_point(|other| other.0 < *end);
+        }
+        if let Some((_, new)) = now.get(at).filter(|other| other.0 == *end) {
+            ids.learn(row, new);
+        }
+        at += 1;
+    }
+}

@@ -1,0 +1,174 @@
+//! A captured run, read back: sessions, and their round trips.
+//!
+//! A round trip ends with the server's `ReadyForQuery`. What the client sent for it stands together, pipelined or not; the
+//! rows of a COPY come behind the server's word that it takes them.
+
+use std::path::{Path, PathBuf};
+
+use dyno_evidence::table::read_table;
+
+use super::ReplayError;
+use crate::framing::text;
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// What it is.
+    pub tag: u8,
+    /// Its body, without what was not kept.
+    pub body: Vec<u8>,
+    /// Whether the body is whole.
+    pub is_whole: bool,
+}
+
+/// A round trip.
+#[derive(Clone, Debug, Default)]
+pub struct Turn {
+    /// When the first message was sent; monotonic clock of the capture.
+    pub sent_ns: u64,
+    /// When the server was ready again; `None` where it never was.
+    pub done_ns: Option<u64>,
+    /// What the client sent, up to the rows of a COPY.
+    pub said: Vec<Said>,
+    /// The rows of a COPY, and what was sent behind them.
+    pub copied: Vec<Said>,
+    /// What the server answered: ends of statements, errors, rows with generated keys.
+    pub answers: Vec<Said>,
+    /// `I`, `T` or `E`: in no transaction, in one, in one that failed.
+    pub status: u8,
+    is_copying: bool,
+    is_closed: bool,
+}
+
+/// A session of the capture.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// Its number.
+    pub number: u32,
+    /// Its round trips.
+    pub turns: Vec<Turn>,
+    /// The first that the server has not answered yet.
+    open: usize,
+}
+
+impl Session {
+    fn take(&mut self, at_ns: u64, is_server: bool, said: Said) {
+        if is_server { self.server(at_ns, said) } else { self.client(at_ns, said) }
+    }
+
+    fn client(&mut self, at_ns: u64, said: Said) {
+        let copying =
+            self.turns.get_mut(self.open).filter(|turn| turn.is_copying || matches!(said.tag, b'd' | b'c' | b'f'));
+        if let Some(turn) = copying {
+            let is_over = said.tag == b'S' || (matches!(said.tag, b'c' | b'f') && is_simple(turn));
+            turn.copied.push(said);
+            turn.is_copying &= !is_over;
+            return;
+        }
+        if matches!(said.tag, b'X' | b'-' | b'H') {
+            return;
+        }
+        if self.turns.last().is_none_or(|turn| turn.is_closed) {
+            self.turns.push(Turn { sent_ns: at_ns, ..Turn::default() });
+        }
+        if let Some(turn) = self.turns.last_mut() {
+            turn.is_closed = matches!(said.tag, b'Q' | b'S' | b'F');
+            turn.said.push(said);
+        }
+    }
+
+    fn server(&mut self, at_ns: u64, said: Said) {
+        let Some(turn) = self.turns.get_mut(self.open) else { return };
+        match said.tag {
+            b'Z' => {
+                turn.done_ns = Some(at_ns);
+                turn.status = said.body.first().copied().unwrap_or(b'I');
+                (turn.is_closed, turn.is_copying) = (true, false);
+                self.open += 1;
+            }
+            b'G' => turn.is_copying = true,
+            _ => turn.answers.push(said),
+        }
+    }
+}
+
+fn is_simple(turn: &Turn) -> bool {
+    turn.said.first().is_some_and(|said| said.tag == b'Q')
+}
+
+impl Turn {
+    /// Whether all that the client sent was kept.
+    pub fn is_whole(&self) -> bool {
+        self.said.iter().chain(&self.copied).all(|said| said.is_whole)
+    }
+
+    /// Whether it changes data, as far as the ends of its statements tell.
+    pub fn writes(&self) -> bool {
+        const READS: [&[u8]; 12] = [
+            b"SELECT",
+            b"SHOW",
+            b"BEGIN",
+            b"SET",
+            b"FETCH",
+            b"MOVE",
+            b"START",
+            b"RESET",
+            b"DECLARE",
+            b"CLOSE",
+            b"ROLLBACK",
+            b"EXPLAIN",
+        ];
+        let reads = |tag: &[u8]| READS.iter().any(|read| tag.starts_with(read));
+        self.answers.iter().any(|said| said.tag == b'C' && !reads(&said.body))
+    }
+
+    /// Texts of its statements.
+    pub fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        self.said.iter().filter_map(|said| match said.tag {
+            b'Q' => Some(text(&said.body).0),
+            b'P' => Some(text(text(&said.body).1).0),
+            _ => None,
+        })
+    }
+}
+
+fn parts(run: &Path) -> Result<Vec<PathBuf>, ReplayError> {
+    let none = || ReplayError::NoMessages(run.display().to_string());
+    let listed = std::fs::read_dir(run.join("wire")).map_err(|_| none())?;
+    let mut found: Vec<_> = listed.flatten().map(|entry| entry.path()).collect();
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "parquet"));
+    found.sort();
+    if found.is_empty() { Err(none()) } else { Ok(found) }
+}
+
+/// Reads a run's messages; sessions in the order of their first.
+pub fn read(run: &Path) -> Result<Vec<Session>, ReplayError> {
+    let mut sessions: Vec<Session> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    for path in parts(run)? {
+        for rows in read_table(&path, &["session", "tim", "side", "tag", "length", "body"])? {
+            let rows = rows?;
+            let (numbers, tims, lengths) = (rows.u32s("session")?, rows.i64s("tim")?, rows.i64s("length")?);
+            let (sides, side_words) = rows.words("side")?;
+            let (tags, tag_words) = rows.words("tag")?;
+            let bodies = rows.texts("body")?;
+            let word = |keys: &[u32], words: &[String], at: usize| {
+                keys.get(at).and_then(|key| words.get(*key as usize)).cloned().unwrap_or_default()
+            };
+            for (at, body) in bodies.into_iter().enumerate() {
+                // A character a byte.
+                let body: Vec<u8> = body.unwrap_or_default().chars().map(|c| c as u32 as u8).collect();
+                let is_whole = body.len() as i64 == lengths[at];
+                let tag = word(&tags, &tag_words, at).bytes().next().unwrap_or(0);
+                let place = *places.entry(numbers[at]).or_insert_with(|| {
+                    sessions.push(Session { number: numbers[at], ..Session::default() });
+                    sessions.len() - 1
+                });
+                let is_server = word(&sides, &side_words, at) == "server";
+                sessions[place].take(tims[at] as u64, is_server, Said { tag, body, is_whole });
+            }
+        }
+    }
+    sessions.retain(|session| !session.turns.is_empty());
+    Ok(sessions)
+}

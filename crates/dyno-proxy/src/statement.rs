@@ -1,0 +1,50 @@
+//! What a message says of its statement, and an answer of its end.
+
+use crate::framing::text;
+use crate::normal::normal;
+use crate::shared::Shared;
+
+/// A statement of a session.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Statement {
+    pub(crate) number: u32,
+    pub(crate) kind: &'static str,
+    /// Whether rows come back that may hold generated keys.
+    pub(crate) returns: bool,
+}
+
+pub(crate) const NO_STATEMENT: Statement = Statement { number: u32::MAX, kind: "exec", returns: false };
+
+/// The statement of a text without its literals, and what it is.
+pub(crate) fn statement_of(sql: &[u8], shared: &mut Shared) -> Statement {
+    if sql.is_empty() {
+        return NO_STATEMENT;
+    }
+    let text = normal(sql);
+    let lower: String = text.chars().take(16).collect::<String>().to_ascii_lowercase();
+    let kind = match lower.split([' ', ';']).next().unwrap_or_default() {
+        "commit" | "end" => "commit",
+        "rollback" | "abort" => "rollback",
+        _ => "exec",
+    };
+    let returns = text.as_bytes().windows(9).any(|window| window.eq_ignore_ascii_case(b"returning"));
+    Statement { number: shared.store.statement_of_text(text.as_bytes()), kind, returns }
+}
+
+/// `INSERT 0 5`, `SELECT 3`, `COPY 7`: how many rows.
+pub(crate) fn rows_of(tag: &[u8]) -> Option<u64> {
+    let last = tag.rsplit(|byte| *byte == b' ').next()?;
+    std::str::from_utf8(last).ok()?.parse().ok()
+}
+
+/// The SQLSTATE of an error; XX000 where there is none. Nothing else of it is looked at.
+pub(crate) fn state_of(mut fields: &[u8]) -> [u8; 5] {
+    while let Some((kind, rest)) = fields.split_first() {
+        let (value, behind) = text(rest);
+        if *kind == b'C' && value.len() == 5 {
+            return [value[0], value[1], value[2], value[3], value[4]];
+        }
+        fields = behind;
+    }
+    *b"XX000"
+}
