@@ -115,9 +115,9 @@ impl Follower {
         }
     }
 
-    /// Whether an answer is awaited.
+    /// Whether an answer is awaited, and be it an error.
     pub fn is_busy(&self) -> bool {
-        !self.ops.is_empty()
+        self.ops.front().is_some_and(|op| op.state.is_none())
     }
 
     /// Whether the first `ReadyForQuery` is still to come.
