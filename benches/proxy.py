@@ -1,4 +1,4 @@
-"""What the proxy costs: pgbench directly, through `dbdyno trace proxy`, and through pgbouncer, in mirrored turns.
+"""What the proxy costs: pgbench directly, through `dbdyno trace proxy`, and through pgbouncer, in turns.
 
     python benches/proxy.py [--rounds 4] [--seconds 5]
 

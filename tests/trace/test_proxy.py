@@ -178,6 +178,7 @@ def test_a_session_that_is_cut_is_told_and_others_go_on(engine: EmbeddedPostgres
         cut.close()
         while it.look().get("broken") != 1:
             time.sleep(0.01)
+        assert "the client broke off" in it.told["last"]
         own.execute("select pg_terminate_backend(%s)", [pid])
         killed = through(engine, it)
         own.execute("select pg_terminate_backend(%s)", [killed.info.backend_pid])
@@ -185,7 +186,6 @@ def test_a_session_that_is_cut_is_told_and_others_go_on(engine: EmbeddedPostgres
             killed.execute("select 1")
         killed.close()
         assert other.execute("select 1").fetchall() == [(1,)]
-    assert "broke off" in it.told["last"]
     failed = rows(
         run,
         "select text from errors e join calls c using (call) left join statements s"

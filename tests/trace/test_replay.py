@@ -79,8 +79,12 @@ def test_without_leave_to_write_nothing_is_written_and_that_is_told(engine: Embe
 def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     with proxied(engine, tmp_path / "run") as it, through(engine, it) as connection:
         connection.execute("select 1")
-    done = dbdyno("trace", "replay", tmp_path / "run", "--dsn", make_conninfo("", **engine.conninfo()))
+    where = ("--dsn", make_conninfo("", **engine.conninfo()))
+    done = dbdyno("trace", "replay", tmp_path / "run", *where)
     assert (done.returncode, "--binds" in done.stderr) == (2, True), done.stderr
+    (tmp_path / "run").chmod(0o777)
+    done = dbdyno("trace", "replay", tmp_path / "run", *where)
+    assert (done.returncode, "can be written by others" in done.stderr) == (2, True), done.stderr
 
 
 def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: EmbeddedPostgres, tmp_path: Path) -> None:

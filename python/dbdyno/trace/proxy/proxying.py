@@ -82,6 +82,11 @@ def server_of(text: str) -> tuple[str, int]:
 @contextlib.contextmanager
 def proxying(wanted: Wanted, out: Path) -> Iterator[Proxying]:
     """Passes clients on until the block ends; then the run is in `out`. Raises `TraceError`."""
+    if wanted.server_tls.startswith("verify") and wanted.server_ca is None:
+        raise TraceError(
+            f"{wanted.server_tls} holds the server's certificate to roots, and none are named",
+            next_step="name them with --server-ca FILE",
+        )
     with cleaned_up(), in_place(out) as aside:
         started = datetime.now(UTC).isoformat()
         asked = {key: str(value) if isinstance(value, Path) else value for key, value in asdict(wanted).items()}

@@ -18,6 +18,7 @@ from dbdyno import _core
 from dbdyno.errors import TraceError
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import require_whole
+from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.trace.proxy.proxying import FORMAT
 
 FASTEST = 0.0
@@ -70,9 +71,10 @@ def speed_of(text: str) -> float:
 
 
 def captured(folder: Path) -> Run:
-    """The captured run. Raises `TraceError` where it is none, or was captured without its messages."""
+    """The captured run, which must be this user's own: its statements are run. Raises `TraceError` where it is none, or was captured without its messages."""
     run = Run.open(folder)
     require_whole(run)
+    refuse_foreign(run.path)
     if run.manifest.to_json().get("format") != FORMAT:
         raise TraceError(
             "is no run of dbdyno trace proxy, which alone keeps what clients sent",
