@@ -66,7 +66,18 @@ impl dyno_cpu::Work for &mut Scan<'_> {
 
     #[inline(always)]
     fn run(self) {
-        self.lines();
+        if self.state.carry == Carry::LongLine && !self.skip_line() {
+            return;
+        }
+        while self.at < self.bytes.len() && self.at < self.until {
+            let rest = &self.bytes[self.at..];
+            if !self.options.careful && self.quick(rest) {
+                continue;
+            }
+            if self.slow() == Step::More {
+                break;
+            }
+        }
     }
 }
 
@@ -86,22 +97,6 @@ enum Step {
 }
 
 impl Scan<'_> {
-    #[inline(always)]
-    fn lines(&mut self) {
-        if self.state.carry == Carry::LongLine && !self.skip_line() {
-            return;
-        }
-        while self.at < self.bytes.len() && self.at < self.until {
-            let rest = &self.bytes[self.at..];
-            if !self.options.careful && self.quick(rest) {
-                continue;
-            }
-            if self.slow() == Step::More {
-                break;
-            }
-        }
-    }
-
     /// Reads a line the quick way, if it is as expected. Its end is looked for first, so that the
     /// processor can begin with the next line while it is still at this one.
     #[inline(always)]
