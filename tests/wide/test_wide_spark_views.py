@@ -14,7 +14,7 @@ from dbdyno.wide.decode import converter
 from dbdyno.wide.mapping import WideMap, map_of
 from dbdyno.wide.pushdown import plan
 from dbdyno.wide.question import question
-from dbdyno.wide.spark import JARS, cause_of, is_pushed, jars, transpiled
+from dbdyno.wide.spark import JARS, cause_of, fits, is_pushed, jars, transpiled
 from dbdyno.wide.spark_views import View, view
 
 
@@ -121,3 +121,11 @@ def test_without_the_connector_the_next_step_is_said(tmp_path: Path, monkeypatch
 def test_a_duration_is_text_in_cassandras_own_form(months: int, days: int, nanoseconds: int, said: str) -> None:
     convert = converter(kind("duration"), "varchar")
     assert convert(SimpleNamespace(months=months, days=days, nanoseconds=nanoseconds)) == said
+
+
+def test_a_connector_of_another_scala_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "scala-library-2.13.16.jar").touch()
+    found = [Path("spark-cassandra-connector_2.12-3.5.1.jar")]
+    with pytest.raises(WideError, match=r"is spark-cassandra-connector_2.12-3.5.1.jar, Spark is of Scala 2.13"):
+        fits(found, tmp_path)
+    fits([Path("spark-cassandra-connector_2.13-3.5.1.jar")], tmp_path)

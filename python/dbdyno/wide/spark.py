@@ -16,7 +16,7 @@ import itertools
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -54,17 +54,33 @@ def jars() -> list[Path]:
     return found
 
 
+def fits(connector: Sequence[Path], spark: Path) -> None:
+    """Raises `WideError` where the connector is of another Scala than Spark: neither would say so in plain words."""
+    own = next((one.name.split("-")[2] for one in spark.glob("scala-library-*.jar")), "")
+    scala = ".".join(own.split(".")[:2])
+    other = next((one.name for one in connector if one.name.startswith("spark-cassandra-connector_")), "")
+    if scala and not other.startswith(f"spark-cassandra-connector_{scala}-"):
+        raise WideError(
+            f"the connector is {other}, Spark is of Scala {scala}",
+            where=WHERE,
+            next_step=f"pip install 'pyspark==3.5.*', or set {JARS} to a connector of Scala {scala}",
+        )
+
+
 def session(master: str = LOCAL) -> Any:
     """A session of Spark with the connector. Raises `WideError`."""
     try:
+        import pyspark
         from pyspark.sql import SparkSession
     except ImportError:
         step = "pip install 'dbdyno[spark]'"
         raise WideError("PySpark is not installed", where=WHERE, next_step=step) from None
     if find_program("java") is None:
         raise WideError("there is no Java", where=WHERE, next_step="install Java 17")
+    found = jars()
+    fits(found, Path(pyspark.__file__).parent / "jars")
     settings = {
-        "spark.jars": ",".join(map(str, jars())),
+        "spark.jars": ",".join(map(str, found)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # What fails is told once, in our words.

@@ -157,9 +157,12 @@ impl Pair {
     }
 
     fn broke(&mut self, error: &io::Error, turn: &mut Turn<'_>) {
-        turn.counts.broken += 1;
-        turn.counts.last = format!("{}: {error}", self.peer);
-        self.finish(0, Some(BROKEN), turn.shared);
+        // Who has said good-bye need not take what still comes.
+        if !self.said_goodbye {
+            turn.counts.broken += 1;
+            turn.counts.last = format!("{}: {error}", self.peer);
+        }
+        self.finish(0, (!self.said_goodbye).then_some(BROKEN), turn.shared);
     }
 
     fn step(&mut self, turn: &mut Turn<'_>) -> io::Result<Ended> {
@@ -213,7 +216,7 @@ impl Pair {
         if server.is_full() || !self.client.may_read {
             return Ok(Some(false));
         }
-        let count = match self.client.read(turn.buffer) {
+        let count = match until_reset(self.client.read(turn.buffer)) {
             Ok(0) => {
                 self.client_left(turn);
                 return Ok(None);
@@ -275,7 +278,7 @@ impl Pair {
         if !server.may_read {
             return Ok(Some(false));
         }
-        let count = match server.read(turn.buffer) {
+        let count = match until_reset(server.read(turn.buffer)) {
             Ok(0) => {
                 let is_busy = self.follower.as_ref().is_some_and(|follower| follower.is_busy());
                 if is_busy {
@@ -288,8 +291,8 @@ impl Pair {
             }
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(false)),
-            // A connection that was refused ends like one that never was.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // A connection that was refused, or whose certificate was, ends like one that never was.
+            Err(error) if is_refused(&error) && self.follower.as_ref().is_none_or(|one| one.is_logging_in()) => {
                 self.unreachable(&error, turn)?;
                 return Ok(None);
             }
@@ -332,6 +335,18 @@ impl Pair {
         }
         Ok(Some(true))
     }
+}
+
+/// A peer that resets the connection has left, too.
+fn until_reset(read: io::Result<usize>) -> io::Result<usize> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(0),
+        other => other,
+    }
+}
+
+fn is_refused(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidData)
 }
 
 fn follow_limit(binds: bool) -> usize {

@@ -24,6 +24,7 @@ pub(in crate::oracle_10046) fn scan(
     let mut scan = Scan {
         bytes: &batch.bytes,
         at: 0,
+        until,
         line: 0,
         last,
         options,
@@ -34,7 +35,7 @@ pub(in crate::oracle_10046) fn scan(
         records: &mut batch.records,
         unread: &mut batch.unread,
     };
-    dyno_cpu::run((&mut scan, until));
+    dyno_cpu::run(&mut scan);
     let (end, lines, carry) = (scan.at, scan.line, scan.state.carry);
     // The last line counts also without its end, whose bytes an earlier batch may have taken.
     let torn_end = match end.checked_sub(1) {
@@ -48,6 +49,7 @@ pub(in crate::oracle_10046) fn scan(
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
+    until: usize,
     line: u32,
     last: bool,
     options: Options,
@@ -59,13 +61,12 @@ struct Scan<'a> {
     unread: &'a mut Vec<Unread>,
 }
 
-/// The lines up to a place.
-impl dyno_cpu::Work for (&mut Scan<'_>, usize) {
+impl dyno_cpu::Work for &mut Scan<'_> {
     type Done = ();
 
     #[inline(always)]
     fn run(self) {
-        self.0.run(self.1);
+        self.lines();
     }
 }
 
@@ -86,11 +87,11 @@ enum Step {
 
 impl Scan<'_> {
     #[inline(always)]
-    fn run(&mut self, until: usize) {
+    fn lines(&mut self) {
         if self.state.carry == Carry::LongLine && !self.skip_line() {
             return;
         }
-        while self.at < self.bytes.len() && self.at < until {
+        while self.at < self.bytes.len() && self.at < self.until {
             let rest = &self.bytes[self.at..];
             if !self.options.careful && self.quick(rest) {
                 continue;
