@@ -12,6 +12,7 @@ import report_models
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.page import Column, Head, Page, Row, Section, Table
 from dbdyno.report import characters
 from dbdyno.report.terminal import render_text, rows
 
@@ -24,6 +25,20 @@ def test_every_model_fits_every_width(any_model, width):
     assert shown.endswith("\n")
     assert all(len(line) <= width for line in shown.splitlines())
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e]", shown)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_no_number_is_broken_over_lines(width):
+    """`compare snap:` showed a statement's identifier as -266349692370058022 and, below it, 8."""
+    columns = tuple(
+        Column(name, name, "code" if name == "identifier" else "text") for name in ("statement", "identifier")
+    )
+    more = tuple(Column(name, name) for name in ("measure", "decision", "first"))
+    cells = {"statement": "update orders set amount = amount + 1", "identifier": "-2663496923700580228"}
+    words = dict.fromkeys(("measure", "decision", "first"), "blocks that were hit a second in all of it")
+    made = Table("", (*columns, *more), (Row({**cells, **words}),))
+    text = render_text(Page(Head("t", "t"), (Section("s", "s", tables=(made,)),)), width=width, color=False)
+    assert "-2663496923700580228" in text.split()
 
 
 def test_the_essentials_are_there(experiment):

@@ -218,6 +218,7 @@ def test_a_rule_is_told_once_when_broken_and_once_when_it_holds_by_command_and_w
         "at": "",
     }
     assert told.read_text() == "".join(body.decode() for body in bodies)
+    assert len(told.read_text().splitlines()) == 2, "a command that appends to a file makes lines"
 
 
 def test_a_command_sees_no_secret_and_a_failure_is_told(tmp_path: Path):

@@ -16,6 +16,7 @@ from dbdyno.snapshot.causes.postgres.objects import grown_tables
 from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.report import report
 from dbdyno.snapshot.view import Column, View
 
 
@@ -143,3 +144,20 @@ def test_a_report_is_cut_where_a_setting_was_changed_beside_the_change_of_time(s
         assert f"ms a second at snapshot {taken[5].number} " in about
     else:
         assert f"a setting was changed after snapshot {taken[4].number} " in about
+
+
+@pytest.mark.parametrize("steps", [2, 5])
+def test_a_report_of_few_sub_intervals_opens_with_its_events_and_says_why_no_causes(server: Sized, steps: int):
+    """After a pruning the section was gone without a word, and the dropped index with it."""
+    server.settings["work_mem"] = "4"
+    taken = []
+    for at in range(steps):
+        server.settings["work_mem"] = "4" if at < steps - 1 else "8"
+        server.call(1, 10, 100)
+        taken.append(server.step())
+    with Interval(server.store, taken[0], taken[-1]) as interval:
+        first = report(interval)["sections"][0]
+    assert first["name"] == "happened"
+    assert [row["what"] for row in first["tables"][0]["rows"]] == ["work_mem: 4 → 8"]
+    assert first["notes"][0].startswith("not searched for causes: ")
+    assert ("one sub-interval has no" if steps == 2 else "4 sub-intervals are too few") in first["notes"][0]

@@ -202,6 +202,35 @@ def test_a_snapshot_costs_the_server_so_many_statements_whatever_it_has(lab: Lab
         assert max(few, one(collector)) <= STATEMENTS_MOST
 
 
+SAVEPOINTS_MOST = 6
+"""Of a snapshot after one that could read every view: a savepoint costs the server as much as a small view."""
+
+
+def test_a_watch_needs_no_savepoint_for_each_view_until_one_is_refused(lab: Lab):
+    counted = "select coalesce(sum(calls), 0)::int from pg_stat_statements where query ilike 'savepoint%'"
+
+    def one() -> tuple[Snapshot, int]:
+        before = holder.execute(counted).fetchone()[0]
+        made = take(collector, lab.store, engine_name="postgres")
+        return made, int(holder.execute(counted).fetchone()[0] - before)
+
+    with (
+        contextlib.closing(lab.connect()) as holder,
+        open_collector(lab.dsn, Options(lock_timeout_ms=100)) as collector,
+    ):
+        _, first = one()
+        _, second = one()
+        assert first > 20 > SAVEPOINTS_MOST >= second
+        holder.execute("begin; lock pg_index in access exclusive mode")
+        refused = take(collector, lab.store, engine_name="postgres")
+        holder.execute("rollback")
+        assert refused.problem("pg_index") is not None
+        assert refused.problem("pg_stat_database") is None and refused.problem("pg_stat_statements") is None
+        (again, third), (_, last) = one(), one()
+        assert again.problem("pg_index") is None
+        assert third > 20 > SAVEPOINTS_MOST >= last
+
+
 def test_settings_are_read_again_where_the_server_read_its_files_again(lab: Lab):
     """A watch kept asking for all 350 each time: a tenth of what a snapshot cost the server."""
 

@@ -248,7 +248,11 @@ def _add_column(made: Any, column: Column, at: int, body: list[list[str]], *, he
     else:
         # the first names the row: it folds last
         whole = _width(body, column, at, headed)
-        least = _least(body, column, at, headed) if at else min(column.narrowest or _NAME_LEAST, whole)
+        least = (
+            _least(body, column, at, headed)
+            if at
+            else min(max(column.narrowest or _NAME_LEAST, _longest_number(body, at)), whole)
+        )
         made.add_column(column.label, overflow="fold", min_width=least)
 
 
@@ -304,7 +308,12 @@ def _least(body: list[list[str]], column: Column, at: int, headed: bool) -> int:
     if not shown.is_left(column) or column.kind != "value" or column.unit == "left":
         return whole
     widest = column.narrowest or (_TEXT_LEAST if at == 0 or column.name in ("text", "why") else _WORDS_LEAST)
-    return min(whole, widest)
+    return min(whole, max(widest, _longest_number(body, at)))
+
+
+def _longest_number(body: list[list[str]], at: int) -> int:
+    """The widest cell of a column that is a number in words, such as a statement's identifier."""
+    return max((len(line[at]) for line in body if line[at].lstrip("-").isdigit()), default=0)
 
 
 def _width(body: list[list[str]], column: Column, at: int, headed: bool) -> int:

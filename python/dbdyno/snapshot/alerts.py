@@ -197,7 +197,9 @@ class Alerts:
 
     def _work(self) -> None:
         while (alert := self._queue.get()) is not None:
-            body = json.dumps(alert.to_json()).encode()
+            body = (
+                json.dumps(alert.to_json()).encode() + b"\n"
+            )  # a line each, for a command that appends them to a file
             for what, call in (("command", self._run), ("webhook", _post)):
                 try:
                     call(alert.rule, body)

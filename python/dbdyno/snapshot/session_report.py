@@ -65,7 +65,7 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
 def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
     found = events(history.interval)
     tables = [_table(history, one, top) for one in dimensions]
-    tables.append(_events(found))
+    tables.append(clock(found))
     drawn = history.over_time()
     lacks = [_no_statements(history)]
     made = section("sessions", TITLE, tables, about=ABOUT, notes=_notes(history), not_measured=lacks)
@@ -98,7 +98,8 @@ def _no_statements(history: History) -> Lack | None:
     return lacking("the statements of sessions", "the consumer events_statements_current is off", step)
 
 
-def _events(found: list[Row]) -> Table:
+def clock(found: list[Row]) -> Table:
+    """Events as a table: the rarest, by their time."""
     rows = [
         {
             "at": one["after_us"] if one["after_us"] is not None else one["at_us"],

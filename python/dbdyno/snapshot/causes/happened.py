@@ -10,8 +10,10 @@ from types import ModuleType
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.ends import relation
+from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
+from dbdyno.snapshot.session_report import clock
 from dbdyno.snapshot.wording import three
 from dbdyno.why import MOST as CAUSES_MOST
 from dbdyno.why import Cause as Reason
@@ -158,11 +160,11 @@ def budget(change: Change, ranked: list[Cause]) -> str:
 
 
 def within(interval: Interval) -> Part | None:
-    """What happened inside of one interval: its two parts around the point of `_where`. None where there are too few
-    sub-intervals, or no rules for the engine."""
+    """What happened inside of one interval: its two parts around the point of `_where`. None without rules for the
+    engine."""
     series = _series(interval)
     if series is None:
-        return None
+        return _unsearched(interval)
     at, how = _where(interval, *series, _jumps(interval))
     if at is None:
         return section("happened", "What happened", about=f"{how}.", notes=["nothing stands out"])
@@ -173,6 +175,24 @@ def within(interval: Interval) -> Part | None:
     ):
         about = f"{how} {chain[at].number} ({chain[at].at:%H:%M:%S} UTC): what is before it, against what is after."
         return happened(change_of(before, after), about)
+
+
+def _unsearched(interval: Interval) -> Part | None:
+    """The events of an interval that is searched for no causes, and why it is not."""
+    rules = ENGINES.get(interval.before.engine)
+    if rules is None:
+        return None
+    count, view = len(interval.chain) - 1, rules[0].view
+    why = f"of {count} sub-intervals not all can be told apart"
+    if not interval.has(view):
+        why = f"{view} was not read"
+    elif count < LEAST_PARTS:
+        few = "one sub-interval has" if count == 1 else f"{count} sub-intervals are too few for"
+        why = f"{few} {'no' if count == 1 else 'a'} before and after (it takes {LEAST_PARTS});"
+        why += " dbdyno compare snap:1..2 snap:3..4 sets one period against another"
+    found = happenings(interval)
+    tables = [clock(found)] if found else []
+    return section("happened", "What happened", tables, notes=[f"not searched for causes: {why}"])
 
 
 Series = list[tuple[float, float]]

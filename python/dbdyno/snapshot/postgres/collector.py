@@ -17,7 +17,7 @@ from dbdyno.snapshot.plans import generic
 from dbdyno.snapshot.postgres import facts, host, texts
 from dbdyno.snapshot.postgres.facts import FactsReader
 from dbdyno.snapshot.postgres.patience import open_patiently
-from dbdyno.snapshot.postgres.reader import Part, Reader, joined
+from dbdyno.snapshot.postgres.reader import AgainError, Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
 from dbdyno.snapshot.postgres.seldom import Seldom, Settings
 from dbdyno.snapshot.postgres.sizing import Sizing
@@ -111,11 +111,17 @@ class PostgresCollector:
         self.close()
 
     def _collect(self, before: Snapshot | None) -> list[View]:
+        try:
+            return self._views(before)
+        except AgainError:
+            return self._views(before)
+
+    def _views(self, before: Snapshot | None) -> list[View]:
         main, reader = self._session(None)
         parts: dict[str, list[Part]] = {}
         with main.transaction():
             _begin(main)
-            reader.locked = ""
+            reader.begin()
             views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
             self._facts = {**self._asked.read(main), **stamp()}
             self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
@@ -204,16 +210,27 @@ class PostgresCollector:
     ) -> None:
         import psycopg
 
-        try:
+        def read() -> tuple[dict[str, list[Part]], list[View]]:
+            found: dict[str, list[Part]] = {}
             connection, reader = self._session(database[1])
             with connection.transaction():
                 _begin(connection)
-                reader.locked = ""
-                self._objects(reader, database, parts)
-                if not any(view.name == STATEMENTS.name for view in views):
-                    views += self._statements(reader, before)
+                reader.begin()
+                self._objects(reader, database, found)
+                missing = not any(view.name == STATEMENTS.name for view in views)
+                statements = self._statements(reader, before) if missing else []
                 reader.flush()
             self._count("after", database[1], 1)
+            return found, statements
+
+        try:
+            try:
+                found, statements = read()
+            except AgainError:
+                found, statements = read()
+            for name, some in found.items():
+                parts.setdefault(name, []).extend(some)
+            views += statements
         except (psycopg.Error, Error) as error:
             self._problem("objects", database[1], str(error).strip().splitlines()[0])
 

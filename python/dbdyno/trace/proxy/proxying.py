@@ -90,7 +90,8 @@ def proxying(wanted: Wanted, out: Path) -> Iterator[Proxying]:
     with cleaned_up(), in_place(out) as aside:
         started = datetime.now(UTC).isoformat()
         asked = {key: str(value) if isinstance(value, Path) else value for key, value in asdict(wanted).items()}
-        asked["host"], asked["port"] = asked.pop("server")
+        del asked["server"]
+        asked["host"], asked["port"] = wanted.server
         made = Proxying(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
         try:
             yield made
