@@ -19,7 +19,7 @@ _SHOWN_S = 1.0
 
 
 @click.command("replay")
-@click.argument("run", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--dsn", required=True, metavar="DSN", help="Where it runs: all sessions log in as this.")
 @click.option("--speed", default="1", show_default=True, metavar="N|max", help="Times faster; max: no think time.")
 @click.option(
