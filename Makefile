@@ -30,7 +30,7 @@ ifeq ($(PROFILE),ci)
 BUILT = $(if $(CLIPPY),$(CLIPPY_RUNS))
 endif
 
-.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man demo test test-rust test-python check-rust matrix soak bench reference lint lint-rust lint-python audit format clean
+.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man demo test test-rust test-python check-rust compile-rust matrix soak bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -112,8 +112,9 @@ demo: setup  ## synchronous_commit on and off on an embedded PostgreSQL, about t
 # Tests of the load wait for servers and sockets: more of them at once than there are cores.
 WAITING := RUST_TEST_THREADS=8
 
-test: setup $(VENV)/dev check-rust  ## all tests; Rust is linted as it is compiled for them
-	$(PYTEST)
+# With -j Rust is compiled beside Python's tests, where these wait for servers; its own tests come last, by themselves.
+test: setup $(VENV)/dev compile-rust test-python  ## all tests; Rust is linted as it is compiled for them
+	$(MAKE) --no-print-directory check-rust
 
 test-rust:
 	$(WAITING) $(CARGO) test --profile $(TESTED) --quiet --workspace --tests --example evaluate
@@ -122,7 +123,7 @@ test-rust:
 # Each worker has servers of its own, and takes from the others when it is done. A test that a busy machine failed is run
 # once more and named at the end: one that is named there often is a test to mend.
 PYTEST = $(BUILT) $(BIN)/python -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR tests
-test-python:
+test-python: setup $(VENV)/dev
 	$(PYTEST)
 
 matrix: setup $(VENV)/dev  ## the snapshot tests on PostgreSQL 12 to 18, those of MariaDB on 10.11 and 11.4; binaries through Maven
@@ -141,12 +142,15 @@ bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
 # Lint and tests of Rust in one. By itself cargo-clippy looks at all dependencies a second time, and at our crates beside
 # the tests that are compiled; here what no test needs, the examples and (unless `make build` did) the binding, is
 # compiled to be looked at.
-check-rust: setup
-	@$(if $(CLIPPY),,echo "clippy is not installed: Rust is tested and not linted")
-	$(CARGO) fmt --check
-	$(if $(BUILT),,$(LINTED) $(CARGO) rustc --profile bench --quiet -p dyno-python --crate-type rlib)
+check-rust: compile-rust
 	$(LINTED) $(WAITING) $(CARGO) test --profile $(TESTED) --quiet --workspace --tests --examples
 	$(LINTED) $(CARGO) test --profile $(TESTED) --quiet --workspace --doc
+
+compile-rust: setup
+	@$(if $(CLIPPY),,echo "clippy is not installed: Rust is tested and not linted")
+	$(CARGO) fmt --check
+	$(if $(BUILT),,$(LINTED) nice -n 5 $(CARGO) rustc --profile bench --quiet -p dyno-python --crate-type rlib)
+	$(LINTED) nice -n 5 $(CARGO) test --profile $(TESTED) --quiet --workspace --tests --examples --no-run
 
 lint: lint-rust lint-python  ## formatting, lints and types; warnings are errors (-j2: both at once)
 
@@ -157,7 +161,7 @@ lint-rust:
 lint-python: $(VENV)/dev
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/ruff check $(PYTHON_FILES)
-	$(BIN)/mypy
+	nice -n 5 $(BIN)/mypy
 
 reference: setup  ## pages of docs that are tables of the program
 	$(BIN)/python tools/reference

@@ -74,7 +74,7 @@ class Turned:
             used: dict[int, float] = {}
             while True:
                 self._look(process, used)
-                with contextlib.suppress(subprocess.TimeoutExpired):
+                with contextlib.suppress(psutil.TimeoutExpired):
                     process.wait(LOOK_S)
                     break
             out.seek(0)
@@ -87,7 +87,7 @@ class Turned:
         self.cpu.append(sum(used.values()))
         self.node.append(_cpu(node) - before)
         self.rows = ", ".join(
-            one.split("read:")[1].split(" rows")[0].strip() for one in words.splitlines() if "read:" in one
+            one.split("read:")[1].split(" row")[0].strip() for one in words.splitlines() if "read:" in one
         )
         return text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["chromium", "data_folders", "drawings", "shared_rewriting"]
+pytest_plugins = ["chromium", "data_folders", "drawings", "shared_rewriting", "worker_times"]
 
 _states = itertools.count()
 

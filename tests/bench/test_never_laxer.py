@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -259,4 +261,61 @@ def test_a_certificate_that_only_the_load_is_shown_ends_before_there_is_a_run_fo
             with pytest.raises(TargetError, match="certificate"):
                 start(plan, tmp_path / "runs")
             assert front.chain == "stranger", "the control connection did come in"
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl not found; it makes certificates of version 1")
+def test_a_certificate_of_version_1_that_libpq_takes_is_refused_by_name_before_there_is_a_run_folder(tmp_path: Path):
+    def openssl(*words: str) -> None:
+        subprocess.run(["openssl", *words], cwd=tmp_path, check=True, capture_output=True)
+
+    openssl(
+        *[
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-keyout",
+            "ca.key",
+            "-out",
+            "ca.crt",
+            "-days",
+            "30",
+            "-subj",
+            "/CN=ca",
+        ]
+    )
+    openssl(*["req", "-newkey", "rsa:2048", "-nodes", "-keyout", "s.key", "-out", "s.csr", "-subj", "/CN=localhost"])
+    openssl(
+        *[
+            "x509",
+            "-req",
+            "-in",
+            "s.csr",
+            "-CA",
+            "ca.crt",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-days",
+            "20",
+            "-out",
+            "s.crt",
+        ]
+    )
+    words = (
+        'title = "t"\n[[workload.scripts]]\nname = "s"\ntext = "select 1;"\n[[arm]]\nname = "a"\n[[arm]]\nname = "b"\n'
+    )
+    chain = {"v1": (tmp_path / "s.crt", tmp_path / "s.key")}
+    with EmbeddedPostgres() as engine:
+        own = engine.tcp_conninfo()
+        with TlsFront(chain, int(own["port"]), "v1") as front:
+            options = {**own, "port": front.port, "sslmode": "verify-full", "sslrootcert": str(tmp_path / "ca.crt")}
+            dsn = make_conninfo("", **{**options, "host": "localhost"})
+            with psycopg.connect(dsn) as taken:
+                assert taken.pgconn.ssl_in_use, "libpq takes it"
+            with pytest.raises(TargetError, match="certificate") as raised:
+                start(replace(parse_plan(words, "p"), dsn=dsn), tmp_path / "runs")
+    assert "version 1" in str(raised.value.next_step)
     assert not (tmp_path / "runs").exists()

@@ -85,6 +85,28 @@ def test_a_number_that_may_be_of_another_language_is_told_and_not_taken(value: s
     assert [entry.line for entry in found.unread] == [1, 3]
 
 
+@pytest.mark.parametrize("beside", ["", "FL_IO_W FLASHLOG 5 IO requests\n"], ids=["alone", "with others"])
+def test_a_number_of_another_language_is_told_with_its_place_and_what_to_do(beside: str, tmp_path: Path):
+    file = tmp_path / "german.txt"
+    file.write_text(f"{beside}GD_IO_BY_R_LG DATA_CD_00 365.322 MB\n")
+    said = CliRunner().invoke(cli, ["cells", "import", str(file), "--cell", "c", "--out", str(tmp_path / "run")])
+    told = said.stderr + str(said.exception) + str(getattr(said.exception, "next_step", ""))
+    line = 1 + beside.count("\n")
+    assert "365.322 MB" in told and (f"german.txt:{line}:" in told or f"line {line} is" in told)
+    assert "separators" in told and "LC_ALL=C" in told
+    assert said.exit_code
+
+
+def test_a_metric_in_detail_without_its_value_is_told():
+    cut = "\t name: FL_RQ_W\n\t metricObjectName: FLASHLOG\n\t objectType: FLASHLOG\n"
+    whole = f"\t name: FL_IO_W\n\t metricObjectName: FLASHLOG\n\t metricValue: 5 IO requests\n\n{cut}"
+    found = read_text(whole)
+    assert [(r.name, r.value) for r in found.readings] == [("FL_IO_W", 5.0)]
+    assert [(entry.line, entry.why) for entry in found.unread] == [(5, "a metric in DETAIL without its value")]
+    alert = "\t name: 7\n\t alertMessage: hot\n\t metricObjectName: CPU\n\t severity: warning\n"
+    assert (read_text(alert).unread, len(read_text(alert).details)) == ([], 1)
+
+
 def test_three_decimals_below_a_hundred_are_those_of_cellcli():
     found = read_text("GD_IO_BY_R_LG DATA_CD_00 12.345 MB\nGD_IO_BY_R_LG DATA_CD_01 100.000 MB\n")
     assert [r.value for r in found.readings] == [12.345, 100.0]

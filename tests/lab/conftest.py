@@ -33,6 +33,9 @@ def dsn(server: EmbeddedPostgres) -> str:
 
 ENVIRONMENT = {"COLUMNS": "120", "NO_COLOR": "1"}
 
+RESTING = "select 1 from pg_sleep(0.001);"
+"""A load that leaves the processors to the other tests: most tests of runs need transactions, not many of them."""
+
 
 class Lab:
     """Runs `dbdyno` as a user would, in a folder of its own."""
@@ -82,7 +85,7 @@ class Lab:
         blocks: int = 3,
         more: str = "",
         name: str = "plan.toml",
-        script: str = "select 1;",
+        script: str = RESTING,
     ) -> str:
         """Writes a small plan on the lab's server; returns its name."""
         text = f"""title = "small"

@@ -8,7 +8,7 @@ ARMS = """[[arm]]
 name = "base"
 [[arm]]
 name = "sleeper"
-scripts = [{text = '''select pg_sleep(0.002);'''}]
+scripts = [{text = '''select pg_sleep(0.01);'''}]
 """
 
 

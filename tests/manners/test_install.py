@@ -78,7 +78,6 @@ def dbdyno(programs: Path, folder: Path, *words: str) -> subprocess.CompletedPro
     )
 
 
-@pytest.mark.long
 def test_the_wheel_alone_does_what_a_user_without_rust_needs(installed: Path, tmp_path: Path) -> None:
     """One test: every worker would make an environment of its own."""
     starts_without_python_where_it_can(installed, tmp_path)

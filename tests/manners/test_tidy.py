@@ -20,14 +20,15 @@ MAY_IMPORT["cli"] = {"cli", *MAY_IMPORT}
 MAY_IMPORT["rig"] = {"cells", "model"}
 EVERYBODY = arrows.EVERYBODY
 CRATES = {
-    "dyno-evidence": set(),
+    "dyno-cpu": set(),
+    "dyno-evidence": {"dyno-cpu"},
     "dyno-script": set(),
     "dyno-stats": set(),
     "dyno-load": {"dyno-evidence", "dyno-script"},
     "dyno-move": {"dyno-load"},
     "dyno-proxy": {"dyno-evidence", "dyno-load"},
     "dyno-record": {"dyno-evidence"},
-    "dyno-trace": {"dyno-evidence", "dyno-stats"},
+    "dyno-trace": {"dyno-cpu", "dyno-evidence", "dyno-stats"},
     "dyno-entry": {"dyno-evidence", "dyno-trace"},
     "dyno-model": {"dyno-evidence", "dyno-stats"},
     "dyno-python": {
@@ -114,6 +115,16 @@ def test_crates_follow_the_arrows():
             if line.startswith("dyno-")
         }
         assert used <= allowed, f"{crate} depends on {used - allowed}"
+
+
+def test_unsafe_is_forbidden_but_in_two_crates():
+    """The recorder (events of the kernel), and the one call of what is compiled a second time."""
+    manifests = {path.parent.name: path.read_text() for path in (ROOT / "crates").glob("*/Cargo.toml")}
+    free = {crate for crate, text in manifests.items() if "[lints]\nworkspace = true" not in text}
+    assert free == {"dyno-cpu", "dyno-record"}
+    assert 'unsafe_code = "deny"' in manifests["dyno-cpu"]
+    text = (ROOT / "crates" / "dyno-cpu" / "src" / "lib.rs").read_text()
+    assert text.count("unsafe {") == 1, "one place, with its reason beside it"
 
 
 def test_only_the_binding_crate_knows_python():

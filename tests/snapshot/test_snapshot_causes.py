@@ -60,6 +60,22 @@ def test_a_dropped_index(planted: OnPostgres):
 
 
 @pytest.mark.soak
+def test_an_index_that_was_made_in_the_first_period_and_dropped_in_the_second(planted: OnPostgres):
+    """The first snapshot has it not, nor the last: the page said "another plan, with the same indexes"."""
+    planted.lab.run("drop index orders_cust")
+    load, made = asks(planted.lab, BY_CUST), []
+
+    def with_index() -> None:
+        load()
+        if not made:
+            planted.lab.run("create index orders_cust on orders (cust)")
+            made.append(True)
+
+    found = planted.first_causes(with_index, planted.plant("drop index orders_cust"), load)
+    assert found == ["index orders_cust on orders was dropped"] * 2
+
+
+@pytest.mark.soak
 def test_a_plan_flip_by_analyze(planted: OnPostgres):
     lab = planted.lab
     lab.run(

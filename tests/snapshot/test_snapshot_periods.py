@@ -9,7 +9,7 @@ import pytest
 
 from dbdyno.errors import SnapshotError
 from dbdyno.judge.compared import compared, decision
-from dbdyno.judge.snapshots import compare
+from dbdyno.judge.snapshots import _verdict, compare
 from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.periods import baselines, forget_baseline, keep_baseline, period
 from dbdyno.snapshot.store import Store
@@ -114,6 +114,20 @@ def test_equal_periods_are_not_called_different(made: Made):
     found = decisions(judged(made, made.grow(100, 20), made.grow(100, 20)))
     assert set(found.values()) <= {"cannot tell", "same", "none in either", "not measured"}
     assert found["deadlocks"] == "none in either"
+
+
+def test_too_few_or_too_unlike_sub_intervals_are_no_all_clear(made: Made):
+    """Four against four of 52 times the time a statement were "ok: no metric with a good side differs for certain"."""
+    few = judged(made, made.grow(100, 4), made.grow(50, 4))
+    assert few["verdict"] == {
+        "word": "cannot tell",
+        "why": "4 and 4 sub-intervals are too few to judge metrics by: 5 each are the least",
+    }
+    assert judged(made, made.grow(100, 20), made.grow(100, 20))["verdict"]["word"] == "ok"
+    row = {"metric": "transactions", "decision": "cannot tell", "higher": True, "a": 10.0, "b": 5.0}
+    assert _verdict([row], True, [9, 9])["why"] == "transactions: medians far apart, and not for certain"
+    assert _verdict([{**row, "b": 8.0}], True, [9, 9])["word"] == "ok"
+    assert _verdict([{**row, "higher": None}], True, [9, 9])["word"] == "ok", "neither more nor less is good"
 
 
 def test_what_is_usually_0_in_both_is_neither_better_nor_worse(made: Made):

@@ -95,6 +95,35 @@ def test_a_table_that_is_altered_after_its_map_was_written_is_refused_with_the_p
     assert "table.kids.columns.v: 'v' is no column of a child of t" in done.stderr and "id, n" in done.stderr
 
 
+def test_a_table_that_is_altered_while_it_is_read_ends_the_question(wide_lab: WideLab, tmp_path: Path) -> None:
+    wide_lab.run("create table t (id int, n int, primary key (id, n)); insert into t (id, n) values (1, 2)")
+    file = mapped(wide_lab, tmp_path, "t")
+    where = address.address(wide_lab.dsn)
+    with (
+        pytest.raises(WideError, match="table t was altered while it was read"),
+        Answer(where, read(file), "select * from kids", str(file)) as answer,
+    ):
+        wide_lab.run("alter table t add extra int")
+        list(answer.rows())
+
+
+def test_a_node_that_is_silent_at_the_first_word_is_told_with_the_time_that_was_waited(
+    wide_lab: WideLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(address, "CONNECT_S", 2.0)
+    process = wide_lab.node.process
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        with (
+            pytest.raises(WideError, match="a node did not answer within 2 s"),
+            address.reached(address.address(wide_lab.dsn)),
+        ):
+            pass
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+
+
 def test_no_secret_of_the_source_is_in_the_job(wide_lab: WideLab, tmp_path: Path) -> None:
     with EmbeddedPostgres() as running:
         known = running.tcp_conninfo()

@@ -10,6 +10,7 @@ from wide_lab import WideLab
 
 from dbdyno.errors import PlanError
 from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.analysis.questions.loading import Way, sentences
 from dbdyno.study.library import find_study
 from dbdyno.study.run.execute import start
 
@@ -24,6 +25,15 @@ def test_it_asks_for_a_cassandra() -> None:
         find_study("wide-loader").plan({"ways": "carrier pigeon"}, target="cassandra://127.0.0.1/shop")
 
 
+def test_a_way_whose_time_is_its_start_is_said_to_be_that() -> None:
+    ways = [Way("batch", 4000, 0.5e9, 0.01e9), Way("direct", 4000, 10e9, 9.7e9)]
+    first, second = sentences(ways)
+    assert first == "Rows a second: batch 8,000, direct 400."
+    assert second.startswith("97 % of the 10.0 s of direct is what it takes for 40 rows, too")
+    assert "--set lines=200000" in second
+    assert sentences([Way("direct", 1_000_000, 20e9, 9.7e9)]) == ["Rows a second: direct 50,000."]
+
+
 @pytest.mark.soak
 def test_every_way_leaves_the_same_rows_and_the_table_goes(wide_lab: WideLab, tmp_path: Path) -> None:
     plan = find_study("wide-loader").plan({"lines": str(LINES)}, quick=True, target=wide_lab.dsn)
@@ -32,5 +42,11 @@ def test_every_way_leaves_the_same_rows_and_the_table_goes(wide_lab: WideLab, tm
     model = analyse(run)
     assert [arm["name"] for arm in model["arms"]] == ["batch", "row", "async", "direct"]
     assert all(arm["errors"] == 0 and arm["ops"] == 2 for arm in model["arms"])
+    starts = run.manifest.flows["arm_floor_ns"]
+    assert list(starts) == ["batch", "row", "async", "direct"] and starts["direct"] > starts["batch"]
+    said = model["verdict"]["sentences"]
+    assert said[0].startswith("Rows a second: batch ") and any(
+        "of direct is what it takes for 40 rows" in s for s in said
+    )
     asked = "select table_name from system_schema.tables where keyspace_name = %s"
     assert list(wide_lab.session.execute(asked, [wide_lab.keyspace])) == []

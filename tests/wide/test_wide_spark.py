@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -81,8 +83,12 @@ def session() -> Iterator[Any]:
 def _no_jvm(pyspark: Any) -> None:
     context = pyspark.SparkContext
     if context._gateway is not None and context._active_spark_context is None:
+        process = context._gateway.proc
         context._gateway.shutdown()
         context._gateway = context._jvm = None
+        process.stdin.close()
+        process.wait(60)
+        gc.collect()  # pyspark's sockets, while their warnings are not heard
 
 
 def mapped(lab: WideLab, **names: tuple[str, str]) -> WideMap:
@@ -158,6 +164,24 @@ def test_what_spark_would_change_is_an_error_that_names_the_column(
     ):
         list(answer.rows())
     assert said in str(caught.value) and caught.value.next_step
+
+
+def test_a_node_that_does_not_answer_spark_ends_the_question_with_a_sentence(
+    session: Any, wide_lab: WideLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wide_lab.run("create table t (id int, n int, primary key (id, n)); insert into t (id, n) values (1, 2)")
+    found = mapped(wide_lab, t=("kids", "parents"))
+    monkeypatch.setattr(spark, "REQUEST_S", 3.0)
+    process = wide_lab.node.process
+    assert process is not None
+    with spark.SparkAnswer(address(wide_lab.dsn), found, "select n from kids", "map", spark=session) as answer:
+        os.kill(process.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(WideError, match=r"by Spark: .*(time|Timeout)") as caught:
+                list(answer.rows())
+        finally:
+            os.kill(process.pid, signal.SIGCONT)
+    assert caught.value.next_step
 
 
 def test_the_command_answers_and_its_password_is_in_no_command_line(wide_lab: WideLab, tmp_path: Path) -> None:

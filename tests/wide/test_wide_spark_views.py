@@ -14,7 +14,7 @@ from dbdyno.wide.decode import converter
 from dbdyno.wide.mapping import WideMap, map_of
 from dbdyno.wide.pushdown import plan
 from dbdyno.wide.question import question
-from dbdyno.wide.spark import JARS, cause_of, is_pushed, jars, transpiled
+from dbdyno.wide.spark import JARS, cause_of, fits, is_pushed, jars, transpiled
 from dbdyno.wide.spark_views import View, view
 
 
@@ -64,13 +64,23 @@ def test_what_spark_does_not_read_alike_is_refused_with_its_place() -> None:
         ("select * from orders where customer_id = 1 and order_date > date '2026-01-01'", True),
         ("select * from orders where order_date > date '2026-01-01'", False),
         ("select * from orders where status = 'open'", True),
+        ("select * from orders where status = 'open' and order_date > date '2026-01-01'", False),
         ("select * from orders where rate = 1.5", False),
+        ("select * from orders where customer_id = 1 and customer_id in (1, 2)", False),
     ],
 )
 def test_the_connector_pushes_only_what_needs_no_allow_filtering(text: str, pushed: bool) -> None:
     ((relation, wanted),) = question(text, shop()).scans.values()
     assert is_pushed(plan(relation, ORDERS, wanted), filtering=False) == pushed
     assert is_pushed(plan(relation, ORDERS, wanted, filtering=True), filtering=True)
+
+
+def test_of_a_key_of_two_columns_only_the_last_may_be_in() -> None:
+    two = table(("a", PARTITION, "int"), ("b", PARTITION, "int"), ("n", CLUSTERING, "int"))
+    found = map_of("shop", {two.name: two}, {two.name: ("kids", "parents")})
+    for text, pushed in (("a = 1 and b in (1, 2)", True), ("a in (1, 2) and b = 1", False), ("a = 1", False)):
+        ((relation, wanted),) = question(f"select * from kids where {text} and n > 3", found).scans.values()
+        assert is_pushed(plan(relation, two, wanted), filtering=False) == pushed, text
 
 
 def test_sql_of_duckdb_becomes_that_of_spark_and_code_of_java_is_refused() -> None:
@@ -111,3 +121,11 @@ def test_without_the_connector_the_next_step_is_said(tmp_path: Path, monkeypatch
 def test_a_duration_is_text_in_cassandras_own_form(months: int, days: int, nanoseconds: int, said: str) -> None:
     convert = converter(kind("duration"), "varchar")
     assert convert(SimpleNamespace(months=months, days=days, nanoseconds=nanoseconds)) == said
+
+
+def test_a_connector_of_another_scala_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "scala-library-2.13.16.jar").touch()
+    found = [Path("spark-cassandra-connector_2.12-3.5.1.jar")]
+    with pytest.raises(WideError, match=r"is spark-cassandra-connector_2.12-3.5.1.jar, Spark is of Scala 2.13"):
+        fits(found, tmp_path)
+    fits([Path("spark-cassandra-connector_2.13-3.5.1.jar")], tmp_path)

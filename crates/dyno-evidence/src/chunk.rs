@@ -24,7 +24,7 @@ pub(crate) struct Presence {
 
 impl Presence {
     /// Adds up to 64 rows; bits beyond them are 0.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, bits: u64, rows: usize) {
         let held = self.rows % 64;
         if held == 0 {
@@ -143,6 +143,7 @@ pub(crate) fn compressed(raw: &[u8], zstd: &mut Compressor<'_>) -> Result<Bytes>
     Ok(Bytes::from(packed))
 }
 
+#[inline(always)]
 pub(crate) fn varint(mut value: u64, out: &mut Vec<u8>) {
     while value > 0x7f {
         out.push((value & 0x7f) as u8 | 0x80);

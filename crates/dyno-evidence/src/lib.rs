@@ -21,6 +21,9 @@
 //! Limits: a part belongs to one writer; times are whole nanoseconds since the UNIX epoch and fit
 //! an `i64` until the year 2262.
 
+// What `dyno_cpu` compiles twice is inlined for certain, or it would be compiled once.
+#![allow(clippy::inline_always)]
+
 mod call;
 mod calls;
 pub mod catalogue;

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use dyno_cpu::Work;
 use parquet::basic::{Compression, Encoding, Type};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
@@ -75,36 +76,12 @@ impl NumbersColumn {
         Ok(())
     }
 
-    #[inline]
     fn put<T: Copy + PartialEq>(&mut self, values: &[T], none: T, number: impl Fn(T) -> i64) {
-        for values in values.chunks(MINI) {
-            let is_there = |value: &T| *value != none;
-            let missing =
-                if self.presence.is_some() { values.iter().filter(|value| !is_there(value)).count() } else { 0 };
-            if missing == values.len() {
-                self.note(0, values.len(), missing);
-                continue;
-            }
-            let to = self.packed.room();
-            for (to, value) in to.iter_mut().zip(values) {
-                *to = number(*value);
-            }
-            let mut bits = u64::MAX >> (MINI - values.len());
-            if missing > 0 {
-                bits = 0;
-                let mut count = 0;
-                for (at, value) in values.iter().enumerate() {
-                    to[count] = to[at];
-                    count += usize::from(is_there(value));
-                    bits |= u64::from(is_there(value)) << at;
-                }
-            }
-            self.note(bits, values.len(), missing);
-            self.packed.take(values.len() - missing);
-        }
+        dyno_cpu::run(Put { column: self, values, none, number });
     }
 
     /// Which of some values are there, a bit each.
+    #[inline(always)]
     fn note(&mut self, bits: u64, values: usize, missing: usize) {
         if let Some(presence) = &mut self.presence {
             presence.push(bits, values);
@@ -150,5 +127,92 @@ impl NumbersColumn {
             Statistics::int32(least.map(narrow), most.map(narrow), None, missing, false)
         };
         self.pages.close(self.compression.unwrap_or(self.zstd), None, Some(statistics))
+    }
+}
+
+/// Values on their way into a column.
+struct Put<'a, T, N> {
+    column: &'a mut NumbersColumn,
+    values: &'a [T],
+    none: T,
+    number: N,
+}
+
+impl<T: Copy + PartialEq, N: Fn(T) -> i64> Work for Put<'_, T, N> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { column, values, none, number } = self;
+        for values in values.chunks(MINI) {
+            let is_there = |value: &T| *value != none;
+            let missing =
+                if column.presence.is_some() { values.iter().filter(|value| !is_there(value)).count() } else { 0 };
+            if missing == values.len() {
+                column.note(0, values.len(), missing);
+                continue;
+            }
+            let to = column.packed.room();
+            for (to, value) in to.iter_mut().zip(values) {
+                *to = number(*value);
+            }
+            let mut bits = u64::MAX >> (MINI - values.len());
+            if missing > 0 {
+                bits = 0;
+                let mut count = 0;
+                for (at, value) in values.iter().enumerate() {
+                    to[count] = to[at];
+                    count += usize::from(is_there(value));
+                    bits |= u64::from(is_there(value)) << at;
+                }
+            }
+            column.note(bits, values.len(), missing);
+            column.packed.take(values.len() - missing);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A page of numbers, put and packed.
+    #[derive(Clone, Copy)]
+    struct Page<'a>(&'a [i64], bool);
+
+    impl Work for Page<'_> {
+        type Done = (Vec<u8>, Option<(i64, i64)>);
+
+        #[inline(always)]
+        fn run(self) -> Self::Done {
+            let (mut packed, mut page) = (Packed::new(self.1), Vec::new());
+            for values in self.0.chunks(MINI) {
+                packed.room()[..values.len()].copy_from_slice(values);
+                packed.take(values.len());
+            }
+            let extremes = packed.end(0, &mut page);
+            (page, extremes)
+        }
+    }
+
+    proptest! {
+        /// What processors with AVX2 run is compiled from the same lines; its bytes are the same as well.
+        #[test]
+        fn a_page_is_the_same_by_wide_registers_and_without(
+            base in any::<i64>(),
+            bits in 0_u32..64,
+            steps in prop::collection::vec(any::<i64>(), 0..900),
+            rise in 0_i64..3,
+        ) {
+            let near = |at: usize, step: i64| base.wrapping_add(step & ((1 << bits) - 1)).wrapping_add(rise * at as i64);
+            let numbers: Vec<i64> = steps.iter().enumerate().map(|(at, step)| near(at, *step)).collect();
+            for is_wide in [false, true] {
+                let page = Page(&numbers, is_wide);
+                dyno_cpu::choose(true);
+                prop_assert_eq!(dyno_cpu::run(page), page.run());
+            }
+        }
     }
 }

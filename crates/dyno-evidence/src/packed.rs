@@ -45,13 +45,13 @@ impl Packed {
     }
 
     /// Where the next [`MINI`] values go.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn room(&mut self) -> &mut [i64] {
         &mut self.waiting[self.held..self.held + MINI]
     }
 
     /// So many values were put there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, count: usize) {
         self.held += count;
         let full = BLOCK + usize::from(self.count == 0);
@@ -81,6 +81,7 @@ impl Packed {
 
     /// Packs the first `len` of what waits. The page's first value stands before its blocks, so the
     /// first block takes one more: all blocks but the last hold [`BLOCK`] differences.
+    #[inline(always)]
     fn block(&mut self, len: usize) {
         let skipped = usize::from(self.count == 0);
         if self.count == 0 {
@@ -102,6 +103,7 @@ impl Packed {
         self.widen(least, most);
     }
 
+    #[inline(always)]
     fn widen(&mut self, least: i64, most: i64) {
         self.extremes = (self.extremes.0.min(least), self.extremes.1.max(most));
     }
@@ -120,7 +122,7 @@ struct Steps {
 }
 
 /// The block as steps, if its values are near enough to the one before them.
-#[inline]
+#[inline(always)]
 fn steps(before: i64, values: &[i64]) -> Option<Steps> {
     let mut from = [0_i32; BLOCK + 1];
     let (mut far, mut any) = (0_u64, 0);
@@ -135,6 +137,7 @@ fn steps(before: i64, values: &[i64]) -> Option<Steps> {
 
 impl Steps {
     /// Packs the block; gives the extremes of its values, less the one before them.
+    #[inline(always)]
     fn pack(&self, out: &mut Vec<u8>) -> (i32, i32) {
         if !self.any {
             out.extend_from_slice(&[0; 1 + BLOCK / MINI]);
@@ -171,12 +174,14 @@ impl Steps {
         extremes
     }
 
+    #[inline(always)]
     fn extremes(&self) -> (i32, i32) {
         self.from[1..=self.len].iter().fold((i32::MAX, i32::MIN), |(low, high), &v| (low.min(v), high.max(v)))
     }
 }
 
 /// A block of values of any distance; gives their extremes.
+#[inline(always)]
 fn pack_wide(before: i64, values: &[i64], is_wide: bool, out: &mut Vec<u8>) -> (i64, i64) {
     let mut differences = [0_i64; BLOCK];
     let mut last = before;
@@ -189,15 +194,18 @@ fn pack_wide(before: i64, values: &[i64], is_wide: bool, out: &mut Vec<u8>) -> (
     extremes_of(values)
 }
 
+#[inline(always)]
 fn extremes_of(values: &[i64]) -> (i64, i64) {
     values.iter().fold((i64::MAX, i64::MIN), |(least, most), &value| (least.min(value), most.max(value)))
 }
 
+#[inline(always)]
 fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
 /// One block: the least difference, the bits of what the others are above it, and these.
+#[inline(always)]
 fn pack(differences: &mut [i64; BLOCK], len: usize, out: &mut Vec<u8>) {
     let first = differences[0];
     let is_even = differences[..len].iter().fold(0_i64, |all, value| all | (value ^ first)) == 0;
@@ -220,13 +228,14 @@ fn pack(differences: &mut [i64; BLOCK], len: usize, out: &mut Vec<u8>) {
 }
 
 /// [`MINI`] numbers of so many bits.
+#[inline(always)]
 fn pack_mini(mini: &mut [u64], width: u32, out: &mut Vec<u8>) {
     pack_joined(mini, MINI, width, out);
 }
 
 /// The first `len` numbers of so many bits. Neighbours are joined while two have room in a word, so that
 /// most of the work is done on several at once.
-#[inline]
+#[inline(always)]
 fn pack_joined(numbers: &mut [u64], mut len: usize, width: u32, out: &mut Vec<u8>) {
     if width == 0 {
         return;

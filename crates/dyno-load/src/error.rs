@@ -146,6 +146,10 @@ fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
         WireError::Exposed(_) => {
             "use sslmode=require or stronger, or scram-sha-256 in pg_hba.conf; require_auth=password sends it all the same"
         }
+        WireError::Tls(told) if told.contains("UnsupportedCertVersion") => {
+            "the server's certificate is of X.509 version 1, which libpq takes and the load's client does not: have it \
+             issued again as version 3, with the host in subjectAltName"
+        }
         WireError::Tls(_) => "check sslmode and sslrootcert against the server's certificate",
         WireError::Auth(_) => {
             "check that this is the right server, and its pg_hba.conf (trust, password, md5 or scram-sha-256)"

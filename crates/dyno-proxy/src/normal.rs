@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use dyno_proxy::normal::normal;
-//! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = -? and c = $1");
+//! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = ? and c = $1");
 //! ```
 //!
 //! Limits: `standard_conforming_strings` is taken to be on, as it is since 9.1. A text is cut at [`LONGEST`] bytes.
@@ -54,6 +54,7 @@ pub fn pieces(sql: &[u8]) -> impl Iterator<Item = Piece> {
                 None => (1 + rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count(), Piece::Other),
             },
             b'0'..=b'9' => (number(rest), Piece::Literal),
+            b'.' if rest.starts_with(b"..") => (2, Piece::Other),
             b'.' if rest.get(1).is_some_and(u8::is_ascii_digit) => (number(rest), Piece::Literal),
             _ if is_word(first) => (rest.iter().take_while(|byte| is_word(**byte)).count(), Piece::Other),
             _ => (1, Piece::Other),
@@ -123,6 +124,15 @@ fn number(rest: &[u8]) -> usize {
     at
 }
 
+/// A minus behind an operator, a comma or a parenthesis is the number's own.
+fn drop_sign(out: &mut Vec<u8>) {
+    let Some((b'-', before)) = out.split_last() else { return };
+    let last = before.iter().rev().find(|byte| **byte != b' ');
+    if last.is_some_and(|byte| b"(,=<>+-*/%^|&!~[:".contains(byte)) {
+        out.pop();
+    }
+}
+
 /// The text without literals and comments, with single spaces.
 pub fn normal(sql: &[u8]) -> String {
     let mut out: Vec<u8> = Vec::with_capacity(sql.len().min(LONGEST));
@@ -133,7 +143,12 @@ pub fn normal(sql: &[u8]) -> String {
                     out.push(b' ');
                 }
             }
-            Piece::Literal(_) => out.push(b'?'),
+            Piece::Literal(range) => {
+                if sql[range.start].is_ascii_digit() || sql[range.start] == b'.' {
+                    drop_sign(&mut out);
+                }
+                out.push(b'?');
+            }
             Piece::Other(range) => out.extend_from_slice(&sql[range]),
         }
         if out.len() >= LONGEST {

@@ -6,7 +6,7 @@ use dyno_evidence::trace_store::Store;
 
 use crate::capture::{CallBytes, Capture};
 
-/// Waits for the client's next message: think time between calls, COPY's rows inside of one.
+/// Waits for the client's next message: think time.
 pub const CLIENT_READ: u32 = 1;
 /// Waits until the client takes what there is.
 pub const CLIENT_WRITE: u32 = 2;
@@ -14,6 +14,8 @@ pub const CLIENT_WRITE: u32 = 2;
 pub const ANSWER: u32 = 3;
 /// Waits for the rest of it.
 pub const ROWS: u32 = 4;
+/// Waits for the rows of a COPY that the client sends.
+pub const COPY_ROWS: u32 = 5;
 /// SQLSTATE 08006, packed as the server does: the connection broke.
 pub const BROKEN: u32 = packed(b"08006");
 /// A SQLSTATE as the server packs it: six bits a character.
@@ -30,6 +32,7 @@ pub const fn packed(state: &[u8; 5]) -> u32 {
 pub fn name_events(store: &mut Store) {
     store.name_event_as(CLIENT_READ, "Client:ClientRead", Class::Network);
     store.name_event_as(CLIENT_WRITE, "Client:ClientWrite", Class::Network);
+    store.name_event_as(COPY_ROWS, "Client:CopyRows", Class::Network);
     store.name_event_as(ANSWER, "Server:Answer", Class::Network);
     store.name_event_as(ROWS, "Server:Rows", Class::Network);
 }

@@ -1,6 +1,7 @@
 //! Messages cut from bytes, texts without their literals, first packets, and what a session's messages become.
 
 mod following;
+mod replaying;
 
 use dyno_proxy::framing::{Framer, Rubbish};
 use dyno_proxy::normal::{Piece, normal, pieces};

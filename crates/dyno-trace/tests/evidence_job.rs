@@ -1,7 +1,7 @@
 //! Jobs: what an import leaves behind, what a profile says, how they end.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -48,6 +48,43 @@ fn column(path: &Path, name: &str) -> Vec<i64> {
         values.extend(rows.unwrap().i64s(name).unwrap());
     }
     values
+}
+
+/// Every file of a run, by its name.
+fn files(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in std::fs::read_dir(run).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.strip_prefix(run).unwrap().to_owned(), std::fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// Lexing, filling and packing are compiled twice; the bytes of every table are the same.
+#[test]
+fn an_import_is_the_same_by_wide_registers_and_without() {
+    let scratch = Scratch::new();
+    let (mut text, mut now) = (String::new(), 1_000i64);
+    for at in 0..4_000 {
+        now += at * at % 7_919 + 10;
+        text += &wait(7 + at as u64 % 3, "db file scattered read", at % 97 + 1, now);
+        text += &call("FETCH", 7 + at as u64 % 3, at * 31 % 1_009, at % 11, at as u8 % 3, now + 1);
+    }
+    let file = scratch.file("both.trc", &text);
+    let [wide, plain] = [true, false].map(|is_wide| {
+        let run = scratch.0.join(format!("wide-{is_wide}"));
+        dyno_cpu::choose(is_wide);
+        Job::new(JobOptions::of(&[file.clone()])).import(&run).unwrap();
+        files(&run)
+    });
+    assert!(wide.len() > 5 && wide.keys().eq(plain.keys()));
+    for (name, bytes) in &wide {
+        assert!(plain[name] == *bytes, "{} differs", name.display());
+    }
 }
 
 #[test]

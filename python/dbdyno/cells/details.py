@@ -25,6 +25,7 @@ _TYPED = re.compile(
     r"CellCLI>|\[[\w.-]++@[^\]\n]*+\][$#]|[$#>] *(?:dcli|cellcli|exacli)\b"
     r"|CellCLI: Release |Copyright \(c\)|Cell Efficiency Ratio:|quitting$"
 )
+_OF_ALERTS = {"alertSequenceID", "alertMessage", "severity"}
 _ALERT = re.compile(
     r"(?P<name>\d+(?:_\d+)?)[ \t]+(?P<beginTime>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:?\d\d))[ \t]+"
     r"(?P<severity>critical|warning|info|clear)[ \t]+(?P<alertMessage>\S.*)"
@@ -75,6 +76,11 @@ def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
         # One line 'word: text' alone is no object: 'ssh: connect to host ...'.
         if is_metric(attributes) and _reading(attributes, lines[0][0], found):
             continue
+        if lacks_value(attributes):
+            found.unread.append(
+                Unread(lines[0][0], lines[0][1].rstrip("\r")[:200], "a metric in DETAIL without its value")
+            )
+            continue
         if len(attributes.keys() - {""}) > 1 or "name" in attributes:
             found.details.append(attributes)
             continue
@@ -84,7 +90,13 @@ def others(rest: list[tuple[int, str]], cell: str, found: Listing) -> None:
 
 def is_metric(values: Mapping[str, object]) -> bool:
     """Whether an object is a metric: an alert has a metric's value too, that of its moment."""
-    return "metricValue" in values and not values.keys() & {"alertSequenceID", "alertMessage", "severity"}
+    return "metricValue" in values and not values.keys() & _OF_ALERTS
+
+
+def lacks_value(values: Mapping[str, object]) -> bool:
+    """Whether an object is a metric whose value was cut off or not asked for: only metrics, and alerts, have a
+    metric's object."""
+    return "metricObjectName" in values and "metricValue" not in values and not values.keys() & _OF_ALERTS
 
 
 def _reading(values: dict[str, str], line: int, found: Listing) -> bool:

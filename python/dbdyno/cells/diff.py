@@ -17,6 +17,7 @@ from dbdyno.cells.collect import column_of, pattern_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.files import cell_of, text_of
+from dbdyno.cells.found import DOUBTED, FOREIGN, OTHER_LANGUAGE
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing
 from dbdyno.cells.page import DiffPage, FlashLog
@@ -53,11 +54,10 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
     if not listing.readings and not (details and listing.details):
         first = listing.unread[0] if listing.unread else None
         seen = f"; line {first.line} is {first.text[:60]!r}" if first else ""
-        raise CellsError(
-            f"holds no metric{seen}",
-            where=str(path),
-            next_step="`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too",
-        )
+        step = "`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too"
+        if first and first.why in (FOREIGN, DOUBTED):
+            seen, step = f" that can be taken{seen}, {first.why}", OTHER_LANGUAGE
+        raise CellsError(f"holds no metric{seen}", where=str(path), next_step=step)
     pattern = pattern_of(mask)
     by_cell: dict[str, Listing] = {}
     for reading in listing.readings:
@@ -76,6 +76,8 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
         columns[0].problem = f"{path}:{worst.line}: {worst.text[:60]!r} was not understood" + (
             f", and {len(listing.unread) - 1} more lines" if len(listing.unread) > 1 else ""
         )
+        if any(entry.why in (FOREIGN, DOUBTED) for entry in listing.unread):
+            columns[0].next_step = OTHER_LANGUAGE
     return Collection(columns)
 
 

@@ -21,7 +21,7 @@ from math import isinf
 
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.details import others
-from dbdyno.cells.found import FOREIGN, CellError, Listing, Reading, Unread, moment_ns, visible
+from dbdyno.cells.found import DOUBTED, FOREIGN, CellError, Listing, Reading, Unread, moment_ns, visible
 from dbdyno.cells.rows import STATES, TYPES, UNITS, is_disk, row_of
 
 _METRIC = re.compile(
@@ -120,9 +120,8 @@ def doubtful(value: str, unit: str) -> bool:
 def _doubted(found: Listing) -> None:
     """Leaves out numbers that other lines make doubtful: where one has a decimal comma, 12.345 MB may be 12
     thousand as well as 12."""
-    why = "a number that may be of another language, as others of this text are: 12.345 or 12,345?"
     doubted = [reading for reading in found.readings if _EITHER.fullmatch(reading.text)]
-    found.unread += [Unread(r.line, f"{r.name} {r.text} {r.unit}".strip(), why) for r in doubted]
+    found.unread += [Unread(r.line, f"{r.name} {r.text} {r.unit}".strip(), DOUBTED) for r in doubted]
     found.readings = [reading for reading in found.readings if not _EITHER.fullmatch(reading.text)]
 
 

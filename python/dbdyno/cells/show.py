@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dbdyno.cells.aggregate import Combined, combine, own_names, side_by_side
 from dbdyno.cells.catalogue import family_words, metric
@@ -16,6 +16,8 @@ from dbdyno.cells.identity import shown
 from dbdyno.cells.page import ShownCell, ShownMetric, ShowPage
 
 SCHEMA = 1
+NAMED = 3
+"""Cells that a sentence names; more are counted."""
 RULE_WORDS = {
     "sum": "sum",
     "weighted": "mean over requests",
@@ -115,7 +117,8 @@ def flat_rows(page: ShowPage) -> list[dict[str, object]]:
 
 
 def age_words(page: ShowPage) -> list[str]:
-    """How old the values are: one sentence for the cells whose clocks are near ours, one for each that is not."""
+    """How old the values are: a sentence for the cells whose clocks are near ours, one for those ahead and one for
+    those behind: a rack whose time service is off must not fill the screen."""
     ages = {cell["name"]: cell["age_s"] for cell in page["cells"] if cell["age_s"] is not None}
     near = {name: age for name, age in ages.items() if -NEAR_S <= age <= MINUTE_S + NEAR_S}
     said = []
@@ -123,19 +126,36 @@ def age_words(page: ShowPage) -> list[str]:
         low, high = (max(0.0, end) for end in (min(near.values()), max(near.values())))
         span = f"{low:.0f} s" if round(low) == round(high) else f"{low:.0f} to {high:.0f} s"
         said.append(f"values are {span} old; cells collect once a minute")
-    for name, age in ages.items():
-        if name not in near:
-            why = "its clock is behind ours, or it has stopped collecting" if age > 0 else "its clock is ahead of ours"
-            said.append(f"{name}: its values are dated {about(abs(age))} {'ago' if age > 0 else 'from now'}: {why}")
+    far = {name: age for name, age in ages.items() if name not in near}
+    said += _far_words({name: -age for name, age in far.items() if age < 0}, "from now", "{} ahead of ours")
+    said += _far_words(
+        {name: age for name, age in far.items() if age > 0}, "ago", "{} behind ours, or {} stopped collecting"
+    )
     return said
+
+
+def _far_words(ages: Mapping[str, float], when: str, why: str) -> list[str]:
+    """One sentence for the cells whose values are dated far from now, to one side of it."""
+    if not ages:
+        return []
+    names = list(ages)
+    one = len(names) == 1
+    reason = why.format("its clock is" if one else "their clocks are", "it has" if one else "they have")
+    low, high = about(min(ages.values())), about(max(ages.values()))
+    span = low if low == high else f"{low} to {high}"
+    who = ", ".join(names) if len(names) <= NAMED else f"{', '.join(names[:NAMED])} and {len(names) - NAMED} more"
+    return [f"{who}: {'its' if one else 'their'} values are dated {span} {when}: {reason}"]
 
 
 def worst_of(row: ShownMetric) -> tuple[str, float] | None:
     """The cell to look at first: of what is better low (latencies, errors, percentages, loads) the one with the
-    most, of anything else the one farthest from the middle of all."""
+    most, of an efficiency the one with the least, of anything else the one farthest from the middle of all. None
+    where all say the same."""
     known = {cell: value for cell, value in row["values"].items() if value is not None}
-    if len(known) < 2:
+    if len(set(known.values())) < 2:
         return None
+    if "_EFFICIENCY_" in row["metric"]:
+        return min(known.items(), key=lambda one: one[1])
     if row["rule"] in ("weighted", "spread") or metric(row["metric"]).counts_errors:
         return max(known.items(), key=lambda one: one[1])
     middle = statistics.median(known.values())

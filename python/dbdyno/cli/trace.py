@@ -18,6 +18,8 @@ ROWS = {
     "check": ("dbdyno.cli.trace_check", "What was read, what was not, does the time close."),
     "record": ("dbdyno.cli.trace_record", "Every wait of a live PostgreSQL, exactly timed."),
     "proxy": ("dbdyno.cli.trace_proxy", "PostgreSQL timed from its clients' side, on the wire."),
+    "join": ("dbdyno.cli.trace_join", "A proxy's run and a recording: client, network, server."),
+    "replay": ("dbdyno.cli.trace_replay", "Run again what a proxy captured, and compare."),
     "import": ("dbdyno.cli.trace_import", "Turn traces into evidence (Parquet)."),
     "write": ("dbdyno.cli.trace_write", "Turn evidence back into trace files."),
 }

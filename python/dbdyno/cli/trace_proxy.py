@@ -60,7 +60,7 @@ def command(
     """Pass clients of a PostgreSQL on to it, and time every message.
 
     Needs no right on the server. Calls, think time, rows, bytes and SQLSTATE of every session, as its clients see them;
-    statements without their literals. All commands on traces read the run. Sessions that are open at the end are closed.
+    statements without their literals. All commands on traces read the run. At the end sessions are closed.
 
     \b
     dbdyno trace proxy --to localhost:5432 --for 60s --out runs/now

@@ -32,6 +32,8 @@ from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.sums.chain import Chain
 
 _OF_SERVER = {"version": "version", "databases read": "databases", "standby": "in_recovery"}
+APART = 1.5
+"""From so many times the one median on, a difference that is not certain is no all-clear."""
 LONG_S = 2 * 86400
 """Where both periods are as long, an hour is one value: minutes of days repeat each other."""
 
@@ -79,7 +81,7 @@ def compare(
             "last": facts_of_end(other.chain[-1]),
             "periods": [f"{part.name}: {_times(part)}" for part in (one, other)],
         },
-        "verdict": _verdict(rows, allowed),
+        "verdict": _verdict(rows, allowed, counts),
         "why": [part.pop("why") for part in first if "why" in part],
         "sections": [
             *first,
@@ -196,7 +198,8 @@ def _usable(part: Series) -> int:
     return max((len(_values(part, metric.name)) for metric in part.metrics), default=0)
 
 
-def _verdict(rows: list[Row], allowed: bool) -> dict[str, str]:
+def _verdict(rows: list[Row], allowed: bool, counts: list[int]) -> dict[str, str]:
+    """The word, and why: no all-clear where too few sub-intervals or too unlike ones leave a large difference open."""
     if not allowed:
         return {"word": "not comparable", "why": "settings, versions or databases differ"}
     worse = [row["metric"] for row in rows if row["decision"] == "worse"]
@@ -205,7 +208,19 @@ def _verdict(rows: list[Row], allowed: bool) -> dict[str, str]:
         return {"word": "worse", "why": "worse: " + ", ".join(worse)}
     if better:
         return {"word": "better", "why": "better: " + ", ".join(better)}
+    if min(counts) < LEAST:
+        few = f"{counts[0]} and {counts[1]} sub-intervals are too few to judge metrics by"
+        return {"word": "cannot tell", "why": f"{few}: {LEAST} each are the least"}
+    open_ = [row["metric"] for row in rows if row["decision"] == "cannot tell" and _is_apart(row)]
+    if open_:
+        return {"word": "cannot tell", "why": f"{', '.join(open_)}: medians far apart, and not for certain"}
     return {"word": "ok", "why": "no metric with a good side differs for certain"}
+
+
+def _is_apart(row: Row) -> bool:
+    """Whether the medians of a metric with a good side are far apart."""
+    a, b = row["a"], row["b"]
+    return row["higher"] is not None and bool(a) and bool(b) and not 1 / APART <= b / a <= APART
 
 
 class Differs(TypedDict):

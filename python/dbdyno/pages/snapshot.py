@@ -13,6 +13,7 @@ from dbdyno.pages.reading import Analysis
 _TONES: dict[str, Tone] = {
     "better": "good",
     "not comparable": "doubt",
+    "cannot tell": "doubt",
     "ok": "good",
     "data complete": "good",
     "restart": "even",

@@ -10,6 +10,7 @@ from dbdyno.pages import (
     common,
     reading,
     trace_check,
+    trace_join,
     trace_profile,
     trace_statements,
     trace_tree,
@@ -31,6 +32,7 @@ KINDS = {
     "timeline": "Timeline of sessions",
     "check": "Check of traces",
     "report": "Trace report",
+    "join": "Both sides of calls",
 }
 
 
@@ -138,6 +140,7 @@ _SECTIONS: dict[str, Callable[[Analysis], Iterable[Section]]] = {
     "timeline": _timeline,
     "check": trace_check.sections,
     "report": _report,
+    "join": trace_join.sections,
 }
 _ROWS: dict[str, Callable[[Analysis], list[dict[str, object]]]] = {
     "profile": trace_profile.rows,
@@ -148,6 +151,7 @@ _ROWS: dict[str, Callable[[Analysis], list[dict[str, object]]]] = {
     "timeline": _timeline_rows,
     "check": trace_check.rows,
     "report": trace_statements.rows,
+    "join": trace_join.statement_rows,
 }
 
 

@@ -93,13 +93,15 @@ def reached(where: Address, protocol: Any = None) -> Iterator[Any]:
         control_connection_timeout=CONNECT_S,
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
     )
+    limit_s = CONNECT_S
     try:
         session = cluster.connect(where.keyspace)
+        limit_s = REQUEST_S
         if protocol is not None:
             session.client_protocol_handler = protocol
         yield session
     except (module.cluster.NoHostAvailable, module.DriverException, OSError) as error:
-        raise failure(error, where.safe) from None
+        raise failure(error, where.safe, limit_s) from None
     finally:
         cluster.shutdown()
 
@@ -116,8 +118,8 @@ STEPS = {
 }
 
 
-def failure(error: Exception, where: str) -> WideError:
-    """An error of the driver in words, with what to do."""
+def failure(error: Exception, where: str, limit_s: float | None = None) -> WideError:
+    """An error of the driver in words, with what to do. `limit_s`: how long was waited, if not as for a request."""
     inner = getattr(error, "errors", None)
     if isinstance(inner, dict) and inner:
         first = next(iter(inner.values()))
@@ -126,7 +128,7 @@ def failure(error: Exception, where: str) -> WideError:
     else:
         said = str(error)
     if type(error).__name__ == "OperationTimedOut":
-        said = f"a node did not answer within {REQUEST_S:g} s"
+        said = f"a node did not answer within {REQUEST_S if limit_s is None else limit_s:g} s"
     said = " ".join(said.split())[:400]
     if "using keyspace" in said or ("does not exist" in said and "eyspace" in said):
         step = "name a keyspace that is there: cqlsh -e 'describe keyspaces'"

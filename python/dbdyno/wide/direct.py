@@ -85,7 +85,7 @@ def write_files(
             raise WideError(
                 "no row became an SSTable", where=where.safe, next_step="the query gives no rows; look at it"
             )
-        say(f"{rows:,} rows in {loaded.tables:,} SSTables; streaming them to the nodes")
+        say(f"{loaded.tables:,} SSTables written; streaming them to the nodes")
         began = time.monotonic_ns()
         _stream(session, where, program)
         loaded.streamed_ns = time.monotonic_ns() - began

@@ -16,7 +16,7 @@ import itertools
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ from dbdyno.errors import WideError
 from dbdyno.processes import find_program
 from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, reached
 from dbdyno.wide.ask import VERSION, counted, plans, unchanged
-from dbdyno.wide.catalog import read_keyspace
+from dbdyno.wide.catalog import CLUSTERING, PARTITION, read_keyspace
 from dbdyno.wide.mapping import WideMap, check
 from dbdyno.wide.pushdown import Scan, told
 from dbdyno.wide.question import DIALECT, question
@@ -54,17 +54,33 @@ def jars() -> list[Path]:
     return found
 
 
+def fits(connector: Sequence[Path], spark: Path) -> None:
+    """Raises `WideError` where the connector is of another Scala than Spark: neither would say so in plain words."""
+    own = next((one.name.split("-")[2] for one in spark.glob("scala-library-*.jar")), "")
+    scala = ".".join(own.split(".")[:2])
+    other = next((one.name for one in connector if one.name.startswith("spark-cassandra-connector_")), "")
+    if scala and not other.startswith(f"spark-cassandra-connector_{scala}-"):
+        raise WideError(
+            f"the connector is {other}, Spark is of Scala {scala}",
+            where=WHERE,
+            next_step=f"pip install 'pyspark==3.5.*', or set {JARS} to a connector of Scala {scala}",
+        )
+
+
 def session(master: str = LOCAL) -> Any:
     """A session of Spark with the connector. Raises `WideError`."""
     try:
+        import pyspark
         from pyspark.sql import SparkSession
     except ImportError:
         step = "pip install 'dbdyno[spark]'"
         raise WideError("PySpark is not installed", where=WHERE, next_step=step) from None
     if find_program("java") is None:
         raise WideError("there is no Java", where=WHERE, next_step="install Java 17")
+    found = jars()
+    fits(found, Path(pyspark.__file__).parent / "jars")
     settings = {
-        "spark.jars": ",".join(map(str, jars())),
+        "spark.jars": ",".join(map(str, found)),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # What fails is told once, in our words.
@@ -231,10 +247,21 @@ class SparkAnswer:
 
 
 def is_pushed(scan: Scan, filtering: bool) -> bool:
-    """Whether the connector may push: what it asks then needs no ALLOW FILTERING, or that was asked for."""
-    keys = {one.name for one in scan.table.columns if one.name in scan.table.indexed}
-    indexed = any(_column(scan, one.column) in keys for one in scan.pushed)
-    return filtering or scan.statement.partitions is not None or indexed
+    """Whether the connector may push: by its rules what it then asks needs no ALLOW FILTERING, or that was asked for.
+
+    It takes a whole key of the partition with one condition a column, of which the last alone may be IN; what it does
+    not take of a key it leaves out, and asks for the clustering columns all the same. So with an index.
+    """
+    columns = scan.table.of(PARTITION)
+    if filtering:
+        return True
+    if scan.statement.partitions is None:
+        found = {_column(scan, one.column) for one in scan.pushed}
+        also = {_column(scan, one.column) for one in scan.kept}
+        return bool(found & scan.table.indexed) and not also & {one.name for one in scan.table.of(CLUSTERING)}
+    asked = [_column(scan, one.column) for one in scan.pushed]
+    firsts = ({key[at] for key in scan.statement.partitions} for at in range(len(columns) - 1))
+    return all(asked.count(one.name) == 1 for one in columns) and all(len(values) <= 1 for values in firsts)
 
 
 def _column(scan: Scan, name: str) -> str:

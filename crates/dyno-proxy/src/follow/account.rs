@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use dyno_evidence::trace_store::{CallRow, UNOBSERVED, WaitRow};
 
 use super::{Follower, Op, What};
-use crate::shared::{ANSWER, CLIENT_READ, CLIENT_WRITE, ROWS, Shared};
+use crate::shared::{ANSWER, CLIENT_READ, CLIENT_WRITE, COPY_ROWS, ROWS, Shared};
 
 impl Follower {
     /// All of the bytes that came together were seen: calls that they answered are over.
@@ -47,7 +47,7 @@ impl Follower {
         let mut spans = vec![(ANSWER, since_ns, first_ns - since_ns)];
         if let Some((begin_ns, end_ns)) = op.copy_ns {
             let (begin_ns, end_ns) = (within(begin_ns), within(end_ns));
-            spans.push((CLIENT_READ, begin_ns, end_ns - begin_ns));
+            spans.push((COPY_ROWS, begin_ns, end_ns - begin_ns));
             spans.push((ANSWER, end_ns, until_ns - end_ns));
         } else {
             let blocked_ns = op.blocked_ns.min(until_ns - first_ns);

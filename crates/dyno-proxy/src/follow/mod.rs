@@ -6,7 +6,7 @@
 //! together, and the work is the execution's); the others take none.
 //!
 //! Inside a call the proxy waits: for the first byte of the answer (`ANSWER`), for the rest of it (`ROWS`), for a
-//! client that does not take its rows (`CLIENT_WRITE`) or has not yet sent those of its COPY (`CLIENT_READ`).
+//! client that does not take its rows (`CLIENT_WRITE`) or has not yet sent those of its COPY (`COPY_ROWS`).
 
 mod account;
 
@@ -115,9 +115,9 @@ impl Follower {
         }
     }
 
-    /// Whether an answer is awaited.
+    /// Whether an answer is awaited, and be it an error.
     pub fn is_busy(&self) -> bool {
-        !self.ops.is_empty()
+        self.ops.front().is_some_and(|op| op.state.is_none())
     }
 
     /// Whether the first `ReadyForQuery` is still to come.

@@ -157,9 +157,12 @@ impl Pair {
     }
 
     fn broke(&mut self, error: &io::Error, turn: &mut Turn<'_>) {
-        turn.counts.broken += 1;
-        turn.counts.last = format!("{}: {error}", self.peer);
-        self.finish(0, Some(BROKEN), turn.shared);
+        // Who has said good-bye need not take what still comes.
+        if !self.said_goodbye {
+            turn.counts.broken += 1;
+            turn.counts.last = format!("{}: {error}", self.peer);
+        }
+        self.finish(0, (!self.said_goodbye).then_some(BROKEN), turn.shared);
     }
 
     fn step(&mut self, turn: &mut Turn<'_>) -> io::Result<Ended> {
@@ -213,7 +216,7 @@ impl Pair {
         if server.is_full() || !self.client.may_read {
             return Ok(Some(false));
         }
-        let count = match self.client.read(turn.buffer) {
+        let count = match until_reset(self.client.read(turn.buffer)) {
             Ok(0) => {
                 self.client_left(turn);
                 return Ok(None);
@@ -229,7 +232,7 @@ impl Pair {
             let binds = shared.capture.is_some();
             let fed = self.of_client.feed(
                 bytes,
-                |tag| if binds || !matches!(tag, b'd' | b'p' | b'F') { follow_limit(binds) } else { 0 },
+                |tag| looked_at(tag, binds),
                 |message| {
                     *said_goodbye |= message.tag == b'X';
                     follower.client(at_ns, message, shared);
@@ -275,7 +278,7 @@ impl Pair {
         if !server.may_read {
             return Ok(Some(false));
         }
-        let count = match server.read(turn.buffer) {
+        let count = match until_reset(server.read(turn.buffer)) {
             Ok(0) => {
                 let is_busy = self.follower.as_ref().is_some_and(|follower| follower.is_busy());
                 if is_busy {
@@ -288,8 +291,8 @@ impl Pair {
             }
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(false)),
-            // A connection that was refused ends like one that never was.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // A connection that was refused, or whose certificate was, ends like one that never was.
+            Err(error) if is_refused(&error) && self.follower.as_ref().is_none_or(|one| one.is_logging_in()) => {
                 self.unreachable(&error, turn)?;
                 return Ok(None);
             }
@@ -320,7 +323,11 @@ impl Pair {
             };
             match fed {
                 Ok(()) => follower.settle(at_ns, turn.shared),
-                Err(_) => follower.lose(at_ns, turn.shared),
+                Err(rubbish) => {
+                    turn.counts.lost_track += 1;
+                    turn.counts.last = format!("{}: {rubbish}", self.peer);
+                    follower.lose(at_ns, turn.shared);
+                }
             }
             if self.client.is_full() {
                 follower.blocked(at_ns, true);
@@ -334,6 +341,24 @@ impl Pair {
     }
 }
 
-fn follow_limit(binds: bool) -> usize {
-    if binds { 1 << 26 } else { 1 << 16 }
+/// A peer that resets the connection has left, too.
+fn until_reset(read: io::Result<usize>) -> io::Result<usize> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(0),
+        other => other,
+    }
+}
+
+fn is_refused(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidData)
+}
+
+/// How much of a client's message is looked at: of one that may be a password nothing.
+fn looked_at(tag: u8, binds: bool) -> usize {
+    match tag {
+        b'p' => 0,
+        _ if binds => 1 << 26,
+        b'd' | b'F' => 0,
+        _ => 1 << 16,
+    }
 }

@@ -29,15 +29,31 @@ impl Value {
         }
     }
 
-    /// In the form that the old one had.
-    fn in_form_of(&self, old: &[u8]) -> Vec<u8> {
-        let is_text = std::str::from_utf8(old).is_ok_and(|text| text.parse::<i64>().is_ok());
+    /// What a parameter in binary form may be: a whole number of two, four or eight bytes, or bytes.
+    fn of_binary(bytes: &[u8]) -> Self {
+        match bytes {
+            [a, b] => Self::Number(i16::from_be_bytes([*a, *b]).into()),
+            [a, b, c, d] => Self::Number(i32::from_be_bytes([*a, *b, *c, *d]).into()),
+            [a, b, c, d, e, f, g, h] => Self::Number(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h])),
+            _ => Self::Bytes(bytes.to_vec()),
+        }
+    }
+
+    fn as_text(&self) -> Vec<u8> {
         match self {
             Self::Bytes(bytes) => bytes.clone(),
-            Self::Number(number) if is_text => number.to_string().into_bytes(),
-            Self::Number(number) if old.len() == 4 => (*number as i32).to_be_bytes().to_vec(),
-            Self::Number(number) if old.len() == 8 => number.to_be_bytes().to_vec(),
             Self::Number(number) => number.to_string().into_bytes(),
+        }
+    }
+
+    /// In binary form, as long as the old one; nothing where it does not fit.
+    fn as_binary(&self, length: usize) -> Option<Vec<u8>> {
+        match (self, length) {
+            (Self::Bytes(bytes), _) => Some(bytes.clone()),
+            (Self::Number(number), 2) => Some(i16::try_from(*number).ok()?.to_be_bytes().to_vec()),
+            (Self::Number(number), 4) => Some(i32::try_from(*number).ok()?.to_be_bytes().to_vec()),
+            (Self::Number(number), 8) => Some(number.to_be_bytes().to_vec()),
+            _ => None,
         }
     }
 }
@@ -72,9 +88,12 @@ impl Ids {
         self.len() == 0
     }
 
-    fn instead(&self, old: &[u8]) -> Option<Vec<u8>> {
+    fn instead(&self, old: &[u8], is_binary: bool) -> Option<Vec<u8>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&Value::of(old)).map(|new| new.in_form_of(old))
+        if is_binary {
+            return known.get(&Value::of_binary(old))?.as_binary(old.len());
+        }
+        known.get(&Value::of(old)).map(Value::as_text)
     }
 
     /// A message with what stands now for what stood then; `None` where nothing does.
@@ -88,6 +107,12 @@ impl Ids {
                 sql.push(0);
                 (sql, count)
             }),
+            b'P' => {
+                let (name, rest) = text(body);
+                let (sql, types) = text(rest);
+                let (sql, count) = self.in_text(sql)?;
+                Some(([name, &[0], &sql, &[0], types].concat(), count))
+            }
             _ => None,
         }
     }
@@ -98,7 +123,8 @@ impl Ids {
             let (Piece::Literal(range) | Piece::Space(range) | Piece::Other(range)) = piece.clone();
             let bytes = &sql[range];
             let quoted = bytes.strip_prefix(b"'").and_then(|rest| rest.strip_suffix(b"'"));
-            let new = matches!(piece, Piece::Literal(_)).then(|| self.instead(quoted.unwrap_or(bytes))).flatten();
+            let new =
+                matches!(piece, Piece::Literal(_)).then(|| self.instead(quoted.unwrap_or(bytes), false)).flatten();
             let Some(new) = new else {
                 out.extend_from_slice(bytes);
                 continue;
@@ -115,10 +141,16 @@ impl Ids {
         let (_, rest) = text(rest);
         let formats = usize::from(u16::from_be_bytes([*rest.first()?, *rest.get(1)?]));
         let values = rest.get(2 + 2 * formats..)?;
+        // None: all are texts; one: that of all.
+        let is_binary = |place: usize| match formats {
+            0 => false,
+            1 => rest[3] == 1,
+            _ => rest.get(3 + 2 * place) == Some(&1),
+        };
         let head = body.len() - values.len();
         let mut out = body[..head + 2].to_vec();
         let (mut at, mut count) = (2, 0);
-        for _ in 0..u16::from_be_bytes([*values.first()?, *values.get(1)?]) {
+        for place in 0..usize::from(u16::from_be_bytes([*values.first()?, *values.get(1)?])) {
             let length = i32::from_be_bytes(values.get(at..at + 4)?.try_into().ok()?);
             at += 4;
             let Ok(size) = usize::try_from(length) else {
@@ -127,7 +159,7 @@ impl Ids {
             };
             let old = values.get(at..at + size)?;
             at += size;
-            let new = self.instead(old);
+            let new = self.instead(old, is_binary(place));
             count += u64::from(new.is_some());
             let value = new.as_deref().unwrap_or(old);
             out.extend_from_slice(&(value.len() as i32).to_be_bytes());

@@ -104,7 +104,7 @@ impl Turn {
 
     /// Whether it changes data, as far as the ends of its statements tell.
     pub fn writes(&self) -> bool {
-        const READS: [&[u8]; 12] = [
+        const READS: [&[u8]; 15] = [
             b"SELECT",
             b"SHOW",
             b"BEGIN",
@@ -117,6 +117,9 @@ impl Turn {
             b"CLOSE",
             b"ROLLBACK",
             b"EXPLAIN",
+            b"COMMIT",
+            b"DEALLOCATE",
+            b"DISCARD",
         ];
         let reads = |tag: &[u8]| READS.iter().any(|read| tag.starts_with(read));
         self.answers.iter().any(|said| said.tag == b'C' && !reads(&said.body))

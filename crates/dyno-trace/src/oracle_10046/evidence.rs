@@ -5,6 +5,8 @@
 //! the table `links`. A row in `calls` says `orphan` as far as was known when it was written: a link
 //! takes it back.
 
+#![allow(clippy::inline_always)] // what fills columns is compiled twice (`dyno_cpu`)
+
 mod buffer;
 mod call_rows;
 mod endings;

@@ -20,7 +20,9 @@ class CassandraBench(FlowBench):
     """One keyspace, in which the ways share a table."""
 
     workload = "load"
-    parts: ClassVar[tuple[str, ...]] = ()
+    parts: ClassVar[tuple[str, ...]] = ("loading",)
+    floor_runs = 1  # each may start two JVMs
+    floors_by_arm = True
     engines: ClassVar[Mapping[str, Engine]] = {
         "cassandra": Engine(
             "cassandra",

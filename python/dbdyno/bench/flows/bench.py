@@ -50,12 +50,16 @@ class FlowBench(QuietBench):
     engines: ClassVar[Mapping[str, Engine]] = ENGINES
     parts: ClassVar[tuple[str, ...]] = ("order",)
     """What is asked of their times."""
+    floor_runs = FLOOR_RUNS
+    floors_by_arm = False
+    """Whether the arms of an engine start in different ways."""
 
     def __init__(self, plan: Plan, around: Circumstances) -> None:
         super().__init__(plan, around)
         self.held = contextlib.ExitStack()
         self.running: dict[str, EngineProcess] = {}
         self.floors: dict[str, int] = {}
+        self.arm_floors: dict[str, int] = {}
         self.rows: dict[int, int] = {}
         self.done = 0
 
@@ -117,7 +121,12 @@ class FlowBench(QuietBench):
         self._same_answers()
         own = {name: {"version": one.about, "start_ns": one.start_ns} for name, one in self.running.items()}
         run.save(
-            flows={"engines": own, "floor_ns": self.floors, "rows": {str(n): count for n, count in self.rows.items()}}
+            flows={
+                "engines": own,
+                "floor_ns": self.floors,
+                "arm_floor_ns": self.arm_floors,
+                "rows": {str(n): count for n, count in self.rows.items()},
+            }
         )
 
     @contextlib.contextmanager
@@ -178,9 +187,10 @@ class FlowBench(QuietBench):
             self.around.stopping.check()
             self.around.note(f"comparing answers: {arm.name}")
             name, lines = str(self.plan.parameters_of(arm)["engine"]), self._lines(arm)
-            for _ in range(FLOOR_RUNS):
+            for _ in range(self.floor_runs):
                 floor = self._watched(partial(self._carried_out, arm, tables.LEAST)).elapsed_ns
             self.floors[name] = min(floor, self.floors.get(name, floor))
+            self.arm_floors[arm.name] = floor
             found = self._watched(partial(self._carried_out, arm))
             own = replace(answer(name, True, found.rows), engine=arm.name)
             self.rows[lines] = len(found.rows)
@@ -191,10 +201,9 @@ class FlowBench(QuietBench):
                     where=f"arms {first[lines].engine!r} and {arm.name!r}",
                     next_step="times of different answers say nothing; make the flows ask the same",
                 )
-        for name, floor in self.floors.items():
-            self.around.note(
-                f"{self.engines[name].title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines"
-            )
+        titled = {self.engines[name].title: floor for name, floor in self.floors.items()}
+        for title, floor in (self.arm_floors if self.floors_by_arm else titled).items():
+            self.around.note(f"{title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines")
 
     def _watched(self, work: Callable[[], T]) -> T:
         """Does work outside of a block; a signal ends it."""

@@ -138,7 +138,7 @@ def _of_its_bench(
 ) -> None:
     """The parts that some benches alone have evidence of."""
     from dbdyno.study.analysis.measured import databases, devices, race, tail
-    from dbdyno.study.analysis.questions import order
+    from dbdyno.study.analysis.questions import loading, order
 
     judge, parts = run.manifest.plan["judge"], reads(run).parts
     if judge.get("longest"):
@@ -149,6 +149,8 @@ def _of_its_bench(
         model["databases"] = databases.of_run(connection, measures, judge["level"])
     if "order" in parts:
         order.add(model, measures, run, without)
+    if "loading" in parts:
+        loading.add(model, measures, run)
     if "race" in parts:
         model["race"] = race.of_run(connection, measures, judge["level"])
 

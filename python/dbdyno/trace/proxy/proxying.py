@@ -82,10 +82,16 @@ def server_of(text: str) -> tuple[str, int]:
 @contextlib.contextmanager
 def proxying(wanted: Wanted, out: Path) -> Iterator[Proxying]:
     """Passes clients on until the block ends; then the run is in `out`. Raises `TraceError`."""
+    if wanted.server_tls.startswith("verify") and wanted.server_ca is None:
+        raise TraceError(
+            f"{wanted.server_tls} holds the server's certificate to roots, and none are named",
+            next_step="name them with --server-ca FILE",
+        )
     with cleaned_up(), in_place(out) as aside:
         started = datetime.now(UTC).isoformat()
         asked = {key: str(value) if isinstance(value, Path) else value for key, value in asdict(wanted).items()}
-        asked["host"], asked["port"] = asked.pop("server")
+        del asked["server"]
+        asked["host"], asked["port"] = wanted.server
         made = Proxying(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
         try:
             yield made
@@ -143,7 +149,7 @@ def warnings_of(told: dict[str, Any], wanted: Wanted) -> list[str]:
 
 _TROUBLES = {
     "unreachable": "{:,} connections could not reach the server.",
-    "rubbish": "{:,} connections were refused: what they sent was not the protocol's, or asked for TLS that is not offered.",
+    "rubbish": "{:,} connections were refused: they did not speak the protocol, or TLS that is not offered.",
     "broken": "{:,} sessions broke off while an answer was awaited, or by an error of the network.",
     "lost_track": "{:,} sessions sent what is no message; from there on their time is 'unobserved'.",
     "tls_refused": "{:,} connections did not agree on TLS.",

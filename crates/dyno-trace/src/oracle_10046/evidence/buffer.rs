@@ -157,7 +157,7 @@ pub struct Stretch<'a, R> {
 
 impl<R> Stretch<'_, R> {
     /// The next column: whole numbers.
-    #[inline]
+    #[inline(always)]
     pub fn i64(mut self, value: impl Fn(&R) -> i64) -> Self {
         if let Some((Values::I64(values), _)) = self.columns.next() {
             values.extend(self.rows.iter().map(value));
@@ -166,7 +166,7 @@ impl<R> Stretch<'_, R> {
     }
 
     /// The next column: whole numbers without sign.
-    #[inline]
+    #[inline(always)]
     pub fn u64(mut self, value: impl Fn(&R) -> u64) -> Self {
         if let Some((Values::U64(values), _)) = self.columns.next() {
             values.extend(self.rows.iter().map(value));
@@ -175,7 +175,7 @@ impl<R> Stretch<'_, R> {
     }
 
     /// The next column: small whole numbers.
-    #[inline]
+    #[inline(always)]
     pub fn u32(mut self, value: impl Fn(&R) -> u32) -> Self {
         if let Some((Values::U32(values), _)) = self.columns.next() {
             values.extend(self.rows.iter().map(value));
@@ -184,7 +184,7 @@ impl<R> Stretch<'_, R> {
     }
 
     /// The next column: tiny whole numbers, 255 for the absence of one.
-    #[inline]
+    #[inline(always)]
     pub fn u8(mut self, value: impl Fn(&R) -> u8) -> Self {
         if let Some((Values::U8(values), _)) = self.columns.next() {
             values.extend(self.rows.iter().map(value));
@@ -193,7 +193,7 @@ impl<R> Stretch<'_, R> {
     }
 
     /// The next column: flags.
-    #[inline]
+    #[inline(always)]
     pub fn bool(mut self, value: impl Fn(&R) -> bool) -> Self {
         if let Some((Values::Bool(values), _)) = self.columns.next() {
             values.extend(self.rows.iter().map(value));
@@ -202,7 +202,7 @@ impl<R> Stretch<'_, R> {
     }
 
     /// The next column: words, by their numbers; `u32::MAX` for the absence of one.
-    #[inline]
+    #[inline(always)]
     pub fn words(mut self, id: impl Fn(&R) -> u32, word: impl Fn(u32) -> String) -> Self {
         if let Some((Values::Words(numbers, list), known)) = self.columns.next() {
             numbers.extend(self.rows.iter().map(|row| known.number(id(row), list, &word)));

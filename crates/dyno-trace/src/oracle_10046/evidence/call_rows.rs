@@ -119,6 +119,11 @@ impl Calls {
 
     /// Fills the columns from the recent rows, in the order of the table.
     fn settle(&mut self, names: &Names<'_>) {
+        dyno_cpu::run(Settle { rows: self, names });
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, names: &Names<'_>) {
         let file = self.file;
         let lob_type = |at: u16| u32::from(at).wrapping_sub(1);
         self.columns
@@ -159,6 +164,21 @@ impl Calls {
             .i64(|k| k.row.place.byte_offset)
             .i64(|k| k.row.tim);
         self.recent.clear();
+    }
+}
+
+/// Recent rows on their way into the columns.
+struct Settle<'s, 'a> {
+    rows: &'s mut Calls,
+    names: &'s Names<'a>,
+}
+
+impl dyno_cpu::Work for Settle<'_, '_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.rows.fill(self.names);
     }
 }
 

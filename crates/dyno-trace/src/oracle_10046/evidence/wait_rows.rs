@@ -121,6 +121,11 @@ impl Waits {
 
     /// Fills the columns from the recent rows, in the order of the table.
     fn settle(&mut self, names: &Names<'_>) {
+        dyno_cpu::run(Settle { rows: self, names });
+    }
+
+    #[inline(always)]
+    fn fill(&mut self, names: &Names<'_>) {
         let file = self.file;
         self.columns
             .stretch(&self.recent)
@@ -149,6 +154,21 @@ impl Waits {
             .i64(|k| k.row.tim)
             .words(|_| 0, |_| "exact".to_owned());
         self.recent.clear();
+    }
+}
+
+/// Recent rows on their way into the columns.
+struct Settle<'s, 'a> {
+    rows: &'s mut Waits,
+    names: &'s Names<'a>,
+}
+
+impl dyno_cpu::Work for Settle<'_, '_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.rows.fill(self.names);
     }
 }
 

@@ -24,6 +24,7 @@ pub(in crate::oracle_10046) fn scan(
     let mut scan = Scan {
         bytes: &batch.bytes,
         at: 0,
+        until,
         line: 0,
         last,
         options,
@@ -34,7 +35,7 @@ pub(in crate::oracle_10046) fn scan(
         records: &mut batch.records,
         unread: &mut batch.unread,
     };
-    scan.run(until);
+    dyno_cpu::run(&mut scan);
     let (end, lines, carry) = (scan.at, scan.line, scan.state.carry);
     // The last line counts also without its end, whose bytes an earlier batch may have taken.
     let torn_end = match end.checked_sub(1) {
@@ -48,6 +49,7 @@ pub(in crate::oracle_10046) fn scan(
 struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
+    until: usize,
     line: u32,
     last: bool,
     options: Options,
@@ -57,6 +59,26 @@ struct Scan<'a> {
     numbered: &'a mut u32,
     records: &'a mut Vec<Placed>,
     unread: &'a mut Vec<Unread>,
+}
+
+impl dyno_cpu::Work for &mut Scan<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn run(self) {
+        if self.state.carry == Carry::LongLine && !self.skip_line() {
+            return;
+        }
+        while self.at < self.bytes.len() && self.at < self.until {
+            let rest = &self.bytes[self.at..];
+            if !self.options.careful && self.quick(rest) {
+                continue;
+            }
+            if self.slow() == Step::More {
+                break;
+            }
+        }
+    }
 }
 
 /// A line: where it begins, ends without its line end, and where the next one begins.
@@ -75,21 +97,6 @@ enum Step {
 }
 
 impl Scan<'_> {
-    fn run(&mut self, until: usize) {
-        if self.state.carry == Carry::LongLine && !self.skip_line() {
-            return;
-        }
-        while self.at < self.bytes.len() && self.at < until {
-            let rest = &self.bytes[self.at..];
-            if !self.options.careful && self.quick(rest) {
-                continue;
-            }
-            if self.slow() == Step::More {
-                break;
-            }
-        }
-    }
-
     /// Reads a line the quick way, if it is as expected. Its end is looked for first, so that the
     /// processor can begin with the next line while it is still at this one.
     #[inline(always)]

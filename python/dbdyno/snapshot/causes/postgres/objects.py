@@ -8,6 +8,7 @@ from typing import Any
 from dbdyno.snapshot.causes.change import Cause, Change, Pair
 from dbdyno.snapshot.causes.postgres.plans import analyzed
 from dbdyno.snapshot.causes.statements import no_more_work
+from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.wording import rate, three
 
@@ -17,13 +18,19 @@ LONGER, LEAST_ROWS = 1.3, 100
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
-    """An index that the first stretch had at its beginning and the second has not at its end."""
+    """An index that the first stretch had (at its beginning, or by its middle or end if it was made in it) and the
+    second has not at its end."""
     view = "pg_stat_user_indexes"
     if not change.both(view):
         return
-    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
+    chain, after = change.before.chain, change.after.ends(view)[1]
+    looked = [chain[at] for at in sorted({0, len(chain) // 2, len(chain) - 1})]
+    keys = "datid, relid, indexrelid, relname, indexrelname"
+    before = " union ".join(f"select {keys} from {relation(one, view)}" for one in looked if one.relation(view))
+    if not before:
+        return
     rows = change.before.query(
-        f"select a.indexrelname as name, a.relname, a.datid, a.relid, a.indexrelid from {before} a"
+        f"select distinct a.indexrelname as name, a.relname, a.datid, a.relid, a.indexrelid from ({before}) a"
         f" anti join {after} b on a.datid = b.datid and a.indexrelid = b.indexrelid"
         f" where not exists (select 1 from {after} b where b.datid = a.datid and b.relid = a.relid"
         f" and b.indexrelname = a.indexrelname)"

@@ -1,0 +1,127 @@
+//! Hot loops compiled twice: for every processor, and for those with AVX2.
+//!
+//! A wheel has to run on any x86-64, so the compiler may use only what all of them have: registers of 16 bytes and shifts
+//! by one fixed register. Nearly all processors in use have registers of 32 bytes and free shifts (AVX2, BMI, since
+//! 2013). What [`run`] is given is compiled for both, and which of the two runs is decided by asking the processor.
+//!
+//! ```
+//! struct Sum<'a>(&'a [i64]);
+//!
+//! impl dyno_cpu::Work for Sum<'_> {
+//!     type Done = i64;
+//!
+//!     #[inline(always)]
+//!     fn run(self) -> i64 {
+//!         self.0.iter().sum()
+//!     }
+//! }
+//!
+//! assert_eq!(dyno_cpu::run(Sum(&[1, 2, 3])), 6);
+//! ```
+//!
+//! Limits: only what is inlined into [`Work::run`] is compiled for the wider registers, so what it calls in its loops is
+//! `#[inline(always)]`, too. Floats would give the same results, since nothing is contracted or reordered. Asking costs a
+//! load and a branch: too much for a single number, nothing for a column. The one `unsafe` block of this is in [`run`].
+
+#![allow(clippy::inline_always)]
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Work with a hot loop.
+pub trait Work {
+    /// What it gives.
+    type Done;
+
+    /// Does it; `#[inline(always)]`, and so is all that its loops call.
+    fn run(self) -> Self::Done;
+}
+
+/// Does the work with the widest registers that this processor has.
+#[inline]
+pub fn run<W: Work>(work: W) -> W::Done {
+    #[cfg(target_arch = "x86_64")]
+    if is_wide() {
+        // SAFETY: this processor has every feature that `wide` is compiled with: `WIDE` is only stored where `has_wide`
+        // has asked for all of them.
+        #[allow(unsafe_code)]
+        return unsafe { wide(work) };
+    }
+    work.run()
+}
+
+const UNKNOWN: u8 = 0;
+const PLAIN: u8 = 1;
+const WIDE: u8 = 2;
+
+/// Which way work is done, once it was asked.
+static WAY: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// Whether work is done with the wide registers.
+#[inline]
+pub fn is_wide() -> bool {
+    match WAY.load(Ordering::Relaxed) {
+        UNKNOWN => choose(true),
+        way => way == WIDE,
+    }
+}
+
+/// From here on work is done with the wide registers, if this processor has them, or without: to compare the two. Gives
+/// whether it is with them.
+#[cold]
+pub fn choose(is_wide: bool) -> bool {
+    let is_wide = is_wide && has_wide();
+    WAY.store(if is_wide { WIDE } else { PLAIN }, Ordering::Relaxed);
+    is_wide
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_wide() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("lzcnt")
+        && is_x86_feature_detected!("popcnt")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_wide() -> bool {
+    false
+}
+
+/// The same work for processors with these features: without them it is no valid program.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[allow(unsafe_code)]
+unsafe fn wide<W: Work>(work: W) -> W::Done {
+    work.run()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Digits<'a>(&'a [u64]);
+
+    impl Work for Digits<'_> {
+        type Done = (u32, u32, u64);
+
+        #[inline(always)]
+        fn run(self) -> Self::Done {
+            let zeros = self.0.iter().map(|n| n.leading_zeros() + n.trailing_zeros()).sum();
+            let ones = self.0.iter().map(|n| n.count_ones()).sum();
+            (zeros, ones, self.0.iter().zip(0_u32..).fold(0, |all, (n, at)| all ^ (n << (at % 64))))
+        }
+    }
+
+    #[test]
+    fn both_ways_count_alike_and_the_wide_one_is_chosen_only_where_it_can_run() {
+        let numbers: Vec<u64> =
+            (0..999_u64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (n % 65).min(63)).collect();
+        let expected = Digits(&numbers).run();
+        for wanted in [true, false] {
+            assert_eq!(choose(wanted), wanted && has_wide());
+            assert_eq!(is_wide(), wanted && has_wide());
+            assert_eq!(run(Digits(&numbers)), expected);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+"""Which way rows get in: rows a second of each way, and how much of a way's time is its start.
+
+A way that starts programs takes most of its time for that where rows are few: what was compared there is the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dbdyno.evidence.run import Run
+from dbdyno.stats.words import duration
+from dbdyno.study.analysis.contract.rows import Model
+from dbdyno.study.analysis.measured.measures import Measures
+
+MOSTLY = 0.5
+"""From this share on a way's time is said to be its start."""
+FEW = 40
+"""Rows over which the start was timed: those of one partition."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """An arm: rows of a load, its mean time, and what it took for next to no rows."""
+
+    name: str
+    rows: int
+    mean_ns: float
+    start_ns: float
+
+    @property
+    def started(self) -> float:
+        """The share of its time that is its start."""
+        return min(1.0, self.start_ns / self.mean_ns)
+
+
+def add(model: Model, measures: Measures, run: Run) -> None:
+    """Puts the rows a second and what of the times is start at the head of the verdict."""
+    starts = run.manifest.flows.get("arm_floor_ns", {})
+    ways = [
+        Way(arm["name"], int(arm["levels"]["lines"]), mean, float(starts.get(arm["name"], 0)))
+        for arm, mean in zip(run.manifest.plan["arms"], _means(measures), strict=True)
+        if np.isfinite(mean) and mean > 0
+    ]
+    verdict = model["verdict"]
+    verdict["sentences"][:0] = sentences(ways)
+    for way in ways:
+        if way.started >= MOSTLY and verdict["headline"].startswith(f"{way.name} "):
+            verdict["headline"] = (
+                f"{verdict['headline'].rstrip('.')}; {100 * way.started:.0f} % of its time is its start."
+            )
+
+
+def _means(measures: Measures) -> list[float]:
+    return [float(np.nanmean(arm.values["mean"])) for arm in measures.arms]
+
+
+def sentences(ways: Sequence[Way]) -> list[str]:
+    """In words: how fast each way was, and which time is none of writing."""
+    rates = ", ".join(f"{way.name} {way.rows / way.mean_ns * 1e9:,.0f}" for way in ways)
+    said = [f"Rows a second: {rates}."] if ways else []
+    for way in ways:
+        if way.started >= MOSTLY:
+            share, mean = f"{100 * way.started:.0f} %", duration(way.mean_ns)
+            said.append(
+                f"{share} of the {mean} of {way.name} is what it takes for {FEW} rows, too: its start was compared, "
+                "not its writing. Over more rows (--set lines=200000) the order may turn."
+            )
+    return said

@@ -1,0 +1,160 @@
+"""What a proxy captured, run again: `replaying` starts it, `Told` says what became of it, in words.
+
+with replaying(Path("runs/now"), connection, Wanted(speed=1.0)) as it:
+    ...
+it.told["rows_differ"]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dbdyno import _core
+from dbdyno.errors import TraceError
+from dbdyno.evidence.run import Run
+from dbdyno.evidence.trace_tables import require_whole
+from dbdyno.evidence.trust import refuse_foreign
+from dbdyno.trace.proxy.proxying import FORMAT
+
+FASTEST = 0.0
+"""The speed that waits for nothing."""
+_SPEED_MOST = 1e6
+LIMITS = "-c statement_timeout=1h -c lock_timeout=60s"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How fast, in which order, and whether it may write."""
+
+    speed: float = 1.0
+    order: bool = False
+    writes: bool = False
+
+
+@dataclass
+class Replaying:
+    """A replay that runs; `told` is what became of it when it is over."""
+
+    player: Any
+    told: dict[str, Any] = field(default_factory=dict)
+
+    def look(self) -> dict[str, Any]:
+        """How far it is."""
+        found: dict[str, Any] = json.loads(self.player.progress())
+        return found
+
+    def is_over(self) -> bool:
+        """Whether all sessions came to their end."""
+        return bool(self.player.is_over())
+
+    def stop(self) -> None:
+        """Ends it soon."""
+        self.player.stop()
+
+
+def speed_of(text: str) -> float:
+    """`2`, `0.5`, `max`. Raises `TraceError`."""
+    if text == "max":
+        return FASTEST
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed <= _SPEED_MOST:
+        raise TraceError(f"{text!r} is no speed", where="--speed", next_step="write 1, 0.5, 10 or max")
+    return speed
+
+
+def captured(folder: Path) -> Run:
+    """The captured run, which must be this user's own: its statements are run. Raises `TraceError` where it is none, or was captured without its messages."""
+    run = Run.open(folder)
+    require_whole(run)
+    refuse_foreign(run.path)
+    if run.manifest.to_json().get("format") != FORMAT:
+        raise TraceError(
+            "is no run of dbdyno trace proxy, which alone keeps what clients sent",
+            where=str(folder),
+            next_step="capture one: dbdyno trace proxy --to HOST:PORT --binds",
+        )
+    return run
+
+
+@contextlib.contextmanager
+def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted) -> Iterator[Replaying]:
+    """Runs it again until it is over, or, where the block ends before, stops it. Raises `TraceError`."""
+    run = captured(folder)
+    limits = " ".join(part for part in (connection.get("options"), LIMITS) if part)
+    request = {
+        "run": str(run.path),
+        "connection": {**connection, "options": limits},
+        "speed": wanted.speed,
+        "order": wanted.order,
+        "writes": wanted.writes,
+    }
+    made = Replaying(_core.Replay(json.dumps(request)))
+    try:
+        yield made
+    finally:
+        if not made.is_over():
+            made.stop()
+        made.told = json.loads(made.player.finish())
+
+
+def differences(told: Mapping[str, Any]) -> int:
+    """Answers that were not as then, and round trips that were not run."""
+    return sum(int(told[key]) for key in (*_DIFFERING, "left_out", "broken"))
+
+
+_DIFFERING = {
+    "rows_differ": "{:,} statements had another number of rows",
+    "fails_now": "{:,} failed that did not fail then",
+    "failed_then": "{:,} did not fail that failed then",
+    "fails_otherwise": "{:,} failed with another SQLSTATE",
+    "uneven": "{:,} round trips had more or fewer answers than then",
+}
+
+
+def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
+    """The answer first, then what it rests on."""
+    then_s, now_s = told["then_ns"] / 1e9, told["elapsed_ns"] / 1e9
+    found = [_headline(told)]
+    pace = "without think time" if wanted.speed == FASTEST else f"at {wanted.speed:g} times its speed"
+    found.append(
+        f"{told['turns']:,} of {told['turns_all']:,} round trips of {told['sessions']:,} sessions {pace}:"
+        f" {now_s:.2f} s, {then_s:.2f} s then."
+    )
+    if told["fails_now"] and not wanted.writes:
+        found.append("Sessions were read-only, so whatever writes failed: --writes lets them write to a copy.")
+    if told["ids"]:
+        found.append(
+            f"{told['ids']:,} generated keys are others now; {told['mapped']:,} values that were sent were replaced by"
+            " them."
+        )
+    if wanted.order:
+        late = told["out_of_order"]
+        but = f", but {late:,} waits for one took too long and were given up" if late else ""
+        found.append(f"{told['commits']:,} commits kept their order{but}.")
+    if wanted.speed != FASTEST and told["late_ns"] > 100_000_000:
+        found.append(
+            f"The replay fell up to {told['late_ns'] / 1e9:.2f} s behind the capture's clock: the server answered more"
+            " slowly than then."
+        )
+    return found
+
+
+def _headline(told: Mapping[str, Any]) -> str:
+    parts = [words.format(told[key]) for key, words in _DIFFERING.items() if told[key]]
+    if told["left_out"]:
+        parts.append(f"{told['left_out']:,} round trips were not kept whole (or were never answered) and were left out")
+    if told["broken"]:
+        parts.append(f"{told['broken']:,} sessions could not go on")
+    if told["stopped"]:
+        parts.append("it was stopped before its end")
+    if not parts:
+        return f"Same answers: {told['same']:,} statements ended as then, with the same numbers of rows."
+    return f"The answers differ from the capture's: {'; '.join(parts)}. {told['same']:,} statements ended as then."

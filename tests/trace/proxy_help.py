@@ -1,0 +1,51 @@
+"""Help for the tests of the proxy: clients sent through it, and questions to what it saw."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.trace.proxy.proxying import Proxying, Wanted, proxying
+
+
+@contextlib.contextmanager
+def proxied(engine: EmbeddedPostgres, out: Path, **wanted: Any) -> Iterator[Proxying]:
+    """A proxy before the server's port of TCP."""
+    server = ("127.0.0.1", engine.port)
+    with proxying(Wanted("127.0.0.1:0", server, **wanted), out) as it:
+        yield it
+
+
+def place(engine: EmbeddedPostgres, it: Proxying) -> dict[str, Any]:
+    """libpq's parameters of the way through the proxy, with the password."""
+    host, _, port = it.address.rpartition(":")
+    return {**engine.tcp_conninfo(), "host": host, "port": port, "sslmode": "disable"}
+
+
+def through(engine: EmbeddedPostgres, it: Proxying, **more: Any) -> psycopg.Connection[tuple[Any, ...]]:
+    return psycopg.connect(**{**place(engine, it), **more}, autocommit=True)
+
+
+def pgbench(engine: EmbeddedPostgres, where: dict[str, Any], *words: object) -> str:
+    """Runs pgbench against a place; skips where it is not installed."""
+    program = engine.binaries.program("pgbench")
+    if not program.exists():
+        pytest.skip(f"{program} is not there")
+    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": "PGDATABASE", "password": "PGPASSWORD"}
+    environment = {names[key]: str(value) for key, value in where.items() if key in names}
+    done = subprocess.run(
+        [program, *map(str, words)],
+        env={**environment, "PGSSLMODE": "disable", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

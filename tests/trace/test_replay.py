@@ -1,0 +1,159 @@
+"""What was captured and runs again: the same sums, the same answers, and every difference told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from proxy_help import pgbench, place, proxied, through
+from psycopg.conninfo import make_conninfo
+from record_help import recorded, require_probes, rows, session
+
+from command_line import dbdyno
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+SUMS = """
+select (select sum(abalance) from pgbench_accounts)::bigint, (select sum(tbalance) from pgbench_tellers)::bigint,
+       (select sum(bbalance) from pgbench_branches)::bigint, (select sum(delta) from pgbench_history)::bigint,
+       (select count(*) from pgbench_history)
+"""
+SECRET = "not for the run"
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres() as running:
+        yield running
+
+
+def database(engine: EmbeddedPostgres, name: str, *, bench: bool = False) -> dict[str, Any]:
+    with session(engine) as own:
+        own.execute(f'drop database if exists "{name}"')
+        own.execute(f'create database "{name}"')
+    where = {**engine.conninfo(), "dbname": name}
+    if bench:
+        pgbench(engine, where, "-i", "-q", "-s", "1")
+    return where
+
+
+def asked(where: dict[str, Any], question: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(**where, autocommit=True) as connection:
+        return connection.execute(question).fetchall()
+
+
+@pytest.mark.parametrize(("protocol", "order"), [("prepared", "commit"), ("simple", "none")])
+def test_a_captured_tpcb_leaves_the_same_sums_in_a_fresh_copy(
+    engine: EmbeddedPostgres, tmp_path: Path, protocol: str, order: str
+) -> None:
+    first, copy = database(engine, "first", bench=True), database(engine, "copy", bench=True)
+    run = tmp_path / "run"
+    with proxied(engine, run, binds=True) as it:
+        pgbench(engine, {**place(engine, it), "dbname": "first"}, "-n", "-M", protocol, "-c", 4, "-j", 2, "-t", 25)
+    words = ("--writes", "--speed", "max", "--order", order)
+    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy), *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Same answers" in done.stdout
+    assert asked(first, SUMS) == asked(copy, SUMS)
+    assert asked(copy, SUMS)[0][4] == 100
+
+
+def test_without_leave_to_write_nothing_is_written_and_that_is_told(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    copy = database(engine, "careful")
+    run = tmp_path / "run"
+    with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
+        connection.execute("create table written (a int)")
+        connection.execute("drop table written")
+    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy), "--speed", "max")
+    assert (done.returncode, "--writes" in done.stdout, "25006" in done.stdout) == (1, True, True), done.stdout
+    with proxied(engine, tmp_path / "lifts", binds=True) as it, through(engine, it) as connection:
+        connection.execute("begin read  write")
+        connection.execute("rollback")
+    done = dbdyno("trace", "replay", tmp_path / "lifts", "--dsn", make_conninfo("", **copy))
+    assert (done.returncode, "lifts read-only" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with proxied(engine, tmp_path / "run") as it, through(engine, it) as connection:
+        connection.execute("select 1")
+    where = ("--dsn", make_conninfo("", **engine.conninfo()))
+    done = dbdyno("trace", "replay", tmp_path / "run", *where)
+    assert (done.returncode, "--binds" in done.stderr) == (2, True), done.stderr
+    (tmp_path / "run").chmod(0o777)
+    done = dbdyno("trace", "replay", tmp_path / "run", *where)
+    assert (done.returncode, "can be written by others" in done.stderr) == (2, True), done.stderr
+
+
+def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    tables = (
+        "create table parent (id int generated always as identity primary key, name text)",
+        "create table child (parent int references parent, note text)",
+    )
+    where, copy = database(engine, "keyed"), database(engine, "keyed_copy")
+    for place_ in (where, copy):
+        with psycopg.connect(**place_, autocommit=True) as connection:
+            for table in tables:
+                connection.execute(table)
+            connection.execute("insert into parent (name) values ('extra')")
+    run = tmp_path / "run"
+    with psycopg.connect(**copy, autocommit=True) as connection:
+        connection.execute("select setval(pg_get_serial_sequence('parent', 'id'), 5000)")
+    with proxied(engine, run, binds=True) as it, through(engine, it, dbname="keyed") as connection:
+        for name in ("ann", "bob"):
+            for binary in (False, True):
+                cursor = connection.cursor(binary=binary)
+                row = cursor.execute("insert into parent (name) values (%s) returning id", [name]).fetchone()
+                assert row is not None
+                cursor.execute("insert into child values (%s, %s)", [row[0], name])
+                cursor.execute(f"update child set note = note || '!' where parent = {row[0]}")
+        connection.execute("select name from parent")
+        connection.execute(f"alter role current_user password '{SECRET}'")
+    with psycopg.connect(**copy, autocommit=True) as connection:
+        connection.execute("insert into parent (name) values ('one more')")
+    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy), "--writes", "--speed", "max")
+    answer = asked(copy, "select p.name, c.note from child c join parent p on p.id = c.parent order by p.id")
+    assert answer == [("ann", "ann!"), ("ann", "ann!"), ("bob", "bob!"), ("bob", "bob!")], done.stdout
+    assert done.returncode == 1
+    assert "SELECT 5 then, SELECT 6 now: select name from parent" in done.stdout
+    assert "4 generated keys are others now; 8 values" in done.stdout
+    assert "1 round trips were not kept whole" in done.stdout
+    assert SECRET not in str(rows(run, "select * from wire"))
+
+
+def test_think_times_are_kept_and_scaled(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
+        connection.execute("select 1")
+        [(slept,)] = asked(engine.conninfo(), "select clock_timestamp() - now() from pg_sleep(.4)")
+        connection.execute("select 2")
+    assert slept.total_seconds() >= 0.4
+    dsn = make_conninfo("", **engine.conninfo())
+    told = {
+        speed: json.loads(dbdyno("trace", "replay", run, "--dsn", dsn, "--speed", speed, "--format", "json").stdout)
+        for speed in ("1", "2")
+    }
+    assert told["1"]["elapsed_ns"] >= 400_000_000
+    assert told["2"]["elapsed_ns"] >= 200_000_000
+    assert told["1"]["same"] == told["2"]["same"] == 2
+
+
+def test_both_sides_of_a_call_are_laid_together(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    require_probes()
+    wire, server = tmp_path / "wire", tmp_path / "server"
+    with recorded(engine, server), proxied(engine, wire) as it, through(engine, it) as connection:
+        for _ in range(5):
+            connection.execute("select pg_sleep(.05)")
+    done = dbdyno("trace", "join", wire, server)
+    assert done.returncode == 0, done.stderr
+    assert "most of it at the server" in " ".join(done.stdout.split())
+    assert "Timeout:PgSleep" in done.stdout
+    told = json.loads(dbdyno("trace", "join", wire, server, "--format", "json").stdout)
+    [sleeps] = [row for row in told["statements"] if "pg_sleep" in row["text"]]
+    assert sleeps["calls"] == 5
+    assert 250_000_000 <= sleeps["server_ns"] <= sleeps["client_ns"]
+    assert sleeps["client_ns"] == sleeps["server_ns"] + sleeps["between_ns"]
+    other = dbdyno("trace", "join", server, wire)
+    assert (other.returncode, "is no run of dbdyno trace proxy" in other.stderr) == (2, True)
