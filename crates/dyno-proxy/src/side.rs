@@ -62,6 +62,7 @@ impl Write for Net {
 }
 
 /// One side.
+#[allow(clippy::struct_excessive_bools)] // what the kernel said of one socket: facts that come one by one
 pub(crate) struct Side {
     net: Net,
     tls: Option<Box<Connection>>,
@@ -70,6 +71,8 @@ pub(crate) struct Side {
     sent: usize,
     token: Token,
     waits_for_room: bool,
+    /// Until it is connected; the socket says so by having room.
+    pub(crate) is_connecting: bool,
     /// Whether bytes may be there to be read.
     pub(crate) may_read: bool,
     /// Whether the peer has said its last.
@@ -90,6 +93,7 @@ impl Side {
             sent: 0,
             token,
             waits_for_room: connecting,
+            is_connecting: connecting,
             may_read: true,
             is_closed: false,
             is_closing: false,
@@ -192,7 +196,7 @@ impl Side {
 
     /// Asks to be told of room exactly while something waits for it.
     pub(crate) fn watch(&mut self, registry: &Registry) -> io::Result<()> {
-        let wants = self.is_full();
+        let wants = self.is_full() || self.is_connecting;
         if wants == self.waits_for_room {
             return Ok(());
         }

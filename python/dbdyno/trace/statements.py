@@ -29,7 +29,7 @@ from dbdyno.trace.statement_types import (
     Wait,
 )
 
-RECORDED = ("bind", "worker", "connect", "message", "disconnect", "background")
+RECORDED = ("bind", "commit", "rollback", "sync", "worker", "connect", "message", "disconnect", "background")
 """Calls that only a recorded PostgreSQL has."""
 STEPS = ("parse", "execute", "fetch", "close", "lob", *RECORDED)
 SORTS = {

@@ -111,6 +111,7 @@ impl Pair {
         if !server.net().is_connected() {
             return Ok(());
         }
+        server.is_connecting = false;
         let asks = turn.tls.is_wanted() && !server.is_encrypted();
         if asks {
             const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];

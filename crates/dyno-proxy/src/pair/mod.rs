@@ -232,7 +232,7 @@ impl Pair {
             let binds = shared.capture.is_some();
             let fed = self.of_client.feed(
                 bytes,
-                |tag| if binds || !matches!(tag, b'd' | b'p' | b'F') { follow_limit(binds) } else { 0 },
+                |tag| looked_at(tag, binds),
                 |message| {
                     *said_goodbye |= message.tag == b'X';
                     follower.client(at_ns, message, shared);
@@ -323,7 +323,11 @@ impl Pair {
             };
             match fed {
                 Ok(()) => follower.settle(at_ns, turn.shared),
-                Err(_) => follower.lose(at_ns, turn.shared),
+                Err(rubbish) => {
+                    turn.counts.lost_track += 1;
+                    turn.counts.last = format!("{}: {rubbish}", self.peer);
+                    follower.lose(at_ns, turn.shared);
+                }
             }
             if self.client.is_full() {
                 follower.blocked(at_ns, true);
@@ -349,6 +353,12 @@ fn is_refused(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidData)
 }
 
-fn follow_limit(binds: bool) -> usize {
-    if binds { 1 << 26 } else { 1 << 16 }
+/// How much of a client's message is looked at: of one that may be a password nothing.
+fn looked_at(tag: u8, binds: bool) -> usize {
+    match tag {
+        b'p' => 0,
+        _ if binds => 1 << 26,
+        b'd' | b'F' => 0,
+        _ => 1 << 16,
+    }
 }

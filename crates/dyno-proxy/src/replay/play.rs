@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use dyno_load::{ConnectionSpec, RawSession, WireError};
 
 use super::ids::Ids;
-use super::order::Order;
+use super::order::{Order, moment};
 use super::read::{Said, Session, Turn};
 use crate::framing::{Framer, text};
 use crate::opening::message;
@@ -169,8 +169,8 @@ impl Player<'_> {
             }
             free_ns = turn.done_ns;
             let order = self.stage.order;
-            if let (Some(order), Some(done_ns)) = (order, turn.done_ns)
-                && !order.wait(done_ns)
+            if let (Some(order), Some(moment_ns)) = (order, moment(turn))
+                && !order.wait(moment_ns)
             {
                 self.outcome.out_of_order += 1;
             }
@@ -205,6 +205,7 @@ impl Player<'_> {
         loop {
             let said = self.next()?;
             match said.tag {
+                b'G' if copied.is_empty() => self.refuse_rows(turn)?,
                 b'G' => self.send(std::mem::take(&mut copied))?,
                 b'Z' => break,
                 b'C' | b's' | b'I' | b'D' => answers.push(said),
@@ -219,6 +220,15 @@ impl Player<'_> {
         self.outcome.turns += 1;
         self.stage.progress.turns.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The server asks for rows that it did not ask for then.
+    fn refuse_rows(&mut self, turn: &Turn) -> Result<(), WireError> {
+        let mut out = message(b'f', b"no rows were captured\0");
+        if turn.said.first().is_some_and(|said| said.tag != b'Q') {
+            out.extend_from_slice(&message(b'S', b""));
+        }
+        self.wire.send(&out)
     }
 
     fn send(&mut self, said: &[Said]) -> Result<(), WireError> {
