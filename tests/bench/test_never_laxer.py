@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from certificates import everything
 from hostile_server import ASKS, PASSWORD, HostileServer, TlsFront
 from psycopg.conninfo import make_conninfo
 
+from certificates import everything
 from dbdyno import _core
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.wire_options import OPTIONS, load_connection, refusal

@@ -252,12 +252,18 @@ def planted(engine: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
                 time.sleep(0.3)
             events = threading.Timer(0.5, lab.run, ["drop table if exists nothing", "checkpoint", "vacuum pg_class"])
             lab.run("create table other (id int)", "create index other_id on other (id)")
-            looking = watch(lab.dsn, lab.store, Options(), every_s=1.5, for_s=3, sample_s=0.05)
+            looking = watch(lab.dsn, lab.store, Options(), every_s=1.5, for_s=120, sample_s=0.05)
             taken = [next(looking)]
             events.start()
             lab.run("drop index other_id", "alter system set work_mem = '9MB'", "select pg_reload_conf()")
             lab.run("vacuum other")
-            taken += list(looking)
+            over = False
+            for one in looking:  # three at least, and the last one after all that is planted
+                taken.append(one)
+                if over and len(taken) > 2:
+                    break
+                over = not events.is_alive()
+            looking.close()
             pid = holder.info.backend_pid
             holder.execute("commit")
         for thread in [*threads, events]:

@@ -40,7 +40,7 @@ def words_of(run: Path) -> str:
     return "\n".join(str(rows(run, f"select * from {table}")) for table in tables) + (run / "manifest.json").read_text()
 
 
-@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize("protocol", ["simple", pytest.param("extended", marks=pytest.mark.soak), "prepared"])
 def test_pgbench_sees_the_same_server_and_every_call_is_there(
     engine: EmbeddedPostgres, tmp_path: Path, protocol: str
 ) -> None:
@@ -217,6 +217,7 @@ def test_a_server_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.soak
 def test_a_server_that_went_away_is_told_to_clients(tmp_path: Path) -> None:
     with EmbeddedPostgres() as engine, proxied(engine, tmp_path / "run") as it:
         through(engine, it).close()

@@ -91,9 +91,9 @@ impl Framer {
                 on(Message { tag: self.head[0], length: self.length()?, body: &self.kept });
                 // A long one does not keep its room for ever.
                 if self.kept.capacity() > 4096 {
-                    self.kept = Vec::new()
+                    self.kept = Vec::new();
                 } else {
-                    self.kept.clear()
+                    self.kept.clear();
                 }
                 self.have = 0;
             }

@@ -215,7 +215,7 @@ impl Running {
             self.accept(registry);
             return;
         }
-        let (at, is_client) = (event.token().0 / 2, event.token().0 % 2 == 0);
+        let (at, is_client) = (event.token().0 / 2, event.token().0.is_multiple_of(2));
         if let Some(Some(pair)) = self.pairs.get_mut(at) {
             let is_closing = event.is_read_closed() || event.is_error();
             pair.ready(is_client, event.is_readable() || is_closing, is_closing);

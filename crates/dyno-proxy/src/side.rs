@@ -62,6 +62,7 @@ impl Write for Net {
 }
 
 /// One side.
+#[allow(clippy::struct_excessive_bools)] // what the kernel said of one socket: facts that come one by one
 pub(crate) struct Side {
     net: Net,
     tls: Option<Box<Connection>>,

@@ -62,8 +62,9 @@ fn a_text_loses_its_values_and_nothing_else() {
         ("insert into t1 values ('it''s', E'a\\'b', $$x'y$$, $q$ $$ $q$)", "insert into t1 values (?, ?, ?, ?)"),
         (
             "select \"a 1\", t2.c3 -- 'x\nfrom t /* 5 /* 6 */ 7 */ where a=-1.5e-3",
-            "select \"a 1\", t2.c3 from t where a=-?",
+            "select \"a 1\", t2.c3 from t where a=?",
         ),
+        ("select a -5, b + -5, f(-.5, - 5)", "select a -?, b + ?, f(?, - ?)"),
         ("end;", "end"),
         ("select 1_000, 0xff, .5, 1..2", "select ?, ?, ?, ?..?"),
         ("select U&'\\0041', x'1F', b'01'", "select ?, ?, ?"),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use dyno_evidence::trace_store::{CallRow, UNOBSERVED, WaitRow};
 
-use super::{Follower, Op, What};
+use super::{Ending, Follower, Op, What};
 use crate::shared::{ANSWER, CLIENT_READ, CLIENT_WRITE, COPY_ROWS, ROWS, Shared};
 
 impl Follower {
@@ -122,12 +122,12 @@ impl Follower {
 
     /// Bytes that are no messages: from here on nothing is known of the session.
     pub fn lose(&mut self, at_ns: u64, shared: &mut Shared) {
-        if self.is_over || self.is_lost {
+        if self.ending != Ending::Followed {
             return;
         }
         self.settle(at_ns, shared);
         self.break_off(at_ns, 2, None, shared);
-        self.is_lost = true;
+        self.ending = Ending::Lost;
     }
 
     pub(super) fn break_off(&mut self, at_ns: u64, cut: i64, state: Option<u32>, shared: &mut Shared) {
@@ -145,11 +145,12 @@ impl Follower {
 
     /// The session is over: by its client's word, or `state` says what is to stand at the call that was not answered.
     pub fn end(&mut self, at_ns: u64, cut: i64, state: Option<u32>, shared: &mut Shared) {
-        if std::mem::replace(&mut self.is_over, true) {
+        let was = std::mem::replace(&mut self.ending, Ending::Over);
+        if was == Ending::Over {
             return;
         }
         self.settle(at_ns, shared);
-        if self.is_lost {
+        if was == Ending::Lost {
             let elapsed_ns = at_ns.saturating_sub(self.free_ns);
             if elapsed_ns > 0 {
                 self.wait(UNOBSERVED, self.free_ns, elapsed_ns, 0, (false, u32::MAX, None), shared);

@@ -72,8 +72,16 @@ pub struct Follower {
     free_ns: u64,
     blocked_since_ns: Option<u64>,
     copying: bool,
-    is_over: bool,
-    is_lost: bool,
+    ending: Ending,
+}
+
+/// Whether a session is still followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    Followed,
+    /// Its bytes are no messages.
+    Lost,
+    Over,
 }
 
 impl Follower {
@@ -98,8 +106,7 @@ impl Follower {
             free_ns: at_ns,
             blocked_since_ns: None,
             copying: false,
-            is_over: false,
-            is_lost: false,
+            ending: Ending::Followed,
         };
         made.push(What::Connect, Statement { kind: "connect", ..NO_STATEMENT }, at_ns, 0);
         made
@@ -146,7 +153,7 @@ impl Follower {
     /// The client said something.
     pub fn client(&mut self, at_ns: u64, message: Message<'_>, shared: &mut Shared) {
         // A password, or what else belongs to the login: neither looked at nor kept.
-        if self.is_over || self.is_lost || self.is_logging_in() {
+        if self.ending != Ending::Followed || self.is_logging_in() {
             return;
         }
         if let Some(capture) = &mut shared.capture {
@@ -230,7 +237,7 @@ impl Follower {
 
     /// The server said something.
     pub fn server(&mut self, at_ns: u64, message: Message<'_>, shared: &mut Shared) {
-        if self.is_over || self.is_lost {
+        if self.ending != Ending::Followed {
             return;
         }
         if let Some(capture) = shared.capture.as_mut().filter(|_| !self.is_logging_in()) {

@@ -21,22 +21,25 @@ enum Value {
 impl Value {
     fn of(bytes: &[u8]) -> Self {
         let words = std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
-        match (words, bytes) {
-            (Some(number), _) => Self::Number(number),
-            (_, [a, b, c, d]) => Self::Number(i32::from_be_bytes([*a, *b, *c, *d]).into()),
-            (_, [a, b, c, d, e, f, g, h]) => Self::Number(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h])),
-            _ => Self::Bytes(bytes.to_vec()),
+        match words {
+            Some(number) => Self::Number(number),
+            // Two bytes are rather a text of two letters.
+            None if bytes.len() == 2 => Self::Bytes(bytes.to_vec()),
+            None => Self::of_binary(bytes),
         }
     }
 
     /// What a parameter in binary form may be: a whole number of two, four or eight bytes, or bytes.
     fn of_binary(bytes: &[u8]) -> Self {
-        match bytes {
-            [a, b] => Self::Number(i16::from_be_bytes([*a, *b]).into()),
-            [a, b, c, d] => Self::Number(i32::from_be_bytes([*a, *b, *c, *d]).into()),
-            [a, b, c, d, e, f, g, h] => Self::Number(i64::from_be_bytes([*a, *b, *c, *d, *e, *f, *g, *h])),
-            _ => Self::Bytes(bytes.to_vec()),
-        }
+        let two = |bytes: [u8; 2]| i16::from_be_bytes(bytes).into();
+        let four = |bytes: [u8; 4]| i32::from_be_bytes(bytes).into();
+        let number = match bytes.len() {
+            2 => bytes.try_into().ok().map(two),
+            4 => bytes.try_into().ok().map(four),
+            8 => bytes.try_into().ok().map(i64::from_be_bytes),
+            _ => None,
+        };
+        number.map_or_else(|| Self::Bytes(bytes.to_vec()), Self::Number)
     }
 
     fn as_text(&self) -> Vec<u8> {

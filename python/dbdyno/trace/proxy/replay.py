@@ -71,7 +71,7 @@ def speed_of(text: str) -> float:
 
 
 def captured(folder: Path) -> Run:
-    """The captured run, which must be this user's own: its statements are run. Raises `TraceError` where it is none, or was captured without its messages."""
+    """The captured run, which must be this user's own: its statements are run. Raises `TraceError` where it is none."""
     run = Run.open(folder)
     require_whole(run)
     refuse_foreign(run.path)
