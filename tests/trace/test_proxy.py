@@ -18,7 +18,7 @@ import pytest
 from proxy_help import pgbench, place, proxied, through
 from record_help import rows, session
 
-from command_line import dbdyno
+from command_line import dbdyno, on_a_terminal
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.errors import TraceError
 from dbdyno.trace.proxy.proxying import Wanted, proxying, server_of
@@ -259,3 +259,12 @@ def test_a_signal_ends_it_with_complete_evidence(engine: EmbeddedPostgres, tmp_p
             out, err = process.communicate()
     assert (process.returncode, f"{run}: 2 calls of 1 sessions" in out) == (0, True), err
     assert rows(run, "select kind from calls order by call") == [("connect",), ("exec",)]
+
+
+def test_the_line_of_figures_takes_its_own_place_on_a_terminal(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    to = f"{engine.socket_dir}:{engine.port}"
+    words = ("trace", "proxy", "--listen", "127.0.0.1:0", "--to", to, "--for", "1500ms", "--out", tmp_path / "run")
+    shown = on_a_terminal(*words)
+    assert b"\r\x1b[K1 s: 0 sessions, 0 calls" in shown
+    assert b"\\x1b" not in shown
+    assert b"no client came" in shown

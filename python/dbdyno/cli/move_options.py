@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from dbdyno.move.run import MEMORY_BYTES, How
+from dbdyno.visible import own
 
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
@@ -133,4 +134,6 @@ class _Progress:
         rate = copied / spent / 1e6 if spent else 0.0
         left = f", {spent * (1 - share) / share:,.0f} s left" if 0 < share < 1 else ""
         end = "\n" if share >= 1 else ""
-        click.echo(f"\r{share:4.0%}  {copied / 1e6:,.0f} MB  {rate:,.0f} MB/s{left}\x1b[K{end}", nl=False, err=True)
+        stream = own(sys.stderr)
+        stream.write(f"\r{share:4.0%}  {copied / 1e6:,.0f} MB  {rate:,.0f} MB/s{left}\x1b[K{end}")
+        stream.flush()

@@ -200,6 +200,15 @@ def echo_own(text: str) -> None:
     click.echo(text, nl=False, file=visible.own(sys.stdout))
 
 
+def show_line(words: str = "") -> None:
+    """The line of figures of what is under way, in the place of the one before; none removes it."""
+    from dbdyno.visible import line, own
+
+    stream = own(sys.stderr)
+    stream.write(f"\r\x1b[K{line(words)}")
+    stream.flush()
+
+
 def write_text(path: Path, text: str) -> None:
     """Writes a file whole; an error names it."""
     try:

@@ -8,7 +8,7 @@ import click
 
 from dbdyno.cli.pages import page_options, show_page
 
-_RUN = click.Path(path_type=Path, file_okay=False, exists=True)
+_RUN = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command("join")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.cli.output import show_line
+
 if TYPE_CHECKING:
     from dbdyno.trace.proxy.proxying import Proxying
 
@@ -102,9 +104,9 @@ def _wait(it: Proxying) -> None:
             time.sleep(_LOOK_S)
             if shows and time.monotonic() - shown_at >= _SHOWN_S:
                 shown_at = time.monotonic()
-                click.echo(f"\r\x1b[K{line(it.look())}", nl=False, err=True)
+                show_line(line(it.look()))
     if shows:
-        click.echo("\r\x1b[K", nl=False, err=True)
+        show_line()
 
 
 def line(told: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.cli.output import show_line
 from dbdyno.limits import Number
 
 if TYPE_CHECKING:
@@ -92,10 +93,10 @@ def _wait(it: Recording) -> None:
             if shows and time.monotonic() - shown_at >= _SHOWN_S:
                 shown_at = time.monotonic()
                 told = it.look()
-                click.echo(f"\r\x1b[K{line(told, before)}", nl=False, err=True)
+                show_line(line(told, before))
                 before = told
     if shows:
-        click.echo("\r\x1b[K", nl=False, err=True)
+        show_line()
 
 
 def line(told: dict[str, Any], before: dict[str, Any]) -> str:

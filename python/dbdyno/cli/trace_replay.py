@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.cli.output import show_line
+
 if TYPE_CHECKING:
     from dbdyno.trace.proxy.replay import Replaying
 
@@ -19,7 +21,7 @@ _SHOWN_S = 1.0
 
 
 @click.command("replay")
-@click.argument("run", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("run", type=click.Path(path_type=Path, file_okay=False))
 @click.option("--dsn", required=True, metavar="DSN", help="Where it runs: all sessions log in as this.")
 @click.option("--speed", default="1", show_default=True, metavar="N|max", help="Times faster; max: no think time.")
 @click.option(
@@ -71,6 +73,6 @@ def _wait(it: Replaying) -> None:
                 shown_at = time.monotonic()
                 at = it.look()
                 said = f"{at['turns']:,} of {at['turns_all']:,} round trips, {at['sessions']} sessions"
-                click.echo(f"\r\x1b[K{said}, {at['differing']} differ", nl=False, err=True)
+                show_line(f"{said}, {at['differing']} differ")
     if shows:
-        click.echo("\r\x1b[K", nl=False, err=True)
+        show_line()
