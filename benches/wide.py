@@ -173,9 +173,10 @@ class _Run:
             )
             way.turn(self.node)
             if not way.reason:
-                rows = [tuple(one) for one in self.session.execute("select count(*), sum(cents) from t", timeout=300)]
+                # Page by page: one count(*) over a million rows is more than a small node answers.
+                cents = [one.cents for one in self.session.execute("select cents from t", timeout=300)]
                 expected = (self.given.rows, sum(g * 7919 % 100000 for g in range(self.given.rows)))
-                assert rows == [expected], f"{way.name}: {rows}, expected {expected}"
+                assert (len(cents), sum(cents)) == expected, f"{way.name}: {len(cents)}, {sum(cents)}"
         self._print(ways, f"{self.given.rows:,} rows of a join into a wide table", self.given.rows)
 
     def questions(self, expected: list[list[tuple[object, ...]]]) -> None:

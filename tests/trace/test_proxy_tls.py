@@ -11,10 +11,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from certificates import Signer, make
 from proxy_help import proxied, through
 from record_help import session
 
+from certificates import Signer, make
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 

@@ -99,6 +99,9 @@ def test_of_a_task_that_failed_the_root_of_it_is_told() -> None:
     )
     assert cause_of(said) == "DriverTimeoutException: Query timed out"
     assert cause_of(said.partition("\n\tat")[0]) == "SparkException: Exception thrown"
+    begun = "An error occurred while calling o395.next.\n: a.b.DriverTimeoutException: Query timed out\n\tat x.y(z)"
+    assert cause_of(begun) == "DriverTimeoutException: Query timed out"
+    assert cause_of(begun.replace(": Query timed out", "")) == "DriverTimeoutException"
     assert cause_of("[TABLE_OR_VIEW_NOT_FOUND] there is none") is None
 
 

@@ -78,7 +78,7 @@ fn an_import_is_the_same_by_wide_registers_and_without() {
     let [wide, plain] = [true, false].map(|is_wide| {
         let run = scratch.0.join(format!("wide-{is_wide}"));
         dyno_cpu::choose(is_wide);
-        Job::new(JobOptions::of(&[file.clone()])).import(&run).unwrap();
+        Job::new(JobOptions::of(std::slice::from_ref(&file))).import(&run).unwrap();
         files(&run)
     });
     assert!(wide.len() > 5 && wide.keys().eq(plain.keys()));

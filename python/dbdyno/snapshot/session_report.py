@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Lack, Part, Row, Table, columns, lacking, section, table
+from dbdyno.snapshot.events_table import clock
+from dbdyno.snapshot.model import Lack, Part, Table, columns, lacking, section, table
 from dbdyno.snapshot.sessions import History
-from dbdyno.snapshot.timeline import KINDS, events
+from dbdyno.snapshot.timeline import events
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -26,7 +27,6 @@ HEADINGS = {
     "session": ("By session", "session"),
 }
 IN_REPORT = ("statement", "user", "database", "application", "client")
-EVENTS_MOST = 40
 
 
 def activity(interval: Interval, top: int) -> Part:
@@ -96,27 +96,6 @@ def _no_statements(history: History) -> Lack | None:
         return None
     step = "update performance_schema.setup_consumers set enabled = 'YES' where name = 'events_statements_current'"
     return lacking("the statements of sessions", "the consumer events_statements_current is off", step)
-
-
-def clock(found: list[Row]) -> Table:
-    """Events as a table: the rarest, by their time."""
-    rows = [
-        {
-            "at": one["after_us"] if one["after_us"] is not None else one["at_us"],
-            "until": one["at_us"] if one["after_us"] is not None else None,
-            "kind": one["kind"],
-            "what": one["what"],
-        }
-        for one in sorted(sorted(found, key=_rare)[:EVENTS_MOST], key=lambda one: one["at_us"])
-    ]
-    made = table("Events on the clock", columns("at:time until:time:and kind:text what:text"), rows)
-    made["left_out"] = len(found) - len(rows)
-    return made
-
-
-def _rare(event: Row) -> int:
-    """Where not all are shown, a dropped index comes before the hundredth vacuum."""
-    return KINDS.index(event["kind"])
 
 
 def _notes(history: History) -> list[str]:

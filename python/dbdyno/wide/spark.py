@@ -303,10 +303,20 @@ def _scans(node: Any) -> Iterator[Any]:
 
 
 def cause_of(said: str) -> str | None:
-    """What ended a task, of all that Spark says of it; None where no task failed."""
-    named = re.findall(r"(?:Caused by|most recent failure: [^\n]*?\)): ([\w.$]+): ([^\n]*)", said)
-    told = [(name, words) for name, words in named if words.strip()]
-    return f"{told[-1][0].rpartition('.')[2]}: {told[-1][1].strip()}" if told else None
+    """The root of what failed in the JVM, of all that Spark says of it; None where nothing failed there."""
+    found: list[tuple[str, str]] = []
+    for line in said.splitlines():
+        if "most recent failure: " in line:
+            rest = line.rpartition("): ")[2]
+        elif "Caused by: " in line:
+            rest = line.partition("Caused by: ")[2]
+        else:
+            rest = line[2:] if line.startswith(": ") else ""
+        name, _, words = rest.partition(": ")
+        if name and not name.strip().count(" "):
+            found.append((name.strip().rpartition(".")[2], words.strip()))
+    told = [pair for pair in found if pair[1]] or found
+    return ": ".join(filter(None, told[-1])) if told else None
 
 
 def first_line(error: BaseException) -> str:

@@ -10,10 +10,10 @@ from types import ModuleType
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
 from dbdyno.snapshot.causes.change import Cause, Change, Key
 from dbdyno.snapshot.ends import relation
+from dbdyno.snapshot.events_table import clock
 from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
-from dbdyno.snapshot.session_report import clock
 from dbdyno.snapshot.wording import three
 from dbdyno.why import MOST as CAUSES_MOST
 from dbdyno.why import Cause as Reason
