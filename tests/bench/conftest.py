@@ -9,12 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import certificates
 import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from target_help import KINDS, binaries_of
 
+import certificates
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from urllib.parse import quote
 
-import certificates
 import pytest
 from mariadb_lab import MariaLab
 
+import certificates
 from dbdyno import _core
 from dbdyno.bench.mariadb.address import address
 from dbdyno.bench.mariadb.claim import LOCK

@@ -6,10 +6,10 @@ import itertools
 from pathlib import Path
 
 import pytest
-from certificates import make
 from hostile_mariadb import ASKS, HostileMariaDB
 from sha2_server import Sha2Server
 
+from certificates import make
 from command_line import dbdyno
 from dbdyno.bench.mariadb.address import address
 from dbdyno.bench.mariadb.server import MariaDB

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from certificates import make
 from sha2_server import Sha2Server, new_key, public_pem
 
+from certificates import make
 from dbdyno import _core
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.errors import TargetError

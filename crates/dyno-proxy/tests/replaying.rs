@@ -5,7 +5,7 @@ use dyno_proxy::capture::{Capture, Side};
 use dyno_proxy::framing::Message;
 use dyno_proxy::replay::ids::Ids;
 use dyno_proxy::replay::order::Order;
-use dyno_proxy::replay::read::{Session, read};
+use dyno_proxy::replay::read::{Session, Turn, read};
 
 type Line<'a> = (u32, u64, Side, u8, &'a [u8]);
 
@@ -80,7 +80,7 @@ fn rows_of_a_copy_stand_behind_what_asks_for_them() {
     let tags = |said: &[dyno_proxy::replay::read::Said]| said.iter().map(|one| one.tag).collect::<Vec<_>>();
     let turns: Vec<_> = sessions[0].turns.iter().map(|turn| (tags(&turn.said), tags(&turn.copied))).collect();
     assert_eq!(turns, [(b"BES".to_vec(), b"dcS".to_vec()), (b"Q".to_vec(), b"dc".to_vec())]);
-    assert!(sessions[0].turns.iter().all(|turn| turn.writes()));
+    assert!(sessions[0].turns.iter().all(Turn::writes));
 }
 
 #[test]
