@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -65,6 +66,9 @@ def test_pgbench_sees_the_same_server_and_every_call_is_there(
     assert texts == [(f"UPDATE pgbench_accounts SET abalance = abalance + {marks[0]} WHERE aid = {marks[1]}",)]
     parses = rows(run, "select count(*) from calls where kind = 'parse'")[0][0]
     assert (parses > 0) == (protocol != "simple")
+    if protocol == "simple":
+        shown = dbdyno("trace", "sql", run, "--top", "0").stdout
+        assert re.search(rf"^commit +{whole} ", shown, re.M) and "lob" not in shown, "it was told as a lob's call"
     if protocol == "extended":
         assert parses == rows(run, "select count(*) from calls where kind = 'bind'")[0][0]
 
