@@ -8,20 +8,17 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from dbdyno import _core
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.exact import COST, CPU_IN_WAITS, NOTES, ExactWatcher
-from dbdyno.errors import TargetError, TraceError
+from dbdyno.errors import TargetError
+from kernel_probes import require_probes
 
 NAMES = {"on": "dbdyno/on", "off": "dbdyno/off"}
 
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[EmbeddedPostgres]:
-    try:
-        _core.trap_cost_ns()
-    except TraceError as error:
-        pytest.skip(error.message.splitlines()[0])
+    require_probes()
     with EmbeddedPostgres() as running:
         yield running
 

@@ -264,7 +264,7 @@ def test_a_certificate_that_only_the_load_is_shown_ends_before_there_is_a_run_fo
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl not found; it makes certificates of version 1")
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl: make setup-test")
 def test_a_certificate_of_version_1_that_libpq_takes_is_refused_by_name_before_there_is_a_run_folder(tmp_path: Path):
     def openssl(*words: str) -> None:
         subprocess.run(["openssl", *words], cwd=tmp_path, check=True, capture_output=True)

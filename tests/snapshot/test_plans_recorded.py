@@ -8,23 +8,20 @@ import pytest
 from snapshot_help import Lab, section
 
 from command_line import dbdyno
-from dbdyno import _core
-from dbdyno.errors import SnapshotError, TraceError
+from dbdyno.errors import SnapshotError
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.plans.command import Asked, of_recordings
 from dbdyno.snapshot.report import report
 from dbdyno.trace.record.place import Place
 from dbdyno.trace.record.recording import Wanted, recording
+from kernel_probes import require_probes
 
 CALLS = 60
 
 
 def test_a_recording_gives_the_report_latencies_of_every_execution(lab: Lab, tmp_path: Path):
-    try:
-        _core.trap_cost_ns()
-    except TraceError as error:
-        pytest.skip(error.message.splitlines()[0])
+    require_probes()
     run = tmp_path / "now"
     assert lab.engine.pid is not None
     lab.run("create table t (id int primary key, v int)", "insert into t select g, g from generate_series(1, 500) g")

@@ -9,22 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import pytest
 
-from dbdyno import _core
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import TraceError
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.record.place import Place
 from dbdyno.trace.record.recording import Recording, Wanted, recording
-
-
-def require_probes() -> None:
-    try:
-        _core.trap_cost_ns()
-    except TraceError as error:
-        pytest.skip(error.message.splitlines()[0])
 
 
 def session(engine: EmbeddedPostgres) -> psycopg.Connection[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from record_help import changed_code, loaded, recorded, require_probes, rows, session
+from record_help import changed_code, loaded, recorded, rows, session
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
@@ -22,6 +22,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.errors import TargetError, TraceError
 from dbdyno.trace.record.place import place_of
 from dbdyno.trace.record.recording import Wanted
+from kernel_probes import require_probes
 
 ROOT = Path(__file__).parents[2]
 KINDS = (

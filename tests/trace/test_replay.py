@@ -11,10 +11,11 @@ import psycopg
 import pytest
 from proxy_help import pgbench, place, proxied, through
 from psycopg.conninfo import make_conninfo
-from record_help import recorded, require_probes, rows, session
+from record_help import recorded, rows, session
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from kernel_probes import require_probes
 
 SUMS = """
 select (select sum(abalance) from pgbench_accounts)::bigint, (select sum(tbalance) from pgbench_tellers)::bigint,

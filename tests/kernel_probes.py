@@ -1,0 +1,16 @@
+"""Whether the kernel lets this user time a server's waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from dbdyno import _core
+from dbdyno.errors import TraceError
+
+
+def require_probes() -> None:
+    """Skips where no probe may be set."""
+    try:
+        _core.trap_cost_ns()
+    except TraceError as error:
+        pytest.skip(f"{error.message.splitlines()[0]}; `dbdyno doctor` says what would allow it")
