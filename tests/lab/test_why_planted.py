@@ -16,9 +16,8 @@ from why_planted import RESET, SETTINGS, Case, asked, hit, run_sql, told, why_of
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
-LEAST = 17
-"""Of 20. The aim is 18, which it was twice beside a machine's other work (a load of 8 to 20): without the checkpoints
-between runs, whose time was lost in that of others, and the processors between snapshots, which others had before."""
+LEAST = 18
+"""Of 20."""
 
 
 @pytest.fixture(scope="module")

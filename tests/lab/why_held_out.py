@@ -19,7 +19,10 @@ VISITS = (
 COSTS = "\\set c random(1, 9000)\nselect avg(cost), max(day) from visits where customer = :c;"
 EMAIL = "\\set c random(1, 40000)\nselect id, region from customers where email = 'c' || :c;"
 REGIONS = "select region, count(*) from customers group by region"
-NOTES = "\\set c random(1, 89000)\nupdate visits set note = note || '' where id between :c and :c + 3;"
+NOTES = (
+    "\\set c random(1, 90000)\nupdate visits set note = note || ''"
+    " where id = any (array(select 1 + (:c + n * 3631) % 90000 from generate_series(1, 20) n));"
+)
 LOG = """\
 title = "a log without its battery"
 target = "model:sas-and-flash"

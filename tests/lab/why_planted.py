@@ -44,7 +44,10 @@ SETTINGS: dict[str, Any] = {
     "shared_buffers": "32MB",
     "checkpoint_timeout": "1h",
     "max_wal_size": "4GB",
+    "wal_recycle": "off",
 }
+"""The log is never written over old segments, so that a checkpoint takes no work off whoever writes it: with the
+default, a storm of checkpoints was 16 % faster than none."""
 
 _PLAN = """\
 title = "planted"
