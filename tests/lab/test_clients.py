@@ -151,6 +151,15 @@ def test_a_client_that_dies_has_its_block_run_again_and_marked(lab, tmp_path):
     assert ended(tmp_path / "pid")
 
 
+def test_a_client_whose_times_are_too_short_is_named_and_its_block_is_run_again_and_marked(lab, tmp_path):
+    """Half of each latency was taken for a client twice as fast."""
+    done = lab("run", lab.plan(arm("half", tmp_path / "pid")))
+    assert "is run again: the client" in done.stderr and "its times are too short" in done.stderr
+    marked = {block["index"]: [mark for mark in block["marks"] if "too short" in mark] for block in blocks(lab)}
+    assert list(marked) == [0, 1, 2, 3] and marked[0] and not any(marked[at] for at in (1, 2, 3))
+    assert ended(tmp_path / "pid")
+
+
 def sweep(lab, *names: str) -> Plan:
     """Clients against each other; `dies` is one that does."""
     dying = json.dumps([sys.executable, str(PRETENDED), "dies"])
@@ -217,12 +226,13 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
 
 def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
     found = json.loads(lab("client", "check", "psycopg", "--dsn", dsn, "--format", "json").stdout)
-    assert len(found) == 17
+    assert len(found) == 18
     assert [row for row in found if row["verdict"] == "failed"] == []
     assert sum(row["verdict"] == "told" for row in found) == 2
     words = ("client", "check", "--dsn", dsn, "--", sys.executable, str(PRETENDED), "honest")
     said = lab(*words, code=1).stdout
     assert "ok      starts: pretended 1.0" in said and "failed  counts rows: rows of a query without any" in said
+    assert "failed  tells all of its time: what takes 200 ms on the server took 0.2 ms" in said
     assert "failed  keeps sessions: connections on the server: expected 3, found 0" in said
 
 
