@@ -136,7 +136,7 @@ def ended(file: Path) -> bool:
 
 def test_a_client_that_lies_ends_the_run_and_loses_no_whole_block(lab, tmp_path):
     said = lab("run", lab.plan(arm("backwards", tmp_path / "pid")), code=2).stderr
-    assert "the client " in said and "its operations cannot be true: times go backwards" in said
+    assert "the client " in said and "tells operations that cannot be true: times go backwards" in said
     assert ended(tmp_path / "pid")
     (run,) = lab.folder.glob("runs/*")
     assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"

@@ -11,7 +11,8 @@ class Words:
     """Scripts of the checks. `kept`: a query with as many rows as the session has prepared statements, and how many
     those are at its third execution by the way of sending, from and to; `errors`: what fails, with its SQLSTATE;
     `setting`: a setting of a session, and a query that has a row where it is in effect; `endless`: what the limit of
-    statements ends, and as which error; `pause`: what takes `PAUSE_NS` on the server; `fetches`: whether rows can be taken a few at a time."""
+    statements ends, and as which error; `pause`: what takes `PAUSE_NS` on the
+    server; `fetches`: whether rows can be taken a few at a time."""
 
     no_row: str
     rows: str

@@ -147,7 +147,7 @@ class ClientArm:
                 refuse_lies(records, end, asked)
                 intended = arrivals.intended(records) if arrivals else np.full(len(records), -1, np.int64)
             except StreamError as error:
-                raise process.error(f"its operations cannot be true: {error.message}") from error
+                raise process.error(f"tells operations that cannot be true: {error.message}") from error
         if arrivals is None:
             self.accounted.add(records, end, asked, length_ns)
         return Ran(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)
