@@ -1,0 +1,20 @@
+"""Repeats of a dear test that are for the soak.
+
+@pytest.mark.parametrize("form", first("json", "xml", "yaml"))     # xml and yaml: `make soak`
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+
+def first(*values: Any, count: int = 1) -> list[Any]:
+    """The first of the values of a parameter as they are, the others marked: their code is that of the first."""
+    return [*values[:count], *(_marked(value) for value in values[count:])]
+
+
+def _marked(value: Any) -> Any:
+    words = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*words, marks=pytest.mark.soak)
