@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import planted_faults as planted
+import pytest
 from advised import Found
 from psycopg.conninfo import make_conninfo
 
