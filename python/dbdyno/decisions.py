@@ -80,6 +80,11 @@ _RULES = (
     ),
     Rule("work", "withholds", "the arms differ by more than 1 % in rows per transaction"),
     Rule(
+        "answers",
+        "withholds",
+        "a captured run: more than 1 % of an arm's statements ended otherwise than when they were captured",
+    ),
+    Rule(
         "level",
         "withholds",
         "the base's mean latency rose by half or fell by a third over the run, certain at 99 %",

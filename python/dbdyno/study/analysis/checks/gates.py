@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.checks import client_cost, stalls
+from dbdyno.study.analysis.checks import answers, client_cost, stalls
 from dbdyno.study.analysis.contract.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
 from dbdyno.study.analysis.measured.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
 from dbdyno.study.analysis.measured.timeline import timeline
@@ -144,6 +144,7 @@ def between(of: Examined) -> Iterator[Gate]:
     measures, judge = of.measures, of.judge
     compared = [(arm, measures.arms[arm.base]) for _, arm in measures.compared()]
     yield from _lost(of)
+    yield from answers.gates(measures)
     if not compared:
         return
     if all(map(_succeeded, measures.arms)):
