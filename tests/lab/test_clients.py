@@ -30,6 +30,7 @@ def rows(lab, sql: str) -> list[dict]:
     return json.loads(lab("sql", sql, "--format", "json").stdout)
 
 
+@pytest.mark.soak
 def test_two_clients_do_the_same_and_are_told_apart(lab):
     script = "\\set id random(1, 50)\nbegin;\nselect :id as one from generate_series(1, 3);\nend;\n"
     lab("run", lab.plan(TWO, script=script))
@@ -178,7 +179,13 @@ def test_a_sweep_begins_anew_without_a_client_that_dies_again_and_again(lab):
     assert sorted(states) == ["aborted", "complete"]
 
 
-@pytest.mark.parametrize("names", [("own", "dies"), ("dies", "own", "psycopg")], ids=["a pair", "the base"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(("own", "dies"), id="a pair"),
+        pytest.param(("dies", "own", "psycopg"), id="the base", marks=pytest.mark.soak),
+    ],
+)
 def test_without_a_client_that_all_are_compared_with_nothing_is_begun_anew(lab, names):
     with pytest.raises(ClientLostError):
         start(sweep(lab, *names), lab.folder / "runs")
