@@ -80,6 +80,11 @@ _RULES = (
     ),
     Rule("work", "withholds", "the arms differ by more than 1 % in rows per transaction"),
     Rule(
+        "answers",
+        "withholds",
+        "a captured run: more than 1 % of an arm's statements ended otherwise than when they were captured",
+    ),
+    Rule(
         "level",
         "withholds",
         "the base's mean latency rose by half or fell by a third over the run, certain at 99 %",
@@ -98,6 +103,11 @@ _RULES = (
         "warns",
         "a metric or canary moved by 5 % or more, certain at 99 %, or by half or more, certain or not",
     ),
+    Rule(
+        "moving",
+        "warns",
+        "the difference between the arms moved by 5 % or more, and by more than half of itself, certain at 99 %",
+    ),
     Rule("stall", "warns", "no session got an answer for half a second and twenty times the usual time"),
     Rule("clock", "warns", "the wall clock was stepped during the run"),
     Rule("processors", "warns", "commands: others used more than a tenth of this host's processors meanwhile"),
@@ -109,7 +119,7 @@ _RULES = (
     ),
     Rule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
     Rule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),
-    Rule("tail", "warns", "blocks hold too few transactions for a p99 of their own"),
+    Rule("tail", "warns", "p99 is judged, and blocks hold too few transactions for one of their own"),
     Rule("given up", "warns", "open loop: an arrival was given up"),
     Rule("generator", "warns", "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms"),
     Rule("writes", "warns", "on cells: a turn saw fewer than 1,000 redo writes"),

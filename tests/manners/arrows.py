@@ -42,6 +42,7 @@ VALUES = {
     "bench": {
         "study.plan.network",
         "study.plan.plan",
+        "study.plan.replayed",
         "study.plan.schedule",
         "study.plan.typed",
         "study.plan.workloads",

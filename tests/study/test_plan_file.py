@@ -10,6 +10,7 @@ from dbdyno.errors import PlanError
 from dbdyno.study.plan import keys
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.file import parse_plan, read_plan
+from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.new import example_plan
 from dbdyno.study.plan.plan import plan_from_dict
 
@@ -175,7 +176,7 @@ def _limited() -> list[object]:
 
 
 @pytest.mark.parametrize("key", _limited())
-def test_every_number_of_a_plan_has_both_limits(key: keys.Key):
+def test_every_number_of_a_plan_has_both_limits(key: Key):
     assert key.low is not None
     assert key.high is not None
     assert keys.limits(key)

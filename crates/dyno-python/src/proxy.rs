@@ -1,5 +1,7 @@
 //! `dyno-proxy` for Python: a proxy, and a replay, that can be watched and stopped.
 
+use std::path::PathBuf;
+
 use dyno_proxy::ProxyError;
 use dyno_proxy::job::Job;
 use dyno_proxy::replay::{Replay as Player, ReplayError};
@@ -53,8 +55,14 @@ fn not_replayed(py: Python<'_>, error: &ReplayError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
+/// What a captured run holds, as JSON: sessions, `at_once`, turns, transactions, `then_ns`.
+#[pyfunction]
+pub(crate) fn captured(py: Python<'_>, run: PathBuf) -> PyResult<String> {
+    py.detach(|| dyno_proxy::replay::told(&run)).map_err(|error| not_replayed(py, &error))
+}
+
 /// A captured run that is run again. `request` is JSON: run, connection (as the load's), speed (0: no pause), order,
-/// writes.
+/// writes, `session_sql`, and whether transactions are timed.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Replay {
     player: Player,
@@ -86,5 +94,10 @@ impl Replay {
     /// Waits for its end, and tells about it as JSON.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.player.finish()).map_err(|error| not_replayed(py, &error))
+    }
+
+    /// Transactions as they went, as JSON, where they were timed; after its end.
+    fn timed(&self, py: Python<'_>) -> String {
+        py.detach(|| self.player.timed())
     }
 }

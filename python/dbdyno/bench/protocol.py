@@ -39,6 +39,7 @@ class Traits:
     turns grow to what the warm-up shows that a transaction takes. `asks`: changes what is others', so the user is
     asked first. `interrupted`: what is true after a signal. `refuses_resume`: why a run that was cut cannot go on.
     `warms_up_again`: a run that goes on repeats its warm-up. `lines`: its sessions can go by way of a longer line.
+    `replays`: a captured run can be its workload.
     `no_errors`: why no operation ends in an error that a plan could expect.
     """
 
@@ -47,6 +48,7 @@ class Traits:
     asks: bool = False
     warms_up_again: bool = False
     lines: bool = False
+    replays: bool = False
     refuses_resume: str | None = None
     no_errors: str | None = None
     interrupted: str = "the engine is as it was"

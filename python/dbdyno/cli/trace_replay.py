@@ -44,7 +44,8 @@ def command(run: Path, dsn: str, speed: str, order: str, writes: bool, form: str
     dbdyno trace replay runs/now --dsn postgresql://localhost/copy --writes --speed max --order commit
     """
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.trace.proxy.replay import Wanted, captured, differences, replaying, sentences, speed_of
+    from dbdyno.evidence.captures import captured
+    from dbdyno.trace.proxy.replay import Wanted, differences, replaying, sentences, speed_of
 
     wanted = Wanted(speed_of(speed), order == "commit", writes)
     captured(run)

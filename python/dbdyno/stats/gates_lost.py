@@ -110,3 +110,29 @@ def _certain(arm: Lost, base: Lost) -> bool:
 
     table = [[own.lost, own.tried - own.lost] for own in (arm, base)]
     return float(stats.fisher_exact(table).pvalue) <= _ALPHA
+
+
+#: Share of the answers of a replayed capture that may be others than then.
+ANSWERS_MOST = 0.01
+
+
+def answers_as_captured(arm: str, differing: int, answers: int, first: str | None) -> Gate:
+    """Whether an arm that replays a capture was answered as its clients were then: other rows, errors, or round trips
+    that were not run are other work. `first`: one of them, in words."""
+    name = "answers as captured"
+    text = f"{differing:,} of {answers:,} statements of {arm} ended otherwise than when they were captured"
+    if not answers:
+        return Gate(name, None, f"{arm} was answered nothing", code="answers", arm=arm)
+    if differing <= ANSWERS_MOST * answers:
+        return Gate(name, True, text, code="answers", arm=arm)
+    return Gate(
+        name,
+        False,
+        f"{text}, such as {first}" if first else text,
+        "begin with the data as they were when the capture began (template); where several sessions write, keep their"
+        ' order: order = "commit"',
+        code="answers",
+        arm=arm,
+        because=f"{percent(differing / answers)} % of the statements of {arm} gave other answers than when they were"
+        " captured",
+    )

@@ -10,8 +10,9 @@ pub mod ids;
 pub mod order;
 mod play;
 pub mod read;
+pub mod timed;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -26,6 +27,7 @@ use ids::Ids;
 use order::Order;
 pub use play::{Outcome, Progress};
 use play::{Stage, play};
+use timed::{Clock, Timed};
 
 /// Why nothing is run again.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +68,12 @@ pub struct Request {
     /// Whether it may write.
     #[serde(default)]
     pub writes: bool,
+    /// Sent by each session before anything else.
+    #[serde(default)]
+    pub session_sql: Vec<String>,
+    /// Whether transactions are timed.
+    #[serde(default)]
+    pub timed: bool,
 }
 
 /// A replay that runs.
@@ -73,7 +81,8 @@ pub struct Replay {
     stop: Arc<AtomicBool>,
     progress: Arc<Progress>,
     turns: usize,
-    thread: Mutex<Option<JoinHandle<Json>>>,
+    thread: Mutex<Option<JoinHandle<(Json, Vec<Timed>)>>>,
+    timed: Mutex<Vec<Timed>>,
 }
 
 impl Replay {
@@ -101,7 +110,7 @@ impl Replay {
             .name("dyno-replay".to_owned())
             .spawn(move || run(&request, &sessions, &stops, &shown))
             .map_err(|error| ReplayError::Request(format!("a thread cannot be started: {error}")))?;
-        Ok(Self { stop, progress, turns, thread: Mutex::new(Some(thread)) })
+        Ok(Self { stop, progress, turns, thread: Mutex::new(Some(thread)), timed: Mutex::default() })
     }
 
     /// How it goes, as JSON.
@@ -131,8 +140,24 @@ impl Replay {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = thread.ok_or_else(|| ReplayError::Request("the replay is over".to_owned()))?;
         let broke = |_| ReplayError::Request("the replay broke down".to_owned());
-        thread.join().map_err(broke).map(|told| told.to_string())
+        let (told, timed) = thread.join().map_err(broke)?;
+        *self.timed.lock().unwrap_or_else(PoisonError::into_inner) = timed;
+        Ok(told.to_string())
     }
+
+    /// The transactions that were timed, as JSON: columns; after its end.
+    pub fn timed(&self) -> String {
+        timed::columns(&self.timed.lock().unwrap_or_else(PoisonError::into_inner)).to_string()
+    }
+}
+
+/// What a capture holds, as JSON.
+pub fn told(run: &Path) -> Result<String, ReplayError> {
+    let sessions = read::read(run)?;
+    if sessions.is_empty() {
+        return Err(ReplayError::NoMessages(run.display().to_string()));
+    }
+    Ok(timed::told(&sessions).to_string())
 }
 
 /// Statements that would make a session write after all.
@@ -148,7 +173,12 @@ fn stays_read_only(sessions: &[read::Session]) -> Result<(), ReplayError> {
     Ok(())
 }
 
-fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, progress: &Progress) -> Json {
+fn run(
+    request: &Request,
+    sessions: &[read::Session],
+    stop: &Arc<AtomicBool>,
+    progress: &Progress,
+) -> (Json, Vec<Timed>) {
     let (order, places) = Order::of(sessions);
     let ids = Ids::default();
     let first_ns = sessions.iter().filter_map(|one| one.turns.first()).map(|turn| turn.sent_ns).min().unwrap_or(0);
@@ -162,6 +192,8 @@ fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, pr
         begun: Instant::now(),
         first_ns,
         progress,
+        session_sql: &request.session_sql,
+        clock: request.timed.then(Clock::now),
     };
     let mut whole = Outcome::default();
     std::thread::scope(|scope| {
@@ -169,10 +201,11 @@ fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, pr
         let work: Vec<_> = sessions
             .iter()
             .zip(&places)
-            .map(|(session, places)| {
+            .enumerate()
+            .map(|(at, (session, places))| {
                 std::thread::Builder::new()
                     .stack_size(256 << 10)
-                    .spawn_scoped(scope, move || play(stage, session, places))
+                    .spawn_scoped(scope, move || play(stage, at as u32, session, places))
             })
             .collect();
         for thread in work {
@@ -182,7 +215,7 @@ fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, pr
             }
         }
     });
-    json!({
+    let told = json!({
         "sessions": sessions.len(),
         "turns": whole.turns,
         "turns_all": sessions.iter().map(|one| one.turns.len()).sum::<usize>(),
@@ -203,5 +236,6 @@ fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, pr
         "late_ns": whole.late_ns,
         "stopped": stop.load(Ordering::Relaxed),
         "told": whole.told,
-    })
+    });
+    (told, whole.timed)
 }

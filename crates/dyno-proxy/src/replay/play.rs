@@ -9,6 +9,7 @@ use dyno_load::{ConnectionSpec, RawSession, WireError};
 use super::ids::Ids;
 use super::order::{Order, moment};
 use super::read::{Said, Session, Turn};
+use super::timed::{Clock, Timed};
 use crate::framing::{Framer, text};
 use crate::opening::message;
 use crate::statement::{rows_of, state_of};
@@ -32,6 +33,10 @@ pub(super) struct Stage<'a> {
     /// The first moment of the capture.
     pub(super) first_ns: u64,
     pub(super) progress: &'a Progress,
+    /// Sent by each session before anything else.
+    pub(super) session_sql: &'a [String],
+    /// Where transactions are timed.
+    pub(super) clock: Option<Clock>,
 }
 
 /// How far it is, while it runs.
@@ -74,6 +79,8 @@ pub struct Outcome {
     pub late_ns: u64,
     /// In words, the first of them.
     pub told: Vec<String>,
+    /// Transactions as they went, where they are timed.
+    pub timed: Vec<Timed>,
 }
 
 impl Outcome {
@@ -97,6 +104,7 @@ impl Outcome {
         self.late_ns = self.late_ns.max(other.late_ns);
         self.told.extend(other.told);
         self.told.truncate(TOLD);
+        self.timed.extend(other.timed);
     }
 
     fn tell(&mut self, words: impl FnOnce() -> String) {
@@ -113,18 +121,30 @@ struct Player<'a> {
     buffer: Vec<u8>,
     waiting: Vec<Said>,
     outcome: Outcome,
+    /// Its place among the sessions, and the transaction that is under way.
+    place: u32,
+    open: Option<Timed>,
 }
 
-/// Runs a session to its end; `places` are those of its commits.
-pub(super) fn play(stage: &Stage<'_>, session: &Session, places: &[Option<usize>]) -> Outcome {
+/// Runs a session to its end; `place` is its own, `places` are those of its commits.
+pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session, places: &[Option<usize>]) -> Outcome {
     stage.progress.sessions.fetch_add(1, Ordering::Relaxed);
     let begin = session.turns.first().map_or(stage.first_ns, |turn| turn.sent_ns);
     pause_until(stage, stage.begun + scaled(begin.saturating_sub(stage.first_ns), stage.speed));
     let (outcome, done) = match RawSession::connect(stage.spec, stage.stop) {
         Ok(wire) => {
             let (framer, buffer) = (Framer::default(), vec![0; BUFFER]);
-            let mut player = Player { stage, wire, framer, buffer, waiting: Vec::new(), outcome: Outcome::default() };
-            let done = player.run(session, places);
+            let (waiting, outcome) = (Vec::new(), Outcome::default());
+            let mut player = Player { stage, wire, framer, buffer, waiting, outcome, place, open: None };
+            let done = match player.set_up() {
+                Ok(()) => player.run(session, places),
+                Err(error) => {
+                    player.outcome.broken += 1;
+                    player.outcome.tell(|| format!("session {}, settings: {}", session.number, error.words("")));
+                    0
+                }
+            };
+            player.outcome.timed.extend(player.open.take());
             (player.outcome, done)
         }
         Err(error) => {
@@ -156,6 +176,28 @@ fn pause_until(stage: &Stage<'_>, moment: Instant) {
 }
 
 impl Player<'_> {
+    /// What the session is told before it begins.
+    fn set_up(&mut self) -> Result<(), WireError> {
+        for sql in self.stage.session_sql {
+            let mut body = sql.clone().into_bytes();
+            body.push(0);
+            self.wire.send(&message(b'Q', &body))?;
+            let mut refused = None;
+            loop {
+                let said = self.next()?;
+                match said.tag {
+                    b'E' => refused = Some(String::from_utf8_lossy(&state_of(&said.body)).into_owned()),
+                    b'Z' => break,
+                    _ => {}
+                }
+            }
+            if let Some(state) = refused {
+                return Err(WireError::Protocol(format!("{sql} was refused with SQLSTATE {state}")));
+            }
+        }
+        Ok(())
+    }
+
     /// How many round trips were done.
     fn run(&mut self, session: &Session, places: &[Option<usize>]) -> usize {
         let mut free_ns = None;
@@ -180,6 +222,9 @@ impl Player<'_> {
             }
             if let Err(error) = done {
                 self.outcome.broken += 1;
+                if let Some(open) = &mut self.open {
+                    open.fail(*b"08006", false);
+                }
                 let number = session.number;
                 self.outcome.tell(|| format!("session {number}, round trip {}: {}", at + 1, error.words("")));
                 return at + 1;
@@ -199,21 +244,35 @@ impl Player<'_> {
             let late = Instant::now().saturating_duration_since(due);
             self.outcome.late_ns = self.outcome.late_ns.max(late.as_nanos() as u64);
         }
+        let begun = Instant::now();
+        if let Some(clock) = &self.stage.clock
+            && self.open.is_none()
+        {
+            self.open = Some(Timed::begin(self.place, clock.at_ns(begun)));
+        }
         self.send(&turn.said)?;
         let mut answers = Vec::new();
         let mut copied = turn.copied.as_slice();
-        loop {
+        let status = loop {
             let said = self.next()?;
             match said.tag {
                 b'G' if copied.is_empty() => self.refuse_rows(turn)?,
                 b'G' => self.send(std::mem::take(&mut copied))?,
-                b'Z' => break,
+                b'Z' => break said.body.first().copied(),
                 b'C' | b's' | b'I' | b'D' => answers.push(said),
                 b'E' => {
                     let body = state_of(&said.body).to_vec();
                     answers.push(Said { tag: b'E', body, is_whole: true });
                 }
                 _ => {}
+            }
+        };
+        if let Some(mut open) = self.open.take() {
+            open.add(begun.elapsed(), turn, &answers);
+            match status {
+                Some(b'I') if open.did => self.outcome.timed.push(open),
+                Some(b'I') => {}
+                _ => self.open = Some(open),
             }
         }
         self.compare(number, turn, &answers);

@@ -36,8 +36,8 @@ pub struct Turn {
     pub answers: Vec<Said>,
     /// `I`, `T` or `E`: in no transaction, in one, in one that failed.
     pub status: u8,
-    is_copying: bool,
-    is_closed: bool,
+    pub(super) is_copying: bool,
+    pub(super) is_closed: bool,
 }
 
 /// A session of the capture.
@@ -48,7 +48,7 @@ pub struct Session {
     /// Its round trips.
     pub turns: Vec<Turn>,
     /// The first that the server has not answered yet.
-    open: usize,
+    pub(super) open: usize,
 }
 
 impl Session {

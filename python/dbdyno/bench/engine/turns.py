@@ -209,7 +209,12 @@ def sent_and_set(plan: Plan, target: str | None, embedded: str) -> tuple[list[st
     servers = {arm.dsn or target or plan.dsn or embedded for arm in plan.arms}
     lines = [f"connects to {server}" for server in sorted(servers)]
     lines += [f"sets {name} = {value} when it starts the server" for name, value in plan.embedded_settings.items()]
-    sent = [*work.setup, *(script.text for script in work.scripts), *work.teardown]
+    scripts = [] if work.replay else work.scripts
+    sent = [*work.setup, *(script.text for script in scripts), *work.teardown]
+    if work.replay:
+        lines.append(f"sends all that was captured in {work.replay}")
+    if work.template:
+        lines.append(f"copies the database {work.template}, and drops the copies")
     for arm in plan.arms:
         lines += [f"sets {name} = {value} ({arm.name})" for name, value in arm.settings.items()]
         sent += [*arm.before_sql, *(script.text for script in arm.scripts or []), *arm.after_sql]

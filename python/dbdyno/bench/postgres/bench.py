@@ -18,10 +18,12 @@ from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold import chill
 from dbdyno.bench.engine.turns import EngineBench, sent_and_set
 from dbdyno.bench.kinds import EMBEDDED
+from dbdyno.bench.postgres.captured import with_capture
 from dbdyno.bench.postgres.clients import client_arms
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import PostgresObserver
 from dbdyno.bench.postgres.prepare import Prepared, ReadyArm, open_targets, prepare
+from dbdyno.bench.postgres.replay import Replays
 from dbdyno.bench.postgres.server_settings import (
     claim_servers,
     read_back,
@@ -63,6 +65,7 @@ ASKED_FIRST = (
 class PostgresBench(EngineBench):
     """The engines of a plan's arms."""
 
+    traits = replace(EngineBench.traits, replays=True)
     ready: Prepared
     observer: PostgresObserver
 
@@ -87,6 +90,7 @@ class PostgresBench(EngineBench):
     @server_errors()
     def prepare(self, seed: int | None = None) -> Ready:
         """Opens the engines. What altered settings were is read under the lock of their server."""
+        self.plan = with_capture(self.plan)
         targets = self.held.enter_context(open_targets(self.plan, self.guardian))
         self.ready = prepare(self.plan, targets, seed)
         self.clients = client_arms(self.ready)
@@ -128,6 +132,11 @@ class PostgresBench(EngineBench):
 
         enter = self.held.enter_context
         enter(settled(run, self.ready, self.guardian))
+        if self.ready.plan.workload.replay is not None:
+            self.load: Replays | Loads | _core.Load = (replays := Replays(self.ready, self.around))
+            enter(replays.databases())
+            self._watched(run)
+            return
         for target in self._targets().values():
             enter(workload_objects(self.ready.plan.workload, target, self.guardian, self.stopping))
         ready = replace(self.ready, seed=self.ready.seed + 1_000_003 * resumed)
@@ -135,9 +144,13 @@ class PostgresBench(EngineBench):
             for number, again in client_arms(ready).items():
                 self.clients[number].job = again.job
         if self.clients:
-            self.load: Loads | _core.Load = Loads(ready.load_spec(), self.clients)
+            self.load = Loads(ready.load_spec(), self.clients)
         else:
             self.load = _core.Load(ready.load_spec())
+        self._watched(run)
+
+    def _watched(self, run: Run) -> None:
+        """Opens what lasts, and begins to watch."""
         self.name = str(run.path.resolve())
         self.observer = PostgresObserver(self.ready, self.stopping.is_asked)
         self._connect_lasting()
@@ -155,6 +168,8 @@ class PostgresBench(EngineBench):
 
     def _lasting(self) -> bool:
         """Whether the sessions of all arms stay open side by side."""
+        if self.ready.plan.workload.replay is not None:
+            return False
         alone = len(self.ready.arms) == 1 and not self.ready.arms[0].arm.cold
         return super()._lasting() or alone
 

@@ -110,6 +110,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     """
     from dbdyno import _core
     from dbdyno.bench.clients.arms import refuse_unfit
+    from dbdyno.bench.postgres import captured
     from dbdyno.study.plan.typed import compiled
 
     plan = compiled(plan)
@@ -121,6 +122,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
         refuse_unfit(plan, arm)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     arms, notes = _past_poolers(arms)
+    notes += captured.notes(plan, targets)
     switch, reason = choose_switch(plan, arms)
     how = timing(plan.schedule, switch)
     seed = drawn_seed(plan, seed)

@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 from dbdyno.dsn import without_secrets
 from dbdyno.errors import PlanError
 from dbdyno.files import read_given, toml_tables
-from dbdyno.study.plan import keys, network
+from dbdyno.study.plan import keys, network, replayed
 from dbdyno.study.plan.conditions import near, resolved
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factor_tables import arms_of
 from dbdyno.study.plan.factors import ARMS_MOST as FACTOR_ARMS_MOST
+from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.plan import (
     Arm,
     Judge,
@@ -99,6 +100,10 @@ class _Reader:
 
     def assemble(self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]) -> Plan:
         schedule, verdict, load = parts["schedule"], parts["verdict"], parts["load"]
+        for why, table, key, at in replayed.unfit(parts, arms):
+            self.fail(why, table, key, at)
+        if given := replayed.unfit_verdict(parts["workload"], verdict):
+            self.fail(given, "verdict", "metric", 0, "choose mean, p50, p90, p99 or p99.9")
         for own in ("turn", "slice", "settle"):
             if own in schedule:
                 schedule[f"{own}_ns"] = schedule.pop(own)
@@ -107,6 +112,8 @@ class _Reader:
         self.check_slices(Schedule(**schedule), len(arms))
         if "metric" in verdict:
             verdict["headline"] = verdict.pop("metric")
+        elif replayed.is_paced(parts["workload"]):
+            verdict["headline"] = "mean"
         rates = [load.get("rate_per_s") if a.rate_per_s is None else a.rate_per_s for a in arms]
         if verdict.get("headline") == "throughput" and all(rates):
             self.fail(
@@ -165,7 +172,7 @@ class _Reader:
         if "expected_errors" in table:
             table["expected_errors"] = self.expected(table["expected_errors"], "workload", 0)
         builtin = table.get("builtin")
-        ways = [way for way in ("scripts", "builtin", "kind", "command") if way in table]
+        ways = [way for way in ("scripts", "builtin", "kind", "command", "replay") if way in table]
         if len(ways) > 1:
             self.fail(f"give {' or '.join(ways)}, not both", "workload", ways[-1], 0)
         if "prepare" in table and "command" not in table:
@@ -179,14 +186,28 @@ class _Reader:
             table["scripts"] = own.scripts
             table["setup"] = own.setup + table.get("setup", [])
             table["teardown"] = table.get("teardown", []) + own.teardown
+        elif "replay" in table:
+            table |= self.replay(table)
         elif not ways and any(arm.scripts is None for arm in arms):
             self.fail(
-                "the workload needs scripts (or builtin, kind, or command), or every arm its own scripts",
+                "the workload needs scripts (or builtin, kind, command, or replay), or every arm its own scripts",
                 "workload",
                 "",
                 0,
             )
         return Workload(**{"scripts": [], **table})
+
+    def replay(self, table: dict[str, Any]) -> dict[str, Any]:
+        """A captured run, beside the plan, and how fast it goes."""
+        from dbdyno.errors import TraceError
+        from dbdyno.trace.proxy.replay import speed_of
+
+        try:
+            speed_of(table.get("speed", replayed.FASTEST))
+        except TraceError as error:
+            self.fail(error.message, "workload", "speed", 0, error.next_step)
+        run = str(self.path.parent.absolute() / table["replay"])
+        return {"replay": run, "scripts": [Script(replayed.NAME, replayed.STANDS_FOR)]}
 
     def expected(self, given: list[str], where: str, at: int) -> list[str]:
         """Errors by code, each once."""
@@ -233,7 +254,7 @@ class _Reader:
             own["client"] = [str(self.path.parent.absolute() / client[0]), *client[1:]]
         return own
 
-    def check(self, table: dict[str, Any], allowed: tuple[keys.Key, ...], where: str, at: int) -> dict[str, Any]:
+    def check(self, table: dict[str, Any], allowed: tuple[Key, ...], where: str, at: int) -> dict[str, Any]:
         """The table's values in the form of the plan; fails at the first wrong one."""
         by_name = {key.name: key for key in allowed}
         values = {}
@@ -246,7 +267,7 @@ class _Reader:
                 self.fail(f"{_dotted(where, key.name)} is missing", where, "", at)
         return values
 
-    def value(self, key: keys.Key, value: Any, where: str, at: int) -> Any:
+    def value(self, key: Key, value: Any, where: str, at: int) -> Any:
         name = _dotted(where, key.name)
         if not keys.matches(key, value):
             found = f"{value!r}"[:60]
@@ -264,13 +285,13 @@ class _Reader:
         self.check_limits(key, value, value, where, at)
         return self.convert(key, value, where, at)
 
-    def check_limits(self, key: keys.Key, number: Any, shown: Any, where: str, at: int) -> None:
+    def check_limits(self, key: Key, number: Any, shown: Any, where: str, at: int) -> None:
         """Fails for a number out of its limits; what is no number (nan) is out of any."""
         low, high = (-math.inf if key.low is None else key.low), (math.inf if key.high is None else key.high)
         if (limits := keys.limits(key)) and not low <= number <= high:
             self.fail(f"{_dotted(where, key.name)} must be {limits}, found {shown}", where, key.name, at)
 
-    def duration(self, key: keys.Key, text: str, where: str, at: int) -> int:
+    def duration(self, key: Key, text: str, where: str, at: int) -> int:
         """Nanoseconds of a duration within its limits."""
         nanoseconds = duration_ns(text)
         if nanoseconds is None:
@@ -279,7 +300,7 @@ class _Reader:
         self.check_limits(key, nanoseconds / 1e9, text, where, at)
         return nanoseconds
 
-    def convert(self, key: keys.Key, value: Any, where: str, at: int) -> Any:
+    def convert(self, key: Key, value: Any, where: str, at: int) -> Any:
         if key.type == "texts":
             return [value] if isinstance(value, str) else value
         if key.type in ("settings", "words"):

@@ -8,26 +8,12 @@ duration in seconds). Every number has both limits: what lies between them can b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.decisions import WITHHOLDING
+from dbdyno.study.plan import replayed
+from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.workloads import NAMES as WORKLOADS
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key of a table of the plan."""
-
-    name: str
-    type: str
-    meaning: str
-    example: str | None = None
-    choices: tuple[str, ...] = ()
-    low: float | None = None
-    high: float | None = None
-    required: bool = False
-
 
 HOUR_S = 3600
 RATE_MOST = 10_000_000
@@ -103,6 +89,7 @@ WORKLOAD = (
         '{corpus = "text 16MiB"} or {source = "c-project 24"}',
         None,
     ),
+    *replayed.KEYS,
     Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1, high=100_000),
     Key("protocol", "str", "how statements are sent", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "values for the scripts' :variables", None),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.study.plan.durations import duration_ns
-from dbdyno.study.plan.keys import Key
+from dbdyno.study.plan.key import Key
 
 if TYPE_CHECKING:
     from dbdyno.core_types import Line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.study.plan import keys
+from dbdyno.study.plan.key import Key
 
 _HEAD = """\
 # A plan for `dbdyno run`. Lines that begin with "# key =" show what else can be said.
@@ -29,7 +30,7 @@ def example_plan() -> str:
     return "\n".join(parts)
 
 
-def _keys(table: tuple[keys.Key, ...]) -> str:
+def _keys(table: tuple[Key, ...]) -> str:
     lines = []
     for key in table:
         lines += [f"# {line}" for line in _meaning(key).splitlines()]
@@ -37,7 +38,7 @@ def _keys(table: tuple[keys.Key, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _meaning(key: keys.Key) -> str:
+def _meaning(key: Key) -> str:
     words = key.meaning or key.name
     if key.choices:
         words += f" ({', '.join(key.choices)})"

@@ -39,7 +39,8 @@ class Workload:
     """What the sessions do, and the SQL that makes and removes its objects. `kind` names a typed
     workload, `parameters` are its own; `command` is a program of this host, `prepare` what is run before
     each, `files` what is made for them, by the name of the variable that holds its path; `expected_errors` are
-    outcomes and no failures, by SQLSTATE or by MariaDB's number."""
+    outcomes and no failures, by SQLSTATE or by MariaDB's number; `replay` is a captured run, replayed at a `speed`
+    (max: without think times) in an `order`, in copies of the database `template`."""
 
     scripts: list[Script] = field(default_factory=list)
     kind: str | None = None
@@ -56,6 +57,10 @@ class Workload:
     prepare: str | None = None
     files: dict[str, str] = field(default_factory=dict)
     expected_errors: list[str] = field(default_factory=list)
+    replay: str | None = None
+    speed: str = "max"
+    order: str = "none"
+    template: str | None = None
 
     def expects(self) -> bool:
         """Whether any error is an outcome of it."""

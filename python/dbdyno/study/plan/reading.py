@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, Protocol
 
-from dbdyno.study.plan.keys import Key
+from dbdyno.study.plan.key import Key
 
 
 class Reading(Protocol):

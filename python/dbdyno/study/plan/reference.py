@@ -14,6 +14,7 @@ from typing import Any
 
 from dbdyno.study.plan import keys, network
 from dbdyno.study.plan.factors import ARMS_MOST
+from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Server, Watch, Workload
 
 WIDTH = 118
@@ -74,7 +75,7 @@ _MEANING = {
     "script": "an element of scripts = [...]; a plain string is short for {file = ...}",
 }
 
-_PLACES: tuple[tuple[str, str, tuple[keys.Key, ...], type], ...] = (
+_PLACES: tuple[tuple[str, str, tuple[Key, ...], type], ...] = (
     ("", "At the top", keys.TOP, Plan),
     ("target", "`[target]`", keys.TARGET, Plan),
     ("workload", "`[workload]`", keys.WORKLOAD, Workload),
@@ -104,7 +105,7 @@ def plan_reference() -> str:
     return "\n".join(parts)
 
 
-def _entry(key: keys.Key, holder: type) -> str:
+def _entry(key: Key, holder: type) -> str:
     meaning = " ".join((key.meaning or "its name in evidence and reports").split())
     facts = [keys.TYPE_WORDS[key.type], *_limits(key), *_default(key, holder)]
     text = f"- `{key.name}`: {meaning}. ({'; '.join(facts)})"
@@ -114,13 +115,13 @@ def _entry(key: keys.Key, holder: type) -> str:
     return "\n".join(lines)
 
 
-def _limits(key: keys.Key) -> list[str]:
+def _limits(key: Key) -> list[str]:
     if key.choices:
         return ["one of " + ", ".join(f"`{choice}`" for choice in key.choices)]
     return [limits] if (limits := keys.limits(key)) else []
 
 
-def _default(key: keys.Key, holder: type) -> list[str]:
+def _default(key: Key, holder: type) -> list[str]:
     """`required`, or the default where there is a plain one; the meaning says what None does."""
     if key.required:
         return ["required"]

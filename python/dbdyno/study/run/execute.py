@@ -191,6 +191,8 @@ def opened(plan: Plan, around: Circumstances) -> Bench:
     reason = bench.can(plan)
     if reason is None and not bench.traits.lines and any(map(plan.network_of, plan.arms)):
         reason = "it gives a network, and there are no sessions on one"
+    if reason is None and plan.workload.replay and not bench.traits.replays:
+        reason = "its workload is a captured run, which is PostgreSQL's"
     if reason is None and bench.traits.no_errors and plan.workload.expects():
         reason = f"it has expected_errors, and {bench.traits.no_errors}"
     if reason:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dbdyno.errors import TraceError
+from dbdyno.evidence.captures import FORMAT as WIRE
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import create_views
-from dbdyno.trace.proxy.proxying import FORMAT as WIRE
 from dbdyno.trace.record.recording import FORMAT as RECORDED
 
 ENOUGH = 0.8

@@ -19,13 +19,13 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.errors import TraceError
+from dbdyno.evidence.captures import FORMAT
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.aside import in_place
 from dbdyno.trace.job import cleaned_up
 from dbdyno.version import VERSION
 
-FORMAT = "postgresql wire"
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 _PORT = 5432
 _PORT_MOST = 65_535

@@ -16,15 +16,11 @@ from typing import Any
 
 from dbdyno import _core
 from dbdyno.errors import TraceError
-from dbdyno.evidence.run import Run
-from dbdyno.evidence.trace_tables import require_whole
-from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.trace.proxy.proxying import FORMAT
+from dbdyno.evidence.captures import LIMITS, captured
 
 FASTEST = 0.0
 """The speed that waits for nothing."""
 _SPEED_MOST = 1e6
-LIMITS = "-c statement_timeout=1h -c lock_timeout=60s"
 
 
 @dataclass(frozen=True)
@@ -68,20 +64,6 @@ def speed_of(text: str) -> float:
     if not 0 < speed <= _SPEED_MOST:
         raise TraceError(f"{text!r} is no speed", where="--speed", next_step="write 1, 0.5, 10 or max")
     return speed
-
-
-def captured(folder: Path) -> Run:
-    """The captured run, which must be this user's own: its statements are run. Raises `TraceError` where it is none."""
-    run = Run.open(folder)
-    require_whole(run)
-    refuse_foreign(run.path)
-    if run.manifest.to_json().get("format") != FORMAT:
-        raise TraceError(
-            "is no run of dbdyno trace proxy, which alone keeps what clients sent",
-            where=str(folder),
-            next_step="capture one: dbdyno trace proxy --to HOST:PORT --binds",
-        )
-    return run
 
 
 @contextlib.contextmanager

@@ -4,11 +4,11 @@ to the verdict, and what is said aloud when a condition was wrong."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.checks import client_cost, stalls
+from dbdyno.study.analysis.checks import answers, client_cost, stalls
 from dbdyno.study.analysis.contract.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
 from dbdyno.study.analysis.measured.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
 from dbdyno.study.analysis.measured.timeline import timeline
@@ -144,6 +144,7 @@ def between(of: Examined) -> Iterator[Gate]:
     measures, judge = of.measures, of.judge
     compared = [(arm, measures.arms[arm.base]) for _, arm in measures.compared()]
     yield from _lost(of)
+    yield from answers.gates(measures)
     if not compared:
         return
     if all(map(_succeeded, measures.arms)):
@@ -158,7 +159,9 @@ def between(of: Examined) -> Iterator[Gate]:
         yield gates.truncation({a.label: v for a, v in zip(measures.arms, of.latencies, strict=True)})
     if batches_of_p99(measures) < BATCHES_MIN:
         counts = [int(c) for arm in measures.arms for c in np.nan_to_num(arm.values["count"])]
-        yield gates.tail_support("p99", QUANTILES["p99"], counts)
+        support = gates.tail_support("p99", QUANTILES["p99"], counts)
+        # Of a metric that nothing was judged by, too few values are no failure: it is not known.
+        yield support if judge["headline"] == "p99" or support.ok else replace(support, ok=None)
 
 
 def within(of: Examined) -> Iterator[Gate]:

@@ -1,0 +1,261 @@
+"""A captured run as the load of arms: `Replays` has the face of `_core.Load`.
+
+A turn replays the whole capture once. Where it may write, it does so in a copy of its own, made before the turn from
+the database as it was when the capture began and dropped after it: every turn of every arm begins with the same rows,
+and what copying costs is in no turn. Without such a database sessions are read-only, and nothing is copied.
+
+Limits: a database can be copied while nobody is connected to it; the copy's pages lie partly in the server's buffers,
+for all arms alike; sessions log in as the plan's connection says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from dbdyno.errors import TargetError
+from dbdyno.evidence.captures import LIMITS
+from dbdyno.study.plan.replayed import NAME, times
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.prepare import Prepared
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.bench.protocol import Circumstances
+    from dbdyno.core_types import ArmReport, LoadReport, LoadSpec
+
+_TRANSACTION = 0
+_FORCED = 130_000
+"""The server version from which a database is dropped although somebody is connected to it."""
+
+
+class Replays:
+    """A capture, replayed by each arm in its turns."""
+
+    def __init__(self, ready: Prepared, around: Circumstances) -> None:
+        from dbdyno import _core
+
+        self.ready, self.around = ready, around
+        self.spec: LoadSpec = ready.load_spec()
+        self.core = _core.Load(self.spec)
+        self.statement = self.core.statement_names().index(NAME)
+        self.token = secrets.token_hex(4)
+        self.template = ready.plan.workload.template
+        self.copied_ns: dict[int, int] = {}
+        self.fresh: set[int] = set()
+        self.player: Any = None
+        self.count = 0
+
+    @property
+    def writes(self) -> bool:
+        """Whether turns write, in copies."""
+        return self.template is not None
+
+    @contextlib.contextmanager
+    def databases(self) -> Iterator[None]:
+        """What the run makes: the database that its set-up fills, and copies; all are dropped at the end."""
+        targets = {arm.target.safe_dsn: arm.target for arm in self.ready.arms}.values()
+        setup = self.ready.plan.workload.setup
+        with contextlib.ExitStack() as stack:
+            if setup:
+                self.template = f"dbdyno_replay_from_{self.token}"
+            for target in targets:
+                if self.writes:
+                    stack.enter_context(self._dropped(target, self._copy))
+                if setup:
+                    stack.enter_context(self._dropped(target, str(self.template)))
+                    self._fill(target, setup)
+            yield
+
+    @property
+    def _copy(self) -> str:
+        return f"dbdyno_replay_{self.token}"
+
+    def _dropped(self, target: Postgres, name: str) -> contextlib.AbstractContextManager[Any]:
+        undo = target.sql_undo("database of a replay", [self._drop(target, name)])
+        return self.around.guardian.undo(undo)
+
+    def _drop(self, target: Postgres, name: str) -> str:
+        with contextlib.closing(target.connect()) as conn:
+            forced = " with (force)" if conn.info.server_version >= _FORCED else ""
+        return f'drop database if exists "{name}"{forced}'
+
+    def _fill(self, target: Postgres, setup: Sequence[str]) -> None:
+        with _told(target, "workload.setup"):
+            with contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
+                conn.execute(f'create database "{self.template}"'.encode())
+            own = target.in_database(str(self.template))
+            with contextlib.closing(own.connect(statement_timeout_ms=0, stop=self.around.stopping.is_asked)) as conn:
+                for statement in setup:
+                    conn.execute(statement.encode())
+
+    def connect(self, arm: int) -> None:
+        """Makes the copy of the arm's next turn."""
+        if not self.writes:
+            return
+        from psycopg import errors, sql
+
+        target = self.ready.arms[arm].target
+        began = time.monotonic_ns()
+        drop = self._drop(target, self._copy)
+        make = sql.SQL("create database {} template {}").format(
+            sql.Identifier(self._copy), sql.Identifier(str(self.template))
+        )
+        stop = self.around.stopping.is_asked
+        with (
+            _told(target, f"a copy of {self.template}"),
+            contextlib.closing(target.connect(statement_timeout_ms=0, stop=stop)) as conn,
+        ):
+            conn.execute(drop.encode())
+            conn.execute(make)
+            # What copying left to be written is written before the turn, not in it, where this role may say so.
+            with contextlib.suppress(errors.InsufficientPrivilege):
+                conn.execute("checkpoint")
+        if not self.copied_ns:
+            took = (time.monotonic_ns() - began) / 1e9
+            self.around.note(f"a copy of the database took {took:.2f} s; each turn has one")
+        self.copied_ns[arm] = time.monotonic_ns() - began
+        self.fresh.add(arm)
+
+    def disconnect(self, arm: int) -> None:
+        """Drops the copy."""
+        self.fresh.discard(arm)
+        if not self.writes:
+            return
+        target = self.ready.arms[arm].target
+        with _told(target, "a copy"), contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
+            conn.execute(self._drop(target, self._copy).encode())
+
+    def begin_block(self, folder: Path, name: str) -> None:
+        """Opens the block's part."""
+        self.core.begin_block(folder, name)
+
+    def end_block(self) -> int:
+        """Puts the block's part in place; its rows."""
+        return self.core.end_block()
+
+    def abandon_block(self) -> None:
+        """Gives the open block up."""
+        self.core.abandon_block()
+
+    def stop(self) -> None:
+        """Ends what runs soon; called from a signal handler."""
+        if (player := self.player) is not None:
+            player.stop()
+
+    def progress(self) -> int:
+        """Transactions so far, in whole turns."""
+        return self.count
+
+    def run(self, block: int, slices: Sequence[tuple[int, int, int | None, int | None]]) -> LoadReport:
+        """Replays the capture once for each turn."""
+        began_ns, cpu_ns = time.time_ns(), time.process_time_ns()
+        rows = [self._turn(block, arm, number) for arm, number, *_ in slices]
+        return {
+            "started_ns": began_ns,
+            "ended_ns": time.time_ns(),
+            "reconnects": 0,
+            "cpu_ns": time.process_time_ns() - cpu_ns,
+            "threads": self.ready.plan.sessions,
+            "interrupted": any(told["stopped"] for _, told in rows),
+            "arms": [cast("ArmReport", row) for row, _ in rows],
+            "error_codes": [],
+            "lines": [],
+        }
+
+    def _turn(self, block: int, arm: int, number: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        from dbdyno import _core
+
+        if self.writes and arm not in self.fresh:
+            self.connect(arm)
+        self.fresh.discard(arm)
+        player = self.player = _core.Replay(json.dumps(self._request(arm)))
+        if self.around.stopping.asked:
+            player.stop()
+        told = json.loads(player.finish())
+        self.player, columns = None, json.loads(player.timed())
+        failures = columns.pop("failures")
+        count = len(columns["session"])
+        if not count and not told["stopped"]:
+            said = (told["told"] or ["no session came to its first answer"])[0]
+            raise TargetError(f"nothing of the capture could be replayed: {said}", where=self._name(arm))
+        self._keep(block, arm, number, columns, failures)
+        self.count += count
+        unexpected = {at + 1 for at, (_, known) in enumerate(failures) if not known}
+        ends = [start + length for start, length in zip(columns["started_ns"], columns["elapsed_ns"], strict=True)]
+        lasted = max(ends, default=0) - min(columns["started_ns"], default=0)
+        differing = sum(told[key] for key in DIFFERING)
+        row = {
+            "arm": arm,
+            "transactions": count,
+            "errors": sum(error in unexpected for error in columns["error"]),
+            "retries": 0,
+            "skipped": 0,
+            "busy_ns": lasted * self.ready.plan.sessions,
+            "lag_max_ns": 0,
+            "first_error": next((f"SQLSTATE {state}" for state, known in failures if not known), None),
+            "answers": told["same"] + differing,
+            "answers_differ": differing,
+            "answers_told": next(iter(told["told"]), None),
+            "late_max_ns": told["late_ns"],
+            "copied_ns": self.copied_ns.pop(arm, 0),
+        }
+        return row, told
+
+    def _request(self, arm: int) -> dict[str, Any]:
+        """What the core replays. Holds passwords: it stays in memory."""
+        own, work = self.spec["arms"][arm], self.ready.plan.workload
+        connection = dict(own["connection"])
+        connection["options"] = " ".join(filter(None, (connection.get("options"), LIMITS)))
+        if self.writes:
+            connection["dbname"] = self._copy
+        return {
+            "run": work.replay,
+            "connection": connection,
+            "speed": times(work.speed),
+            "order": work.order == "commit",
+            "writes": self.writes,
+            "session_sql": own["session_sql"],
+            "timed": True,
+        }
+
+    def _keep(
+        self, block: int, arm: int, number: int, columns: dict[str, list[int]], failures: list[tuple[str, bool]]
+    ) -> None:
+        """Puts the turn's transactions into the block's part."""
+        count = len(columns["session"])
+        same = {"slice": number, "statement": self.statement, "kind": _TRANSACTION, "intended_ns": -1}
+        whole = {**columns, **{name: [value] * count for name, value in same.items()}}
+        self.core.add_calls(arm, block, whole, [(state, 0, "", known) for state, known in failures])
+
+    def _name(self, arm: int) -> str:
+        return f"arm {self.ready.arms[arm].arm.name!r}"
+
+
+DIFFERING = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
+"""What a replay counts of answers that were not as then."""
+
+
+@contextlib.contextmanager
+def _told(target: Postgres, what: str) -> Iterator[None]:
+    """What the server refuses, in words. Raises `TargetError`, and `Interrupted` after a signal."""
+    import psycopg
+
+    from dbdyno.bench.postgres.session import StopAsked
+    from dbdyno.signals import Interrupted
+
+    try:
+        yield
+    except StopAsked as error:
+        raise Interrupted from error
+    except psycopg.Error as error:
+        steps = {"55006": "nobody may be connected to a database while it is copied", "42501": "it wants its owner"}
+        raise TargetError(
+            f"the server refuses {what}: {str(error).splitlines()[0]}",
+            where=target.safe_dsn,
+            next_step=steps.get(error.sqlstate or "", "run it by hand, then mend the plan"),
+        ) from error

@@ -1,0 +1,89 @@
+"""A captured run as the workload of a plan: its keys, and what cannot be asked for beside it.
+
+Every turn of an arm replays the whole capture, with the sessions and transactions that it has; so what else a plan says
+of these is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.study.plan.key import Key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dbdyno.study.plan.plan import Arm
+
+NAME = "transaction of the capture"
+"""What the evidence calls a transaction of the replay."""
+STANDS_FOR = "select 1;"
+"""The load wants a script by that name; it is never sent."""
+FASTEST = "max"
+
+KEYS = (
+    Key(
+        "replay",
+        "str",
+        "instead of scripts: a run that `trace proxy` captured with binds, relative to this plan; each turn\n"
+        "replays all of it",
+        None,
+    ),
+    Key("speed", "str", 'of a replay: max (the default) leaves think times out, "2" halves them', None),
+    Key(
+        "order",
+        "str",
+        "of a replay: commit sends what ended after a commit then after it now",
+        None,
+        choices=("none", "commit"),
+    ),
+    Key(
+        "template",
+        "str",
+        "of a replay: the database as it was when the capture began; each turn writes to a copy of it.\n"
+        "With setup in its place one is made; without both, sessions are read-only",
+        None,
+    ),
+)
+_OWN = tuple(key.name for key in KEYS if key.name != "replay")
+_WORKLOAD = ("protocol", "variables", "teardown", "max_tries", "latency_limit", "expected_errors", "scale")
+_SCHEDULE = ("turn", "turn_transactions", "slice", "settle", "switch")
+_ARM = ("scripts", "sessions", "rate_per_s", "protocol", "client", "fetch_size", "variables", "network", "cold")
+
+
+def unfit(parts: Mapping[str, Mapping[str, Any]], arms: Sequence[Arm]) -> Iterator[tuple[str, str, str, int]]:
+    """What cannot stand where it stands: (why, table, key, number of the table)."""
+    work = parts["workload"]
+    if "replay" not in work:
+        for key in _OWN:
+            if key in work:
+                yield f"{key} is of a replay: name the captured run with replay", "workload", key, 0
+        return
+    if "template" in work and "setup" in work:
+        yield "give template or setup, not both", "workload", "template", 0
+    for table, keys in (("workload", _WORKLOAD), ("load", tuple(parts["load"])), ("schedule", _SCHEDULE)):
+        for key in keys:
+            if key in parts[table]:
+                yield f"{key} cannot be given for a captured run: it has its own", table, key, 0
+    for at, arm in enumerate(arms):
+        for key in _ARM:
+            if getattr(arm, key):
+                yield f"{key} cannot be given for a captured run: arms differ by settings and SQL", "arm", key, at
+
+
+def unfit_verdict(work: Mapping[str, Any], verdict: Mapping[str, Any]) -> str | None:
+    """Why a metric of the verdict makes no sense."""
+    if is_paced(work) and verdict.get("metric") == "throughput":
+        return "a replay with think times has the throughput of its capture"
+    return None
+
+
+def is_paced(work: Mapping[str, Any]) -> bool:
+    """Whether think times are kept."""
+    return "replay" in work and work.get("speed", FASTEST) != FASTEST
+
+
+def times(speed: str) -> float:
+    """A speed as the core has it: 0 for the one that leaves think times out."""
+    return 0.0 if speed == FASTEST else float(speed)
