@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import planted_faults as planted
+import pytest
 from advised import Found
 from psycopg.conninfo import make_conninfo
 
@@ -15,6 +16,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 SORT = "select id from child order by note, v desc offset 119998"
 
 
+@pytest.mark.soak
 def test_the_interval_has_the_statement_that_sorted_within_it(
     advised: EmbeddedPostgres, spoilt: Found, tmp_path: Path
 ) -> None:

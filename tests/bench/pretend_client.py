@@ -53,6 +53,13 @@ def lied(rows: list[Record], end: Record) -> tuple[list[Record], Record]:
     }.get(HOW)
     if changed:
         rows[-1] = Record(**{**one, **changed})
+    if HOW == "stray statement":
+        rows.append(Record(**{**one, "kind": stream.STATEMENT}))
+    if HOW == "long statement":
+        rows.insert(0, Record(**{**rows[0].__dict__, "kind": stream.STATEMENT, "elapsed_ns": rows[0].elapsed_ns + 1}))
+    if HOW == "outside":
+        end = Record(**{**end.__dict__, "started_ns": one["started_ns"] + 1})
+        end = Record(**{**end.__dict__, "elapsed_ns": time.monotonic_ns() - end.started_ns})
     if HOW == "too many":
         end = Record(**{**end.__dict__, "rows": end.rows + 5})
     if HOW == "too few":
@@ -62,16 +69,32 @@ def lied(rows: list[Record], end: Record) -> tuple[list[Record], Record]:
     return rows, end
 
 
-def slice_of(message: dict, count: int) -> None:
+def shortened(rows: list[Record]) -> list[Record]:
+    """Half of each time: `half` leaves gaps, `squeezed` is done long before it says so."""
+    first, parts = rows[0].started_ns, {"half": 1, "squeezed": 2}
+    if HOW not in parts:
+        return rows
+    return [
+        Record(
+            **{
+                **row.__dict__,
+                "started_ns": first + (row.started_ns - first) // parts[HOW],
+                "elapsed_ns": row.elapsed_ns // 2,
+            }
+        )
+        for row in rows
+    ]
+
+
+def slice_of(message: dict, count: int, behaves: bool) -> None:
     began = time.monotonic_ns()
     number = message["transactions"] or 3
-    rows = [
-        Record(stream.TRANSACTION, 0, message["slice"], 0, began + at * EACH_NS, EACH_NS, 1, "") for at in range(number)
-    ]
-    time.sleep(max((message["length_ns"] or 0) / 1e9, number * EACH_NS / 1e9))
+    each = EACH_NS if message["transactions"] else message["length_ns"] // number + 1
+    rows = [Record(stream.TRANSACTION, 0, message["slice"], 0, began + at * each, each, 1, "") for at in range(number)]
+    time.sleep(number * each / 1e9)
     end = Record(stream.END, 0, message["slice"], 0, began, time.monotonic_ns() - began, number)
     if count >= FIRST:
-        rows, end = lied(rows, end)
+        rows, end = lied(rows if behaves else shortened(rows), end)
     data = b"".join(map(packed, rows))
     if HOW == "short records" and count >= FIRST:
         data = b"".join(packed(row)[:-1] for row in rows)
@@ -84,7 +107,7 @@ def slice_of(message: dict, count: int) -> None:
 def main() -> None:
     behaves = False
     if len(sys.argv) > 2:
-        behaves = Path(sys.argv[2]).exists() and HOW == "dies"
+        behaves = Path(sys.argv[2]).exists() and HOW in ("dies", "half")
         Path(sys.argv[2]).write_text(str(os.getpid()))
     if HOW == "greets with text":
         write(b"Picked up JAVA_TOOL_OPTIONS: -Xmx1g, and some more of that kind of text\n")
@@ -103,7 +126,7 @@ def main() -> None:
             count += 1
             if count >= FIRST and not behaves:
                 failing(message, count)
-            slice_of(message, count)
+            slice_of(message, count, behaves)
 
 
 if __name__ == "__main__":

@@ -159,6 +159,7 @@ def test_root_takes_the_next_account_and_never_makes_one(monkeypatch: pytest.Mon
         accounts.engine_account()
 
 
+@pytest.mark.soak
 @needs_root
 def test_it_runs_as_nobody_too(monkeypatch: pytest.MonkeyPatch) -> None:
     nobody = pwd.getpwnam("nobody")
@@ -218,7 +219,7 @@ def test_an_unreachable_tmpdir_falls_back_to_the_disk(open_folder: Path, monkeyp
 
 
 @needs_root
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])])
 def test_an_ordinary_user_runs_it_as_itself(kind: str, open_folder: Path) -> None:
     binaries = binaries_of(kind)
     nobody = pwd.getpwnam("nobody")

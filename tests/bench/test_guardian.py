@@ -128,11 +128,12 @@ def test_no_secret_is_in_the_guardians_arguments(engine: EmbeddedPostgres, entry
     assert entry() == "7min"
 
 
+@pytest.mark.parametrize("kills", [2, pytest.param(12, marks=pytest.mark.soak)])
 def test_killed_at_random_instants_the_setting_is_always_put_back(
-    engine: EmbeddedPostgres, others: Postgres, entry: Any, tmp_path: Path
+    kills: int, engine: EmbeddedPostgres, others: Postgres, entry: Any, tmp_path: Path
 ) -> None:
     dice = random.Random(11)
-    for _ in range(6):
+    for _ in range(kills):
         child = Child("churn", **given_for(engine, tmp_path / "journal"))
         assert child.says()["begun"]
         time.sleep(dice.uniform(0, 0.6))
@@ -152,9 +153,10 @@ def test_an_embedded_server_is_gone_after_its_owner_was_killed(open_folder: Path
     assert list(server_processes(data)) == []
 
 
-def test_killed_during_its_start_a_server_leaves_nothing(open_folder: Path) -> None:
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.soak)])
+def test_killed_during_its_start_a_server_leaves_nothing(kills: int, open_folder: Path) -> None:
     dice = random.Random(7)
-    for _ in range(5):
+    for _ in range(kills):
         child = Child("embedded", workdir=str(open_folder))
         assert child.says()["begun"]
         time.sleep(dice.uniform(0, 0.9))

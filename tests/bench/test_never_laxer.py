@@ -129,7 +129,9 @@ def test_ours_accepts_nothing_that_libpq_refuses_over_the_whole_product(
     assert not found
 
 
-@pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
+@pytest.mark.parametrize(
+    "mode", [*(pytest.param(m, marks=pytest.mark.soak) for m in ("require", "verify-ca")), "verify-full"]
+)
 def test_ours_trusts_no_certificate_that_libpq_does_not(server: HostileServer, folder: Path, mode: str) -> None:
     server.ask, server.tls = "trust", True
     roots = ["right.crt", "wrong.crt", "expired.crt", "middle.crt", "both.crt", "plain.crt", "self.crt"]

@@ -70,6 +70,7 @@ def test_one_slow_disk_is_named_and_no_other():
     assert row["surest"].startswith("cel02")
 
 
+@pytest.mark.soak
 def test_two_recordings_of_one_load_differ_no_oftener_than_the_nominal_rate():
     """False discoveries over whole pages: any finding at all among the rows over all cells, and
     among single cells and objects, in at most 5 % of pairs each."""

@@ -21,6 +21,7 @@ from dbdyno.cli.cells_run import script as script_command
 from dbdyno.cli.main import cli
 from dbdyno.errors import CellsError
 from dbdyno_rig.cell import Cell
+from soaked import first
 
 
 @pytest.fixture
@@ -159,7 +160,7 @@ def test_a_key_is_taken_away_whatever_its_comment():
     assert "someone" not in remove_command("ssh-ed25519 AAAA someone@somewhere")
 
 
-@pytest.mark.parametrize("server", ["modelled", "sshd"])
+@pytest.mark.parametrize("server", first("modelled", "sshd"))
 def test_history_is_a_recording_of_what_nobody_watched(server: str, tmp_path: Path, cells: list[Cell], request):
     out = tmp_path / "lunch"
     if server == "sshd":

@@ -10,6 +10,7 @@ import random
 import re
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from recordings import redo, rounds_of, run_of
 from rig_help import any_rack, rack
@@ -90,6 +91,7 @@ def archived(tmp_path: Path, form: str) -> tuple[list[Collection], set[str]]:
     return all_rounds(found.run), set(made.names)
 
 
+@pytest.mark.soak
 def test_rates_of_an_imported_history_are_the_cells_own_to_the_printed_digit(tmp_path: Path):
     for form in ("text", "dcli", "xml"):
         folder = tmp_path / form

@@ -159,6 +159,7 @@ def test_show_marks_only_the_columns_of_the_bad_cells(rack: Rack):
     assert table.stdout.count("!") == len(BAD)
 
 
+@pytest.mark.soak
 def test_run_puts_equal_answers_together_and_names_who_failed(rack: Rack):
     found = rack.asked(run, "list cell", "--format", "json")
     assert found.exit_code == 2

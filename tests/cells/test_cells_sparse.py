@@ -48,6 +48,7 @@ def side(name: str, rounds: list[Collection]) -> Recording:
     return Recording(name, intervals_of(rounds), {}, {})
 
 
+@pytest.mark.soak
 @settings(max_examples=60, deadline=None)
 @given(recordings_of(), recordings_of())
 def test_any_two_recordings_are_compared_however_little_moved(one, other):

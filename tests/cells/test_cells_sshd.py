@@ -26,6 +26,7 @@ from dbdyno.cli.cells_setup_keys import command as setup_keys
 from dbdyno.cli.cells_show import command as show
 from dbdyno.evidence.run import Run
 from dbdyno_rig.cell import Cell
+from soaked import first
 
 ONLINE = "\t <cell>\t online\n"
 
@@ -182,7 +183,7 @@ def test_what_a_login_file_prints_before_an_answer_is_listed_and_the_answer_read
     assert all(json.loads(found.stdout)["rows"][0]["values"][cell.name] is not None for cell in cells)
 
 
-@pytest.mark.parametrize("limit", ["10:30:100", "4:100:4"])
+@pytest.mark.parametrize("limit", first("10:30:100", "4:100:4"))
 def test_twenty_logins_at_once_all_come_through(folder: Path, cells: list[Cell], limit: str):
     # Beyond the first number of logins under way sshd drops new ones, by chance or all of them.
     with openssh(folder, [modelled(cells[0])], f"MaxStartups {limit}") as sshd:
@@ -357,6 +358,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
+@pytest.mark.soak
 def test_setup_keys_puts_a_new_key_there_once(sshd: Sshd, user: Path):
     sshd.authorized_keys.chmod(0o666)
     sshd.authorized_keys.parent.chmod(0o777)

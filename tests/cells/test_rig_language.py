@@ -219,6 +219,7 @@ def test_space_is_given_in_units_of_16_mb():
     assert rows(said(asked, "list griddisk SMALL_FD_00_cell01 attributes size")) == [["16M"]]
 
 
+@pytest.mark.soak
 def test_conditions_know_the_age_and_no_list_shows_it():
     asked = cell(seconds=5 * 60)
     assert len(rows(said(asked, "list metrichistory FL_IO_W where ageInMinutes < 3"))) == 3

@@ -52,6 +52,7 @@ def test_the_model_refuses_a_workload_that_it_does_not_know(text: str):
         Rack("model:exadata-x2", given(text))
 
 
+@pytest.mark.soak
 def test_in_the_mixed_load_flash_wins_while_the_batteries_learn_and_outliers_are_prevented():
     # The batteries learn in the second of two minutes.
     settings = {"cells.controller.learn_every_s": "120", "cells.controller.learn_s": "60"}

@@ -6,6 +6,7 @@ import itertools
 import random
 from datetime import UTC, datetime
 
+import pytest
 from rig_help import any_rack, cell, rack
 
 from dbdyno.cells.catalogue import metric
@@ -22,6 +23,7 @@ def truth(asked: Cell) -> dict[tuple[str, str], tuple[float, str]]:
     return {(row[2], row[1]): (row[3], row[4]) for row in sample.rows}
 
 
+@pytest.mark.soak
 def test_xml_is_read_back_to_every_digit_text_to_its_printed_ones():
     seed = random.randrange(2**32)
     print(f"seed {seed}")
@@ -80,6 +82,7 @@ def told(text: str) -> str:
     return text
 
 
+@pytest.mark.soak
 def test_identities_hold_in_what_is_printed():
     seed = random.randrange(2**32)
     print(f"seed {seed}")
@@ -130,6 +133,7 @@ def test_cells_collect_at_seconds_of_their_own_and_not_between():
     assert first.answer("list metriccurrent") != before
 
 
+@pytest.mark.soak
 def test_history_holds_the_last_minutes_in_order_and_forgets_the_rest():
     asked = cell(seconds=20 * 60)
     rows = read_any(asked.answer("list metrichistory FL_RQ_W")[0]).readings

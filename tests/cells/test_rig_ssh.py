@@ -117,6 +117,7 @@ def test_a_line_of_the_shell(line: str, output: str, errors: str, code: int):
     assert shell(Cell(rack(), 0), line) == (output, errors, code)
 
 
+@pytest.mark.soak
 def test_several_users_at_once_get_whole_answers_while_time_passes():
     seed = random.randrange(2**32)
     print(f"seed {seed}")

@@ -30,6 +30,7 @@ def rows(lab, sql: str) -> list[dict]:
     return json.loads(lab("sql", sql, "--format", "json").stdout)
 
 
+@pytest.mark.soak
 def test_two_clients_do_the_same_and_are_told_apart(lab):
     script = "\\set id random(1, 50)\nbegin;\nselect :id as one from generate_series(1, 3);\nend;\n"
     lab("run", lab.plan(TWO, script=script))
@@ -136,7 +137,7 @@ def ended(file: Path) -> bool:
 
 def test_a_client_that_lies_ends_the_run_and_loses_no_whole_block(lab, tmp_path):
     said = lab("run", lab.plan(arm("backwards", tmp_path / "pid")), code=2).stderr
-    assert "the client " in said and "its operations cannot be true: times go backwards" in said
+    assert "the client " in said and "tells operations that cannot be true: times go backwards" in said
     assert ended(tmp_path / "pid")
     (run,) = lab.folder.glob("runs/*")
     assert json.loads((run / "manifest.json").read_text())["status"] == "aborted"
@@ -148,6 +149,15 @@ def test_a_client_that_dies_has_its_block_run_again_and_marked(lab, tmp_path):
     assert "is run again: the client" in done.stderr and "ended with exit 3: out of wits" in done.stderr
     marked = [block["index"] for block in blocks(lab) if any("run again" in mark for mark in block["marks"])]
     assert marked == [0] and [block["index"] for block in blocks(lab)] == [0, 1, 2, 3]
+    assert ended(tmp_path / "pid")
+
+
+def test_a_client_whose_times_are_too_short_is_named_and_its_block_is_run_again_and_marked(lab, tmp_path):
+    """Half of each latency was taken for a client twice as fast."""
+    done = lab("run", lab.plan(arm("half", tmp_path / "pid")))
+    assert "is run again: the client" in done.stderr and "its times are too short" in done.stderr
+    marked = {block["index"]: [mark for mark in block["marks"] if "too short" in mark] for block in blocks(lab)}
+    assert list(marked) == [0, 1, 2, 3] and marked[0] and not any(marked[at] for at in (1, 2, 3))
     assert ended(tmp_path / "pid")
 
 
@@ -169,7 +179,13 @@ def test_a_sweep_begins_anew_without_a_client_that_dies_again_and_again(lab):
     assert sorted(states) == ["aborted", "complete"]
 
 
-@pytest.mark.parametrize("names", [("own", "dies"), ("dies", "own", "psycopg")], ids=["a pair", "the base"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(("own", "dies"), id="a pair"),
+        pytest.param(("dies", "own", "psycopg"), id="the base", marks=pytest.mark.soak),
+    ],
+)
 def test_without_a_client_that_all_are_compared_with_nothing_is_begun_anew(lab, names):
     with pytest.raises(ClientLostError):
         start(sweep(lab, *names), lab.folder / "runs")
@@ -217,12 +233,13 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
 
 def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
     found = json.loads(lab("client", "check", "psycopg", "--dsn", dsn, "--format", "json").stdout)
-    assert len(found) == 17
+    assert len(found) == 18
     assert [row for row in found if row["verdict"] == "failed"] == []
     assert sum(row["verdict"] == "told" for row in found) == 2
     words = ("client", "check", "--dsn", dsn, "--", sys.executable, str(PRETENDED), "honest")
     said = lab(*words, code=1).stdout
     assert "ok      starts: pretended 1.0" in said and "failed  counts rows: rows of a query without any" in said
+    assert "failed  tells all of its time: what takes 200 ms on the server took 0.2 ms" in said
     assert "failed  keeps sessions: connections on the server: expected 3, found 0" in said
 
 

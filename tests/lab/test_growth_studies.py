@@ -56,6 +56,7 @@ def test_each_study_has_three_lengths_and_a_plan_that_is_kept(name: str):
         assert set(arm.levels) == set(usual.factors)
 
 
+@pytest.mark.soak
 def test_rows_of_an_insert_are_the_same_however_they_are_sent(lab, dsn):
     forms = ("--set", "form=values,pipeline,array,copy", "--set", "commit=end")
     sizes = ("--set", "rows=20", "--set", "batch=1,20", "--quick", "--blocks", "2")
@@ -127,12 +128,14 @@ def test_a_transaction_that_does_more_work_on_more_rows_is_named(lab):
     )
 
 
+@pytest.mark.soak
 def test_statistics_are_gathered_of_as_many_tables_as_there_are_sessions(lab, dsn):
     words = ("--quick", "--blocks", "2", "--set", "rows=300", "--set", "sample=10", "--target", dsn)
     model = ran(lab, "gather-statistics", *words)
     assert [arm["sessions"] for arm in model["arms"]] == [1, 2]
 
 
+@pytest.mark.soak
 def test_a_batch_is_split_so_that_no_two_processes_share_a_row(lab, dsn):
     words = ("--quick", "--blocks", "2", "--set", "rows=1600", "--set", "processes=1,4", "--target", dsn)
     model = ran(lab, "batch-split", *words)

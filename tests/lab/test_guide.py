@@ -117,6 +117,7 @@ def test_the_commands_that_look_closer_do_what_the_guide_says(desk: Path):
     assert {path.suffix for path in (desk / "figures").rglob("*.*")} >= {".png", ".svg"}
 
 
+@pytest.mark.soak
 def test_the_second_experiment_of_the_guide_runs(tmp_path: Path):
     """It asked for a column that its table does not have."""
     (sql,) = fenced("sql", "3.")

@@ -61,6 +61,7 @@ def test_an_arm_of_which_everything_fails_ends_the_run_with_or_without_a_warm_up
         assert "division by zero" in done.stderr
 
 
+@pytest.mark.soak
 def test_two_blocks_are_provisional_or_cannot_tell(lab):
     lab("run", lab.plan(TWO_ARMS, blocks=2))
     model = json.loads(lab("compare", "last", "--format", "json").stdout)
@@ -78,6 +79,7 @@ def test_unequal_work_withholds_unless_the_plan_accepts_it(lab):
     assert "verdict.accept must be one of errors, arrivals, work" in lab("run", plan.name, code=2).stderr
 
 
+@pytest.mark.soak
 def test_slices_grow_until_they_hold_five_transactions_of_each_session(lab):
     """pg_sleep(1) in slices of 50 ms: one in each, 122 s for 26 s, and not a word."""
     done = lab("run", lab.plan(TWO_ARMS, blocks=2, script="select pg_sleep(0.05);"))
@@ -90,6 +92,7 @@ def test_slices_grow_until_they_hold_five_transactions_of_each_session(lab):
     assert model["arms"][0]["ops"] >= 2 * 2 * 2 * 4
 
 
+@pytest.mark.soak
 def test_without_a_warm_up_a_gate_says_that_slices_are_too_short(lab):
     plan = lab.folder / lab.plan(TWO_ARMS, blocks=2, script="select pg_sleep(0.05);")
     plan.write_text(plan.read_text().replace("warmup_blocks = 1", "warmup_blocks = 0"))
@@ -110,6 +113,7 @@ def test_an_open_loop_at_400_a_second_prints_about_400(lab):
         assert 200 < arm["throughput_per_s"] < 700
 
 
+@pytest.mark.soak
 def test_arms_and_metrics_give_one_number_for_throughput(lab):
     """The arms' table said 6.400/s, the metrics' 6.283/s."""
     lab("run", lab.plan(TWO_ARMS, blocks=3))

@@ -82,7 +82,7 @@ def test_arms_of_a_block_draw_the_same_numbers_so_an_arm_against_itself_is_equal
 
 
 def test_an_interrupted_run_is_finished_and_equals_one_that_was_not(desk: Desk):
-    plan = desk.plan(blocks=16, transactions=10_000)
+    plan = desk.plan(blocks=16, transactions=4_000)
     process = subprocess.Popen(
         [sys.executable, "-m", "dbdyno", "run", plan, "--seed", "5"],
         cwd=desk.folder,

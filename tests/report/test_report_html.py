@@ -92,6 +92,7 @@ def test_what_is_not_there_is_left_out_and_the_verdict_still_speaks():
         assert "Cannot tell" in page
 
 
+@pytest.mark.soak
 def test_one_statement_alone_has_no_table(experiment):
     del experiment["statements"][1:]
     assert "statements" not in read(render_html(experiment)).all("section", "id")
@@ -219,6 +220,7 @@ def test_a_page_that_cannot_be_written_is_an_error_with_its_place(tmp_path):
     assert "report.html" in str(caught.value)
 
 
+@pytest.mark.soak
 def test_the_same_model_gives_the_same_page(experiment):
     assert render_html(experiment) == render_html(experiment)
 

@@ -233,6 +233,7 @@ def test_the_report_of_a_known_load(server: MariaServer, store: Store) -> None:
     assert found["settings"]["notes"] == ["no setting changed"]
 
 
+@pytest.mark.soak
 def test_the_report_over_a_restart_has_no_number_that_is_not_known(server: MariaServer, store: Store) -> None:
     run(server, *LOAD)
     before = snap(server, store)

@@ -24,6 +24,7 @@ from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.tree import Node, differ_in_words_alone, identity
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.take import open_collector, take
+from soaked import first
 
 LOGGING: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements,auto_explain",
@@ -119,6 +120,7 @@ def test_planted_flips_are_named_with_their_plans_time_and_place(planted: Plante
     assert model["verdict"]["word"] == "plans changed"
 
 
+@pytest.mark.soak
 def test_the_three_formats_of_one_log_say_the_same(planted: Planted) -> None:
     names = ("text", "what", "before", "after", "at", "old", "new")
     told = [
@@ -266,7 +268,7 @@ OF_FORM = {"text": "max", "json": "min", "xml": "sum", "yaml": "count"}
 """A statement for each, for names of columns alone make no other one."""
 
 
-@pytest.mark.parametrize("form", OF_FORM)
+@pytest.mark.parametrize("form", first(*OF_FORM, count=2))
 def test_the_forms_of_auto_explain_are_read_and_a_schema_is_part_of_a_plan(sales: Planted, form: str) -> None:
     """From a server's log: one text, two tables of one name."""
     own = f"select {OF_FORM[form]}(a) as of_{form} from facts_of where a <> 5"

@@ -211,6 +211,7 @@ def test_q_ctrl_c_and_a_signal_end_quietly_and_put_the_terminal_back(server: Emb
     assert "Traceback" not in terminal.said
 
 
+@pytest.mark.soak
 def test_colours_are_shown_in_a_terminal_and_not_with_no_color(server: EmbeddedPostgres) -> None:
     for variables, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
         terminal = Terminal(dsn_of(server), "--frames", "1", **variables)
@@ -247,6 +248,7 @@ def test_a_closed_pipe_ends_quietly(server: EmbeddedPostgres) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.soak
 def test_a_load_is_seen(server: EmbeddedPostgres) -> None:
     with psycopg.connect(dsn_of(server), autocommit=True) as conn:
         conn.execute("create table if not exists seen (n int)")

@@ -170,6 +170,7 @@ def test_more_sessions(planted: OnPostgres, major: int):
     assert found == ["many more sessions begin"] * 2
 
 
+@pytest.mark.soak
 def test_a_convoy_behind_a_lock(planted: OnPostgres):
     lab = planted.lab
     ask = "update orders set amount = amount + 1 where id = 5"

@@ -20,6 +20,7 @@ from dbdyno.snapshot.store import Snapshot
 from dbdyno.snapshot.take import open_collector, take
 from dbdyno.snapshot.timeline import events
 from dbdyno.snapshot.view import Options, View
+from soaked import first
 
 LOOKS = 60
 
@@ -105,6 +106,7 @@ def test_wait_classes_users_and_databases_are_compared_by_their_samples(server: 
     assert (database["low"], database["high"]) == (pytest.approx(3), pytest.approx(3)), "no spread, no width"
 
 
+@pytest.mark.soak
 def test_without_samples_wait_classes_are_said_to_be_unknown(server: Sampled):
     made = MadeServer(server.store.folder)
     for _ in range(16):
@@ -120,7 +122,7 @@ def changed(server: Sampled) -> list[tuple[str, ...]]:
     return [(row["kind"], row["what"], row["change"], row["when"]) for row in rows]
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", first(False, True))
 def test_what_came_went_or_changed_is_listed_with_its_time(server: Sampled, packed: bool):
     """Packed or not: snapshots of a pack share files."""
     server.touch(1)

@@ -101,9 +101,9 @@ def test_objects_and_resets_of_a_stretch_are_events(server: Sized):
     with Interval(server.store, server.store.open(1), server.store.open(6)) as interval:
         told = happenings(interval)
     found = {row["what"].split(" was reset")[0]: row for row in told}
-    assert set(found) == {"table public.t8 came", "table public.t8 went", "pg_stat_statements"}
+    assert set(found) == {"table public.t8 was created", "table public.t8 was dropped", "pg_stat_statements"}
     assert found["pg_stat_statements"]["after_us"] is None, "its instant is known"
-    came = found["table public.t8 came"]
+    came = found["table public.t8 was created"]
     assert came["at_us"] - came["after_us"] == 60_000_000, "between two snapshots"
 
 

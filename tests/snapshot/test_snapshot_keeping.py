@@ -199,6 +199,7 @@ def test_no_store_is_a_question_of_usage(tmp_path: Path):
     assert done.returncode == 2 and "there is no store" in done.stderr
 
 
+@pytest.mark.soak
 def test_a_pack_changes_no_figure_and_takes_the_place_of_many_files(store: Store):
     grown(store, 10)
     before = [known(store, a, b) for a, b in ((1, 10), (3, 4), (2, 9))]

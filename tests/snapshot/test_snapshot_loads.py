@@ -45,6 +45,7 @@ def test_rows_inserted_updated_and_deleted(known: Lab):
     assert row["verdict"] == "ok"
 
 
+@pytest.mark.soak
 def test_commits_and_rollbacks_without_our_own(known: Lab, major: int):
     first = known.take()
     with contextlib.closing(known.connect()) as conn:
@@ -76,6 +77,7 @@ def test_index_scans(known: Lab):
     assert (table["idx_scan"], table["seq_scan"]) == (29, 0)
 
 
+@pytest.mark.soak
 def test_hits_and_reads_are_the_blocks_that_a_scan_touched(known: Lab):
     with contextlib.closing(known.connect()) as conn:
         pages = conn.execute("select pg_relation_size('known') / 8192").fetchone()[0]
@@ -97,6 +99,7 @@ def _statements(lab: Lab, first, last):
     return next(t for t in tables if t["title"] == "By calls")["rows"]
 
 
+@pytest.mark.soak
 def test_a_temporary_file_of_known_size(known: Lab):
     first = known.take()
     with contextlib.closing(known.connect()) as conn:
@@ -120,6 +123,7 @@ def test_one_checkpoint(known: Lab, major: int):
     assert row["num_requested" if major >= 17 else "checkpoints_req"] == 1
 
 
+@pytest.mark.soak
 def test_one_deadlock(known: Lab):
     first = known.take()
     barrier = threading.Barrier(2)
@@ -147,6 +151,7 @@ def test_one_deadlock(known: Lab):
     assert row["deadlocks"] == len(found) == 1
 
 
+@pytest.mark.soak
 def test_variance_of_the_interval_is_that_of_its_own_calls(known: Lab):
     known.run("select pg_sleep(0.2)")
     first = known.take()
@@ -171,6 +176,7 @@ def test_no_number_is_negative(known: Lab):
         assert never_negative(interval) > 500
 
 
+@pytest.mark.soak
 def test_our_own_statements_are_not_in_top_sql(known: Lab):
     first = known.take()
     known.run("select count(*) from known")
@@ -189,6 +195,7 @@ def test_reading_texts_is_part_of_the_cost(known: Lab):
     assert known.take().views["statement_texts"]["elapsed_ns"] > 0
 
 
+@pytest.mark.soak
 def test_many_statements_of_ours_leave_room_for_the_texts_of_others(known: Lab):
     """A snapshot's own statements are the longest of a quiet server."""
     first = known.take()
@@ -234,6 +241,7 @@ def test_all_databases_names_what_cannot_be_read(lab: Lab):
     assert "postgres" in made.facts["databases"]
 
 
+@pytest.mark.soak
 def test_statements_are_found_in_whichever_database_has_the_extension(lab: Lab):
     lab.run("create database without")
     try:

@@ -130,6 +130,7 @@ def test_too_few_or_too_unlike_sub_intervals_are_no_all_clear(made: Made):
     assert _verdict([{**row, "higher": None}], True, [9, 9])["word"] == "ok", "neither more nor less is good"
 
 
+@pytest.mark.soak
 def test_what_is_usually_0_in_both_is_neither_better_nor_worse(made: Made):
     """The first minutes read blocks into an empty cache: "blocks read better", from a median of 0 to one of 0."""
     a, b = made.grow(100, 20), made.grow(100, 20)

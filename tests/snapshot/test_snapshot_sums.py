@@ -122,6 +122,7 @@ def test_kept_sums_can_be_deleted_and_come_back(server: MadeServer):
     assert list(kept.glob("*/*/*/chunk.json"))
 
 
+@pytest.mark.soak
 def test_an_hour_that_grows_takes_over_what_it_had(server: MadeServer):
     taken = steady(server, 4)
     rows(server, taken[0], taken[-1])
@@ -148,6 +149,7 @@ def test_a_store_that_cannot_be_written_is_read_all_the_same(server: MadeServer,
     assert row["calls"] == 300
 
 
+@pytest.mark.soak
 def test_hours_and_their_ends_add_up(server: MadeServer):
     server.every_s = 600
     taken = steady(server, 20)

@@ -32,6 +32,7 @@ def server(tmp_path: Path) -> MadeServer:
     return MadeServer(tmp_path / "snaps", every_s=1800)
 
 
+@pytest.mark.soak
 def test_the_sums_of_an_hour_are_kept_when_the_next_begins(server: MadeServer, monkeypatch: pytest.MonkeyPatch):
     last = watched(server, 5)
     kept = sorted(path.parent.parent.name for path in server.store.folder.glob("sums/*/*/*/chunk.json"))

@@ -33,6 +33,7 @@ def test_nothing_happened_is_ok(lab: Lab):
     assert lab.report(first, last)["warnings"] == []
 
 
+@pytest.mark.soak
 def test_a_table_dropped_and_created_again_is_two_objects(lab: Lab):
     fill(lab, "twice", 100)
     first = lab.take()
@@ -51,6 +52,7 @@ def test_a_table_dropped_and_created_again_is_two_objects(lab: Lab):
     ] or {r["change"] for r in changes} == {"created", "dropped"}
 
 
+@pytest.mark.soak
 def test_a_renamed_table_is_the_same_object(lab: Lab):
     fill(lab, "old_name", 100)
     first = lab.take()
@@ -71,6 +73,7 @@ def test_a_truncated_table_keeps_its_counters(lab: Lab):
     assert (row["n_tup_ins"], row["verdict"]) == (3, "ok")
 
 
+@pytest.mark.soak
 def test_a_dropped_index_makes_the_sum_over_indexes_unknown_and_nothing_else(lab: Lab):
     lab.run(
         "create table two (a int, b int)",
@@ -93,6 +96,7 @@ def test_a_dropped_index_makes_the_sum_over_indexes_unknown_and_nothing_else(lab
     assert (kept["idx_scan"], kept["verdict"]) == (3, "ok")
 
 
+@pytest.mark.soak
 def test_an_index_rebuilt_concurrently_is_partial_not_new(lab: Lab):
     lab.run(
         "create table re (a int)",
@@ -109,6 +113,7 @@ def test_an_index_rebuilt_concurrently_is_partial_not_new(lab: Lab):
     assert all(r["idx_scan"] is None for r in rows)
 
 
+@pytest.mark.soak
 def test_pg_stat_reset(lab: Lab):
     fill(lab, "counted", 100)
     first = lab.take()
@@ -166,6 +171,7 @@ def test_the_reset_of_a_shared_view(lab: Lab):
     assert word(lab, first, last) == "ok"
 
 
+@pytest.mark.soak
 def test_the_reset_of_the_statements(lab: Lab, major: int):
     lab.run(*["select 'before'"] * 5)
     first = lab.take()
@@ -177,6 +183,7 @@ def test_the_reset_of_the_statements(lab: Lab, major: int):
     assert any(expected in note for note in sql["notes"])
 
 
+@pytest.mark.soak
 def test_evicted_statements_are_told(lab: Lab, tmp_path):
     settings = {**SETTINGS, "pg_stat_statements.max": 100}
     with EmbeddedPostgres(settings=settings) as engine, Lab(engine, tmp_path / "s") as small:
@@ -226,6 +233,7 @@ def test_the_sigkill_of_a_backend_is_a_crash_although_the_server_kept_running(ow
     assert "a server process was killed" in own_lab.report(first, last)["verdict"]["why"]
 
 
+@pytest.mark.soak
 def test_a_server_that_was_stopped_at_once_is_a_crash(own_lab: Lab):
     fill(own_lab, "lost", 100)
     first = own_lab.take()

@@ -22,6 +22,7 @@ def watched(lab: Lab, seconds: float, every_s: float = 60.0) -> list[Snapshot]:
     return found
 
 
+@pytest.mark.soak
 def test_three_sleepers_are_three_active_sessions(lab: Lab):
     stop = threading.Event()
 
@@ -46,6 +47,7 @@ def test_three_sleepers_are_three_active_sessions(lab: Lab):
     assert last.manifest["cost"]["looks"] >= 10
 
 
+@pytest.mark.soak
 def test_who_blocked_whom(lab: Lab):
     lab.run("create table fought (id int primary key, v int)", "insert into fought values (1, 1)")
     with contextlib.closing(lab.connect(application_name="holder")) as holder:
@@ -73,6 +75,7 @@ def test_who_blocked_whom(lab: Lab):
     assert classes["lock"] == pytest.approx(1, abs=0.25)
 
 
+@pytest.mark.soak
 def test_without_samples_waits_are_not_measured(lab: Lab):
     first, last = lab.take(), lab.take()
     waits = section(lab.report(first, last), "waits")
@@ -80,6 +83,7 @@ def test_without_samples_waits_are_not_measured(lab: Lab):
     assert "dbdyno snap watch" in waits["not_measured"][0]["next"]
 
 
+@pytest.mark.soak
 def test_an_interval_over_several_snapshots_has_curves(lab: Lab):
     stop = threading.Event()
     found: list[Snapshot] = []

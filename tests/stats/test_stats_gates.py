@@ -176,8 +176,16 @@ def test_a_difference_that_changes_its_sign_is_no_difference() -> None:
     gate = gates_in_time.steady_difference("b", "a", logs, HOURS, 0.02)
     assert gate.withholds
     assert "changed its sign during the run" in gate.reason
+
+
+def test_a_difference_that_grows_with_the_run_is_said_to() -> None:
+    """An arm that ran from +1 % to +111 % was "46 % slower", and "one difference over the run" held."""
     growing = np.linspace(0.2, 0.6, 20) + RNG.normal(0, 0.02, 20)
-    assert gates_in_time.steady_difference("b", "a", growing, HOURS, 0.02).ok is True
+    gate = gates_in_time.steady_difference("b", "a", growing, HOURS, 0.02)
+    assert gate.ok is False and not gate.withholds
+    assert gate.text.startswith("the difference moves: b against a: +2") and "at the end" in gate.text
+    little = np.linspace(0.38, 0.42, 20) + RNG.normal(0, 0.005, 20)
+    assert gates_in_time.steady_difference("b", "a", little, HOURS, 0.02).ok is True
 
 
 @pytest.mark.parametrize("tail", ["exponential", "normal", "lognormal", "pareto"])

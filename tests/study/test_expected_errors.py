@@ -100,6 +100,7 @@ def measures(*transactions: int) -> Measures:
     return Measures(arms, [])
 
 
+@pytest.mark.soak
 def test_arms_with_other_shares_of_an_expected_error_are_told():
     both = Failures([], [{}, {}], [{"23505": 500}, {"23505": 300, "P0001": 200}])
     (found,) = differing(measures(1000, 1000), both, 0.02)

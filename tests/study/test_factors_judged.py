@@ -35,6 +35,7 @@ def judged(folder: Path, factors: str, *, seed: int = 1, **options: Any) -> dict
 FETCH = {"1": 9000, "10": 1000, "100": 510, "1000": 500, "10000": 500}
 
 
+@pytest.mark.soak
 def test_the_knee_is_the_headline_with_what_it_gains_and_what_more_brings(tmp_path: Path):
     model = judged(tmp_path, factor("fetch", FETCH), blocks=30, turn="200ms")
     assert model["verdict"]["decision"] == "found"

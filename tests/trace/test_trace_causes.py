@@ -141,6 +141,7 @@ def test_more_queries_for_the_same_transactions_are_slower_and_named(tmp_path: P
     assert "is executed 360 times instead of 60" in model["verdict"]["sentences"][0]
 
 
+@pytest.mark.soak
 def test_unequal_work_is_compared_per_transaction_where_the_statements_go_with_these(tmp_path: Path):
     model = compared(tmp_path, Batch(commit_every=1), Batch(commit_every=1, again=5, orders=90, seed=2))
     assert (model["account"]["basis"], model["verdict"]["decision"]) == ("transaction", "slower")

@@ -97,6 +97,7 @@ def test_the_same_work_twice_is_no_difference(tmp_path: Path):
     assert model["verdict"]["decision"] == "same"
 
 
+@pytest.mark.soak
 def test_an_event_can_be_the_question(tmp_path: Path):
     one, two = order_entry(6, 150, 1.0, 1), order_entry(6, 150, 0.8, 2)
     model = compared(tmp_path, one, two, event="log file sync")
@@ -124,6 +125,7 @@ def test_a_line_in_one_set_only_is_told(tmp_path: Path):
     assert "only in after" in render_text(model, width=100, color=False)
 
 
+@pytest.mark.soak
 def test_the_tail_is_compared_apart(tmp_path: Path):
     one, two = order_entry(6, 200, 1.0, 1), order_entry(6, 200, 1.0, 2)
     for at, row in enumerate(r for r in two.rows["waits"] if r["class"] == "commit"):

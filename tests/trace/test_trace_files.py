@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
-from trace_text import DATA, REAL, needs_data, trace, write_set
+from trace_text import BY_SIZE, DATA, needs_data, trace, write_set
 
 from command_line import dbdyno
 from dbdyno.trace.profile import Request, profile_page
 from dbdyno.trace.source import open_traces, read_trace
 from dbdyno.trace.statements import Request as StatementsRequest
 from dbdyno.trace.statements import statements_page
+from soaked import first
 
 
 @pytest.fixture
@@ -208,6 +209,7 @@ def test_the_unit_of_time_can_be_said(file: Path):
     assert dbdyno("trace", "profile", file, "--tim-unit", "soon").returncode == 2
 
 
+@pytest.mark.soak
 def test_compare_of_two_folders(tmp_path: Path):
     one = write_set(tmp_path / "before", 6, orders=60, seed=1)
     two = write_set(tmp_path / "after", 6, orders=60, seed=2, factor=1.4)
@@ -228,7 +230,7 @@ def test_compare_needs_no_statement_key_in_common(tmp_path: Path):
 
 
 @needs_data
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.name[-40:])
+@pytest.mark.parametrize("path", first(*BY_SIZE, count=-2), ids=lambda path: path.name[-40:])
 def test_every_real_file_has_every_page(path: Path, tmp_path: Path):
     """Nothing that is in a real file breaks a page; its profile closes."""
     from dbdyno.errors import TraceError

@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("DBDYNO_DATA", ROOT.parent / "shared" / "data")) / "traces"
 REAL = sorted(DATA.glob("*.trc*")) if DATA.is_dir() else []
+BY_SIZE = sorted(REAL, key=lambda path: path.stat().st_size)
 needs_data = pytest.mark.skipif(not REAL, reason=f"no trace files in {DATA}; DBDYNO_DATA names them")
 
 START = "2026-11-21T10:00:00.000000+00:00"

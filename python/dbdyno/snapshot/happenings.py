@@ -21,6 +21,9 @@ OBJECTS = (
     ("index", "pg_stat_user_indexes", ("schemaname", "indexrelname")),
     ("function", "pg_stat_user_functions", ("schemaname", "funcname")),
 )
+_CAME = {"table": "was created", "index": "was created", "function": "was called for the first time"}
+"""As `timeline` says it; PostgreSQL lists a function only once it was called."""
+_WENT = "was dropped"
 _KINDS = {"restart": "restart", "crash": "restart", "failover": "restart", "reset": "reset"}
 VACUUMS = (
     ("vacuum", "vacuum_count", "vacuum of"),
@@ -99,7 +102,7 @@ def _of_objects(one: Interval) -> Iterator[Row]:
         for row in rows:
             part = parts.get(row["part"])
             if part is not None:
-                yield _within(part, "object", f"{kind} {row['name']} {'came' if row['life'] == 'new' else 'went'}")
+                yield _within(part, "object", f"{kind} {row['name']} {_CAME[kind] if row['life'] == 'new' else _WENT}")
 
 
 def _of_settings(one: Interval) -> Iterator[Row]:

@@ -35,6 +35,7 @@ OTHERS_SHARE_MAX = 0.1
 
 _LEVEL = 0.99
 _LARGE = math.log1p(DRIFT_LARGE)
+_MOVES_MIN = math.log1p(DRIFT_MIN)
 _ADVICE = "lengthen the warm-up, or look for what else ran"
 
 
@@ -97,7 +98,8 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
 
     Fails when it certainly moved over the run, and so far that it changes its sign: half the move
     is larger than the mean difference, and than the threshold. The mean then describes no part of
-    the run.
+    the run. Where it keeps its sign, and certainly moved by more than half of the mean difference (a
+    leak, a table that grows), the mean belongs to this length of run alone: a failure that warns.
     """
     name = "one difference over the run"
     found = trend(log_ratios, at_s)
@@ -117,6 +119,9 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
             because=f"the difference between {arm} and {base} changed its sign during the run "
             f"({_signed(begin)} at the beginning, {_signed(end)} at the end)",
         )
+    if found.certain and abs(found.change) > max(abs(found.mean) / 2, _MOVES_MIN, limit):
+        step = f"a longer run would say otherwise: look for what grows with {arm} or {base}, or judge the end by itself"
+        return Gate(name, False, f"the difference moves: {text}", step, code="moving", arm=arm)
     if found.visible / 2 > max(abs(found.mean), _LARGE):
         return Gate(name, None, f"{found.blocks} blocks are too few to see it move", code="difference", arm=arm)
     return Gate(name, True, text, code="difference", arm=arm)

@@ -7,7 +7,7 @@
    has the timestamp of the job: written twice it is the same cell, so a retry, or a resume after a kill, changes
    nothing. A NULL is not written at all (it would be a tombstone).
 4. `load.json` says up to which row all is acknowledged; it is written when all before it are. Resume goes on from
-   there, over the same files.
+   there, over the same files; where a node was started since, from the last row that it cannot have lost (`nodes.py`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from dbdyno.wide.bound import Bound
 from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
 from dbdyno.wide.loaded import Loaded
+from dbdyno.wide.nodes import Marks, Starts, again, starts, unsure_s
 from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of
 
 STATE = "load.json"
@@ -52,8 +53,11 @@ RETRIED = {
 class State:
     """`load.json`: what is loaded whereto, sealed, and up to where."""
 
-    def __init__(self, folder: Path, plan: dict[str, Any], done: int = 0) -> None:
+    def __init__(
+        self, folder: Path, plan: dict[str, Any], done: int = 0, sure: int = 0, starts: Starts | None = None
+    ) -> None:
         self.folder, self.plan, self.done = folder, plan, done
+        self.sure, self.starts = sure, starts
 
     @classmethod
     def open(cls, folder: Path) -> State:
@@ -68,11 +72,25 @@ class State:
                 where=str(place),
                 next_step="begin a load of your own",
             )
-        return cls(folder, found["plan"], found["done"])
+        sure, starts = found.get("sure", 0), found.get("starts")
+        return cls(
+            folder,
+            found["plan"],
+            found["done"],
+            sure if isinstance(sure, int) else 0,
+            starts if isinstance(starts, dict) else None,
+        )
 
     def save(self) -> None:
         """Onto the disk, whole."""
-        value = {"version": VERSION, "plan": self.plan, "seal": seal(self.plan), "done": self.done}
+        value = {
+            "version": VERSION,
+            "plan": self.plan,
+            "seal": seal(self.plan),
+            "done": self.done,
+            "sure": self.sure,
+            "starts": self.starts,
+        }
         write_whole(self.folder / STATE, json.dumps(value, indent=1).encode() + b"\n", durable=True)
 
     @property
@@ -122,17 +140,41 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
             loaded.elapsed_ns = time.monotonic_ns() - began
             return loaded
         writer = Writer(session, where, bound, at_once, loaded)
-        for batch, last in _groups(files, table, state.done):
-            writer.put(batch)
-            if last - state.done >= CHECKPOINT_ROWS:
-                writer.drain()
-                state.done = last
-                state.save()
-        writer.drain()
+        while not _written(session, state, files, table, writer, loaded):
+            say("a node was started again: what it may have lost is written again")
         state.done = rows
         state.save()
         loaded.elapsed_ns = time.monotonic_ns() - began
         return loaded
+
+
+def _written(
+    session: Any, state: State, files: Sequence[Path], table: WideTable, writer: Writer, loaded: Loaded
+) -> bool:
+    """Writes to the end; False where a node was started again meanwhile, which may have lost what it acknowledged."""
+    now = starts(session)
+    if state.done and again(state.starts, now) is not False:
+        loaded.repeated += state.done - state.sure
+        state.done = state.sure
+    state.starts = now
+    marks = Marks(unsure_s(session), state.sure)
+    last = state.done
+    for batch, at in _groups(files, table, state.done):
+        writer.put(batch)
+        last = at
+        if last - state.done < CHECKPOINT_ROWS:
+            continue
+        writer.drain()
+        if again(state.starts, starts(session)):
+            return False
+        marks.add(time.monotonic(), last)
+        state.done, state.sure = last, marks.sure
+        state.save()
+    writer.drain()
+    if again(state.starts, starts(session)):
+        return False
+    state.done = last
+    return True
 
 
 def _schema(files: Sequence[Path]) -> Any:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass
 class Loaded:
-    """What a load did. `resumed`: rows that an earlier process had written; `tables`: SSTables of the direct way,
+    """What a load did. `resumed`: rows that an earlier process had written, `repeated`: those written again, since a
+    node that was started since may have lost them; `tables`: SSTables of the direct way,
     `checked`: partitions that were asked for after it."""
 
     rows: int = 0
@@ -17,6 +18,7 @@ class Loaded:
     batches: int = 0
     retries: int = 0
     resumed: int = 0
+    repeated: int = 0
     elapsed_ns: int = 0
     tables: int = 0
     streamed_ns: int = 0
@@ -28,6 +30,8 @@ class Loaded:
         yield f"{self.rows:,} rows; {self.partitions:,} partitions, {how}."
         if self.resumed:
             yield f"{self.resumed:,} rows were acknowledged before; all had the same timestamp."
+        if self.repeated:
+            yield f"{self.repeated:,} of them were written again: a node was started since, or none tells, and may have lost them."
         rate = self.written / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0
         yield f"{self.elapsed_ns / 1e9:.3g} s of writing, {rate:,.0f} rows/s."
         once = "keys are there once, static columns have one value in a partition"

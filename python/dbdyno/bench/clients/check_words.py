@@ -11,7 +11,8 @@ class Words:
     """Scripts of the checks. `kept`: a query with as many rows as the session has prepared statements, and how many
     those are at its third execution by the way of sending, from and to; `errors`: what fails, with its SQLSTATE;
     `setting`: a setting of a session, and a query that has a row where it is in effect; `endless`: what the limit of
-    statements ends, and as which error; `fetches`: whether rows can be taken a few at a time."""
+    statements ends, and as which error; `pause`: what takes `PAUSE_NS` on the
+    server; `fetches`: whether rows can be taken a few at a time."""
 
     no_row: str
     rows: str
@@ -25,10 +26,12 @@ class Words:
     setting: tuple[str, str]
     endless: tuple[str, str]
     sleep: str
+    pause: str
     fetches: bool = True
 
 
 MANY = 1 << 16
+PAUSE_NS = 200_000_000
 POSTGRES = Words(
     no_row="select 1 where false;",
     rows="select i, 'x' from generate_series(1, 250) i;",
@@ -42,6 +45,7 @@ POSTGRES = Words(
     setting=("set work_mem = '3MB'", "select 1 where current_setting('work_mem') = '3MB';"),
     endless=("select pg_sleep(5);", "57014"),
     sleep="select pg_sleep(20);",
+    pause="select 1 from pg_sleep(0.2);",
 )
 MARIADB = Words(
     no_row="select 1 from dual where false;",
@@ -57,5 +61,6 @@ MARIADB = Words(
     setting=("set session sort_buffer_size = 65536", "select 1 from dual where @@sort_buffer_size = 65536;"),
     endless=("select count(*) from seq_1_to_100000 a, seq_1_to_100000 b where a.seq * b.seq < 0;", "70100"),
     sleep="select sleep(20);",
+    pause="select sleep(0.2);",
     fetches=False,
 )

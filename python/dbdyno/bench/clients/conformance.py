@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.accounted import Accounted
 from dbdyno.bench.clients.arrivals import NOT_DUE
-from dbdyno.bench.clients.check_words import POSTGRES, Words
+from dbdyno.bench.clients.check_words import PAUSE_NS, POSTGRES, Words
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import END_S, ClientError
@@ -134,6 +135,21 @@ def ends(own: Examined) -> str:
     if longest > SLICE_NS + LATE_S * 1e9 or longest < SLICE_NS:
         raise WrongError(f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.0f} ms")
     return f"slices of {SLICE_NS / 1e6:g} ms took up to {longest / 1e6:.1f} ms"
+
+
+def tells_all_of_its_time(own: Examined) -> str:
+    """What takes its time on the server takes that long, and transactions fill the time that their sessions have."""
+    own.job(own.words.pause)
+    shortest = int(_whole(own.run(1)[1])["elapsed_ns"].min())
+    if shortest < PAUSE_NS:
+        raise WrongError(f"what takes {PAUSE_NS / 1e6:g} ms on the server took {shortest / 1e6:.3g} ms")
+    own.job(own.words.session, sessions=SESSIONS)
+    own.arm.accounted = Accounted()
+    for _ in range(SESSIONS):
+        own.run(length_ns=SLICE_NS)
+    if doubt := own.arm.accounted.doubt():
+        raise WrongError(doubt)
+    return f"operations for {own.arm.accounted.share() or 0:.0%} of the time of {SESSIONS} sessions"
 
 
 def counts_rows(own: Examined) -> str:
@@ -294,6 +310,7 @@ CHECKS: dict[str, Callable[[Examined], str]] = {
     "starts": greets,
     "runs so many transactions": counts,
     "ends slices in time": ends,
+    "tells all of its time": tells_all_of_its_time,
     "counts rows": counts_rows,
     "honours the fetch size": fetches,
     "sends values": takes_values,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.accounted import Accounted, busy_ns
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.messages import SliceLine
@@ -71,6 +72,7 @@ class ClientArm:
         self.stopped = False
         self.process: ClientProcess | None = None
         self.open = self.drawn = False
+        self.accounted = Accounted()
         timeout_ms = job.arm.get("statement_timeout_ms") or 0
         self.answer_s = max(ANSWER_S, timeout_ms / 1000 + 10)
 
@@ -145,8 +147,17 @@ class ClientArm:
                 refuse_lies(records, end, asked)
                 intended = arrivals.intended(records) if arrivals else np.full(len(records), -1, np.int64)
             except StreamError as error:
-                raise process.error(f"its operations cannot be true: {error.message}") from error
+                raise process.error(f"tells operations that cannot be true: {error.message}") from error
+        if arrivals is None:
+            self.accounted.add(records, end, asked, length_ns)
         return Ran(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)
+
+    def refuse_doubtful(self) -> None:
+        """Raises `ClientLostError` where what it told since this was last asked leaves out too much of its time."""
+        doubt, self.accounted = self.accounted.doubt(), Accounted()
+        if doubt is not None and self.process is not None:
+            with self.held():
+                raise self.process.error(doubt, kind=ClientLostError)
 
     @contextlib.contextmanager
     def held(self) -> Any:
@@ -159,7 +170,7 @@ class ClientArm:
 
     def kill(self) -> None:
         """Ends the process at once."""
-        process, self.process, self.open = self.process, None, False
+        process, self.process, self.open, self.accounted = self.process, None, False, Accounted()
         if process is not None:
             process.kill()
             self._end_what_it_started()
@@ -172,7 +183,7 @@ class ClientArm:
 
     def end(self) -> None:
         """Lets the process end, or ends it."""
-        process, self.process, self.open = self.process, None, False
+        process, self.process, self.open, self.accounted = self.process, None, False, Accounted()
         if process is not None:
             process.end()
             self._end_what_it_started()
@@ -256,6 +267,9 @@ class Loads:
                     continue
                 for one in same:
                     self._turn(report, block, one)
+            for at in dict.fromkeys(arm for arm, *_ in slices if arm in self.clients):
+                with _named(at):
+                    self.clients[at].refuse_doubtful()
             for at, used in self._cpu_ns().items():
                 own_ns = used - before.get(at, used)
                 report["cpu_ns"] += own_ns
@@ -282,7 +296,7 @@ class Loads:
         own["skipped"] += ran.skipped
         late = (records["started_ns"] - ran.intended_ns)[ran.intended_ns >= 0]
         own["lag_max_ns"] = max(own["lag_max_ns"], int(late.max(initial=0)))
-        own["busy_ns"] += _busy_ns(whole, end.started_ns, client.job.sessions)
+        own["busy_ns"] += busy_ns(whole, end.started_ns, client.job.sessions)
         report["reconnects"] += end.statement
         if own["first_error"] is None and failed:
             own["first_error"] = failures.words[failed[0] - 1]
@@ -358,13 +372,6 @@ def _nothing(arm: int) -> ArmReport:
         "lag_max_ns": 0,
         "first_error": None,
     }
-
-
-def _busy_ns(whole: Records, began_ns: int, sessions: int) -> int:
-    """Sum over sessions: end of its last transaction minus the slice's start."""
-    ends = np.zeros(sessions, np.int64)
-    np.maximum.at(ends, whole["session"], whole["started_ns"] + whole["elapsed_ns"])
-    return int((ends[ends > 0] - began_ns).sum())
 
 
 def _merge(report: LoadReport, more: LoadReport) -> None:

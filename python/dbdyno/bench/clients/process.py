@@ -50,7 +50,8 @@ class ClientError(TargetError):
 
 
 class ClientLostError(ClientError, AgainError):
-    """A client that died or hangs: the block is run again, with a new process. `arm` is the number of its arm."""
+    """A client that died, hangs, or whose times are doubtful: the block is run again, with a new process. `arm` is the
+    number of its arm."""
 
     arm: int | None = None
 

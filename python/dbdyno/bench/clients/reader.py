@@ -114,7 +114,9 @@ def refuse_lies(records: Records, end: stream.Record, asked: Asked) -> None:
         raise StreamError(f"its end tells of {end.rows:,} transactions, and {count:,} were recorded")
     if asked.transactions is not None and count != asked.transactions:
         raise StreamError(f"has {count:,} transactions where {asked.transactions:,} were asked for")
+    _refuse_outside(records, end)
     _refuse_overlaps(records)
+    _refuse_strays(records)
 
 
 class Asked:
@@ -147,6 +149,32 @@ def _lies(records: Records, asked: Asked) -> Iterator[tuple[str, NDArray[np.bool
         np.isin(records["code"], wrong) | (records["spare"] != 0),
     )
     yield "has the number of an error and no SQLSTATE", (records["vendor"] != 0) & (records["code"] == b"")
+
+
+def _refuse_outside(records: Records, end: stream.Record) -> None:
+    """What a slice did lies within what its end says of it."""
+    started, until = records["started_ns"], records["started_ns"] + records["elapsed_ns"]
+    wrong = (started < end.started_ns) | (until > end.started_ns + end.elapsed_ns)
+    if wrong.any():
+        raise StreamError(
+            f"record {int(np.argmax(wrong)) + 1} of the slice lies outside of the times that its end tells"
+        )
+
+
+def _refuse_strays(records: Records) -> None:
+    """Statements lie within their transaction, whose record follows them."""
+    own = records[np.argsort(records["session"], kind="stable")]
+    is_script = own["kind"] == stream.TRANSACTION
+    inner, scripts = own[~is_script], own[is_script]
+    if not len(inner):
+        return
+    at = np.searchsorted(np.flatnonzero(is_script), np.flatnonzero(~is_script))
+    if (at == len(scripts)).any() or (scripts["session"][at] != inner["session"]).any():
+        raise StreamError("has a statement without its transaction")
+    outer = scripts[at]
+    ends, limits = inner["started_ns"] + inner["elapsed_ns"], outer["started_ns"] + outer["elapsed_ns"]
+    if ((inner["started_ns"] < outer["started_ns"]) | (ends > limits)).any():
+        raise StreamError("has a statement that began before its transaction, or ended after it")
 
 
 def _refuse_overlaps(records: Records) -> None:

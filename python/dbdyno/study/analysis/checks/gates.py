@@ -4,7 +4,7 @@ to the verdict, and what is said aloud when a condition was wrong."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
@@ -159,7 +159,9 @@ def between(of: Examined) -> Iterator[Gate]:
         yield gates.truncation({a.label: v for a, v in zip(measures.arms, of.latencies, strict=True)})
     if batches_of_p99(measures) < BATCHES_MIN:
         counts = [int(c) for arm in measures.arms for c in np.nan_to_num(arm.values["count"])]
-        yield gates.tail_support("p99", QUANTILES["p99"], counts)
+        support = gates.tail_support("p99", QUANTILES["p99"], counts)
+        # Of a metric that nothing was judged by, too few values are no failure: it is not known.
+        yield support if judge["headline"] == "p99" or support.ok else replace(support, ok=None)
 
 
 def within(of: Examined) -> Iterator[Gate]:

@@ -37,7 +37,7 @@ _OWN = {
 }
 _OF_PROGRAMS = {
     "CPU": "CPU of the programs, for the same work",
-    "ready": "time that a program had no processor: it waited for one, or for files",
+    "ready": "time that a program was on no processor: it waited for one, for files, or for an answer to what it asked",
 }
 
 
@@ -229,9 +229,9 @@ def _cause(
     if split.base is not None:
         whole.insert(0, split.base.of(split.events, np.ones(split.base.blocks, dtype=bool)))
     moved = sorted(group, key=lambda at: -abs(whole[-1][at] - (whole[0][at] if len(whole) > 1 else 0.0)))
-    names = [_name(split.events[at]) for at in moved]
+    names = [_name(split, at) for at in moved]
     parts = [
-        f"{_name(split.events[at])} {' → '.join(duration(float(side[at])) if side[at] else '0' for side in whole)}"
+        f"{_name(split, at)} {' → '.join(duration(float(side[at])) if side[at] else '0' for side in whole)}"
         for at in moved[:3]
         if any(side[at] > 0 for side in whole)
     ]
@@ -251,8 +251,10 @@ def _cause(
 _CODES = {"CPU": "cpu", "ready": "ready", "queue": "queue", "lock": "lock"}
 
 
-def _name(event: Event) -> str:
-    return event[1]
+def _name(split: Split, at: int) -> str:
+    """The event in words: of a program nobody knows whether it was ready to run, or slept."""
+    event = split.events[at]
+    return "on no processor" if split.other.programs and event == READY else event[1]
 
 
 def _notes(split: Split) -> tuple[str, ...]:

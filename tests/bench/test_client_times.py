@@ -1,0 +1,123 @@
+"""Times that are too short cannot hide: in a closed loop a session's transactions are all of its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_client_protocol import PRETENDED, job
+
+from dbdyno.bench.clients import stream
+from dbdyno.bench.clients.accounted import LEAST_SHARE, ON_THE_WAY_NS, Accounted
+from dbdyno.bench.clients.load import ClientArm
+from dbdyno.bench.clients.process import ClientLostError
+from dbdyno.bench.clients.reader import RECORD, Asked, Records
+
+MS = 1_000_000
+
+
+def records(*rows: tuple[int, int, int], code: str = "") -> Records:
+    """Transactions: session, started and elapsed [ms]."""
+    made = np.zeros(len(rows), RECORD)
+    made["kind"], made["code"] = stream.TRANSACTION, code.encode()
+    for name, column in zip(("session", "started_ns", "elapsed_ns"), zip(*rows, strict=True), strict=True):
+        made[name] = column
+    for name in ("started_ns", "elapsed_ns"):
+        made[name] *= MS
+    return made
+
+
+def share(own: Records, length_ms: int | None = 1_000, sessions: int = 1, heard_ms: int = 1_000) -> float | None:
+    """What a slice that began at 0 is found to tell."""
+    asked = Asked(1, sessions, 1, 1, None)
+    asked.sent_ns, asked.heard_ns = 0, heard_ms * MS
+    accounted = Accounted()
+    end = stream.Record(stream.END, started_ns=0, elapsed_ns=heard_ms * MS, rows=len(own))
+    accounted.add(own, end, asked, None if length_ms is None else length_ms * MS)
+    return accounted.share()
+
+
+def chain(session: int, each_ms: int, told: float = 1.0, gap_ms: int = 0) -> list[tuple[int, int, int]]:
+    """A session at work for a second, that tells a share of each time."""
+    return [(session, at, round(each_ms * told)) for at in range(0, 1_000, each_ms + gap_ms)]
+
+
+@pytest.mark.parametrize("told", [1.0, 0.9, 0.5, 0.1])
+def test_a_session_is_held_to_its_time(told: float):
+    assert share(records(*chain(0, 10, told))) == pytest.approx(told)
+
+
+def test_sessions_that_hide_each_others_gaps_are_held_to_their_own_time():
+    """Together eight sessions leave hardly a gap."""
+    rows = [(session, at + session, 5) for session in range(8) for at in range(0, 1_000, 10)]
+    assert share(records(*rows), sessions=8) == pytest.approx(0.5)
+
+
+def test_sessions_that_take_turns_share_one_thread():
+    rows = [(at // 10 % 4, at, 10) for at in range(0, 1_000, 10)]
+    assert share(records(*rows), sessions=4) == pytest.approx(1.0)
+    assert share(records(*[(own, at, 5) for own, at, _ in rows]), sessions=4) == pytest.approx(0.5)
+
+
+def test_times_that_shrink_towards_the_beginning_leave_the_rest_of_the_slice():
+    assert share(records(*[(0, at, 5) for at in range(0, 500, 5)])) == pytest.approx(0.5)
+
+
+def test_a_transaction_longer_than_its_slice_is_held_to_when_its_end_was_heard():
+    """It tells more than the slice's length, and less than the time until it was done."""
+    found = share(records((0, 0, 400)), length_ms=50, heard_ms=1_000)
+    assert found == pytest.approx(400 / 900, abs=0.01) and ON_THE_WAY_NS == 100 * MS
+    assert share(records((0, 0, 950)), length_ms=50, heard_ms=1_000) == 1.0
+
+
+def test_a_slice_of_so_many_transactions_is_held_to_when_its_end_was_heard():
+    """One session that waits for the other is idle."""
+    assert share(records((0, 0, 990), (1, 0, 100)), length_ms=None, sessions=2) == 1.0
+    assert share(records((0, 0, 100)), length_ms=None) < LEAST_SHARE
+    assert share(records((0, 0, 1)), length_ms=None, heard_ms=90) is None, "most of it is the way there and back"
+
+
+def test_what_follows_a_failed_transaction_is_used():
+    """The session rolls back, or connects again."""
+    assert share(records(*chain(0, 5, gap_ms=5), code="40001")) == pytest.approx(1.0)
+    assert share(records((0, 0, 10), code="08006")) == pytest.approx(1.0)
+
+
+def test_a_slice_that_a_busy_machine_held_up_is_forgiven_by_the_others():
+    accounted, asked = Accounted(), Asked(1, 1, 1, 1, None)
+    asked.heard_ns = 60 * MS
+    for held in (10, *[50] * 19):
+        end = stream.Record(stream.END, elapsed_ns=60 * MS)
+        accounted.add(records((0, 0, held)), end, asked, 50 * MS)
+    assert accounted.share() == pytest.approx(0.96) and accounted.doubt() is None
+
+
+def test_too_little_is_not_judged():
+    assert share(records((0, 0, 1)), length_ms=40, heard_ms=50) is None
+    assert Accounted().doubt() is None
+
+
+@pytest.mark.parametrize("how", ["half", "squeezed"])
+def test_a_client_that_tells_half_of_its_times_is_named_and_ended(how: str):
+    made = ClientArm(job(), [*PRETENDED, how], {}, "pretended")
+    try:
+        made.connect()
+        made.turn(1, 60 * MS, None)
+        made.refuse_doubtful()
+        made.turn(2, 60 * MS, None)
+        with pytest.raises(
+            ClientLostError, match=r"the client pretended tells operations for 50% of the time"
+        ) as caught:
+            made.refuse_doubtful()
+        assert made.process is None and caught.value.next_step == "run `dbdyno client check` on it"
+        made.connect()
+        made.turn(1, 60 * MS, None)
+        made.refuse_doubtful()
+    finally:
+        made.end()
+
+
+def test_the_page_says_how_much_is_expected():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "client-protocol.md").read_text()
+    assert f"less than {LEAST_SHARE:.0%} of the time".replace("%", " %") in page
