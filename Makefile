@@ -8,6 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CARGO ?= cargo
 WORKERS ?= 4
 RERUNS ?= 1
+COVERED ?= tests
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 PYTHON_FILES := python packages tests benches tools/wheel_backend.py
 CORE := python/dbdyno/_core.abi3.so
@@ -30,7 +31,7 @@ ifeq ($(PROFILE),ci)
 BUILT = $(if $(CLIPPY),$(CLIPPY_RUNS))
 endif
 
-.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man demo test test-rust test-python check-rust compile-rust matrix soak bench reference lint lint-rust lint-python audit format clean
+.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man demo test test-rust test-python check-rust compile-rust matrix soak coverage bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -135,6 +136,14 @@ soak: setup $(VENV)/dev $(VENV)/extra  ## long tests: memory over 50 million ope
 	$(CARGO) test --release --quiet -p dyno-load --test tests -- dead_server:: --ignored --nocapture
 	tools/fuzz
 	$(BIN)/python -m pytest -s -m soak -o addopts=-q tests
+
+# The processes that tests start are measured, too; what is killed is not.
+coverage: setup $(VENV)/dev $(VENV)/extra  ## lines of Python that the default tests cover; twice as long as `make test`
+	@mkdir -p target/coverage
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -p no:cacheprovider -n $(WORKERS) --dist worksteal --reruns $(RERUNS) -rR $(COVERED) || true
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report | tail -1
 
 bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
 	$(BIN)/python benches/all.py

@@ -47,6 +47,7 @@ PAIRS = (
 )
 
 
+@pytest.mark.soak
 def test_columns_tell_a_missing_index_under_an_aggregate_and_statistics_that_mislead(
     advised: EmbeddedPostgres, spoilt: Found, tmp_path: Path
 ) -> None:

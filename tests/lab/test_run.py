@@ -63,6 +63,7 @@ def test_runs_are_listed_compared_and_rendered_again(lab):
     assert "<html" in (lab.folder / "x.html").read_text()[:200]
 
 
+@pytest.mark.soak
 def test_two_runs_are_laid_side_by_side_with_a_warning(lab):
     for _ in range(2):
         lab("run", lab.plan(TWO_ARMS))

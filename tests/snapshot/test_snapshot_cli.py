@@ -47,6 +47,7 @@ def test_take_list_and_report(two: Lab):
     assert run(two, "report", "last").output.splitlines()[2] == text.splitlines()[2]
 
 
+@pytest.mark.soak
 def test_every_form_holds_the_same_numbers(two: Lab, tmp_path, request):
     model = json.loads(run(two, "report", "1", "2", "--format", "json").output)
     assert model["kind"] == "snapshot"

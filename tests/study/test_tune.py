@@ -100,6 +100,7 @@ def test_one_arm_has_nobody_to_race(tmp_path: Path):
     assert (done.returncode, "one arm has nobody to race" in done.stderr) == (2, True)
 
 
+@pytest.mark.soak
 def test_more_than_64_arms_may_race_and_a_run_of_them_names_the_race(tmp_path: Path):
     plan({str(at): 1000 + at for at in range(70)}, tmp_path, blocks=4)
     assert "`dbdyno tune` races up to 256" in dbdyno("run", "p.toml", cwd=tmp_path).stderr
