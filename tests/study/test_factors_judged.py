@@ -50,6 +50,15 @@ def test_the_knee_is_the_headline_with_what_it_gains_and_what_more_brings(tmp_pa
     assert "brings no difference larger than 2 %" in text or "The knee lies between fetch 100 and 1000" in text
 
 
+def test_an_answer_from_fewer_blocks_than_chance_needs_is_provisional(tmp_path: Path):
+    """It was FOUND, above a gate that said that five blocks make it provisional."""
+    for blocks, decision in ((5, "provisional"), (6, "found")):
+        model = judged(tmp_path, factor("fetch", {"1": 9000, "10": 1000}), blocks=blocks, turn="200ms")
+        assert model["verdict"]["decision"] == decision
+        (gate,) = [own for own in model["gates"] if own["code"] == "blocks"]
+        assert gate["ok"] is (decision == "found")
+
+
 def test_levels_out_of_order_are_told_in_the_order_of_their_numbers(tmp_path: Path):
     model = judged(tmp_path, factor("fetch", {"100": 500, "1": 4000, "10": 1000}))
     (curve,) = model["factors"]["curves"]

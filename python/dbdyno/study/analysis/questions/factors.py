@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.decisions import PROVISIONAL
 from dbdyno.evidence.run import Run
+from dbdyno.stats.gates import enough_blocks
 from dbdyno.stats.words import change_of, duration, size
 from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
@@ -88,14 +90,14 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     values = _better(measures, headline, metric.higher_is_better)
     groups = list(_groups(about, names))
     level = 1 - (1 - judge["level"]) / max(len(groups), 1)
-    curves, comparisons = [], 0
+    curves, comparisons, blocks = [], 0, len(values)
     for factor, held, arms in groups:
         try:
             found = compare_levels(values[:, arms], threshold=judge["threshold"], level=level)
         except StatsError:
             continue
         own = _curve(factor, held, arms, about, found)
-        comparisons += found.pairs
+        comparisons, blocks = comparisons + found.pairs, min(blocks, found.blocks)
         own["law"] = _law(own, measures, values, judge["level"])
         curves.append(own)
     axis = judge.get("factor") or axis_of(about)
@@ -112,7 +114,9 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
         "interactions": acting,
     }
     _fill(model["factors"], model["arms"], headline)
-    model["verdict"] = _verdict(model["factors"], judge)
+    model["verdict"] = verdict = _verdict(model["factors"], judge)
+    if verdict["decision"] == "found" and enough_blocks(blocks, judge["level"]).ok is False:
+        verdict["decision"] = PROVISIONAL
 
 
 def _better(measures: Measures, headline: str, higher: bool) -> Array:
