@@ -126,6 +126,10 @@ def test_pg_stat_reset(lab: Lab):
     assert (row["verdict"], row["n_tup_ins"]) == ("reset", None)
     assert "pg_stat_reset() in postgres at 20" in row["why"]
     assert any("pg_stat_reset()" in warning["text"] for warning in model["warnings"])
+    profile = section(model, "profile")
+    total = {row["what"]: row["total"] for row in profile["tables"][0]["rows"]}
+    assert total["transactions committed"] is None, "0 was no answer: nobody worked in the other databases"
+    assert profile["notes"][0].startswith("postgres: no known difference")
 
 
 def test_pg_stat_reset_is_seen_although_the_counters_are_higher_than_before(lab: Lab):

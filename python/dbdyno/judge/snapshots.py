@@ -130,7 +130,7 @@ def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: l
 
 def _seconds(sums: Chain) -> float:
     """How long the sub-intervals are together."""
-    return sum(part["elapsed_ns"] for part in sums.parts()) / 1e9
+    return float(sum(part["elapsed_ns"] for part in sums.parts())) / 1e9
 
 
 def _series(store: Store, part: Period, sums: Chain, *, by_hour: bool) -> Series:

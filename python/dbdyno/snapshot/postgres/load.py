@@ -160,7 +160,10 @@ def profile(interval: Interval, top: int) -> Part:
         expression = sql.replace("commits", "xact_commit")
         sums[label] = f"sum({expression})" if known else "null"
     selected = ", ".join(f'{sql} as "{label}"' for label, sql in sums.items())
-    totals = interval.query(f"select {selected}, bool_and(verdict = 'ok') as whole from {view}")[0]
+    lost = "list(datname order by datname) filter (verdict <> 'ok' and datname is not null) as lost"
+    totals = interval.query(f"select {selected}, bool_and(verdict = 'ok') as whole, {lost} from {view}")[0]
+    if totals["lost"] and not totals["transactions committed"]:  # nobody worked in the others: 0 would be no answer
+        totals |= dict.fromkeys((label for label, *_ in _LINES), None)
     if totals["transactions committed"] is not None:
         done = totals["transactions committed"]
         totals["transactions committed"] = done - own if done >= own else done
@@ -171,8 +174,16 @@ def profile(interval: Interval, top: int) -> Part:
         "Load profile",
         [table("", _PROFILE, _profile_rows(interval, values, totals))],
         about="all databases together; a transaction is a commit or a rollback",
-        notes=[] if totals["whole"] else ["a database without a known difference is left out of these sums"],
+        notes=_left_out(totals),
     )
+
+
+def _left_out(totals: Row) -> list[str]:
+    """Which databases the sums lack."""
+    if totals["whole"]:
+        return []
+    names = ", ".join(totals["lost"] or ()) or "what all databases share"
+    return [f"{names}: no known difference, left out of the sums of transactions, blocks, rows and sessions"]
 
 
 def _profile_rows(interval: Interval, values: list[tuple[str, Any, str, float]], totals: Row) -> list[Row]:

@@ -117,7 +117,7 @@ class Chain:
     def hourly(self, view: str, good: AbstractSet[int]) -> str:
         """As `relation` by sub-interval, where an hour that is whole and of which all are `good` has one row per key:
         its `part` is one of the hour's, its names are the latest."""
-        whole = [chunk for chunk in self.chunks if self._covers(chunk) and good.issuperset(chunk.parts)]
+        whole = [chunk for chunk in self.chunks if self._covers(chunk) and good >= set(chunk.parts)]
         rest = [chunk for chunk in self.chunks if chunk not in whole]
         shown = f"* exclude ({', '.join(OWN)}), last_part as part"
         folded = [f"(select {shown} from {rows})" for rows in _alike(view, whole)]
