@@ -31,7 +31,10 @@ class Loaded:
         if self.resumed:
             yield f"{self.resumed:,} rows were acknowledged before; all had the same timestamp."
         if self.repeated:
-            yield f"{self.repeated:,} of them were written again: a node was started since, or none tells, and may have lost them."
+            yield (
+                f"{self.repeated:,} of them were written again: a node was started since, or none tells, and may have"
+                " lost them."
+            )
         rate = self.written / (self.elapsed_ns / 1e9) if self.elapsed_ns else 0
         yield f"{self.elapsed_ns / 1e9:.3g} s of writing, {rate:,.0f} rows/s."
         once = "keys are there once, static columns have one value in a partition"
