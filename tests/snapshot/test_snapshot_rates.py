@@ -61,6 +61,27 @@ def test_what_the_view_has_not_is_not_measured(server: MadeServer):
         assert rates(interval, "pg_stat_statements", ("queryid",), {"x": ("no_column",)}) is None
 
 
+def test_hours_count_what_their_good_sub_intervals_count(server: MadeServer):
+    """Whole hours come from their kept sums; the one with a reset, the first and the last from each sub-interval."""
+    server.every_s, lost = 1200, 8
+    dice, taken, hours = random.Random(11), [], {}
+    for at in range(20):
+        if at == lost:
+            server.statements.clear()
+            server.statements_reset_us = 1_800_000_200_000_000 + at * 1_200_000_000
+        calls = dice.randrange(1, 4000)
+        server.call(1, calls, 5.0)
+        taken.append(server.step())
+        if at > 1 and at != lost:
+            hours.setdefault(taken[-1].at_ns // (3600 * 10**9), []).append(calls / 1200)
+    with Interval(server.store, taken[1], taken[-1]) as interval:
+        found = rates(interval, "pg_stat_statements", ("queryid",), CALLS, hourly=True)
+        assert found is not None
+        told = found.values("calls a second", ["1"])[0].tolist()
+    assert sum(len(one) == 3 for one in hours.values()) >= 4
+    assert told == pytest.approx([sum(one) / len(one) for one in hours.values()])
+
+
 def test_long_periods_are_compared_by_hour(server: MadeServer, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(snapshots, "LONG_S", 5 * 3600)
     server.every_s = 1800

@@ -19,6 +19,7 @@ from record_help import changed_code, loaded, recorded, rows, session
 from command_line import dbdyno
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.cli.trace_record import line
 from dbdyno.errors import TargetError, TraceError
 from dbdyno.trace.record.place import place_of
 from dbdyno.trace.record.recording import Wanted
@@ -243,6 +244,13 @@ def test_what_is_too_dear_is_given_up_step_by_step_and_said(engine: EmbeddedPost
     assert ends == sorted(ends), "details end first, statements then, calls without a statement last"
     [(waits_until,)] = rows(tmp_path / "run", "select max(started_ns) from waits where event = 'Client:ClientRead'")
     assert waits_until - begun >= ends[-1], "waits were told to the end"
+
+
+def test_the_live_line_says_what_is_no_longer_recorded() -> None:
+    counted = {"sessions": 2, "waits": 3, "notes": 4, "lost": 0, "probes_ns": 5, "own_cpu_ns": 6}
+    told = {**counted, "elapsed_ns": 12_000_000_000, "shed": ["from 10 s on without statements and their rows: why"]}
+    assert line(told, {}).endswith("of a core; from 10 s on without statements and their rows")
+    assert line({**told, "shed": []}, {}).endswith("of a core")
 
 
 def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def plan(
     path.write_text(
         f'title = "captured"\ntarget = "{make_conninfo("", **{**engine.conninfo(), "dbname": dbname})}"\n'
         f'[workload]\nreplay = "run"\norder = "commit"\n{data}\n'
-        f"[schedule]\nblocks = {blocks}\nwarmup_blocks = 1\nseed = 7\n{arms}"
+        f"[schedule]\nblocks = {blocks}\nwarmup_blocks = {int(blocks > 2)}\nseed = 7\n{arms}"
     )
     return path
 

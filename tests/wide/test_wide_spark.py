@@ -185,6 +185,7 @@ def test_a_node_that_does_not_answer_spark_ends_the_question_with_a_sentence(
 
 
 def test_the_command_answers_and_its_password_is_in_no_command_line(wide_lab: WideLab, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="no pyspark; pip install -r requirements-extra.txt")
     wide_lab.run("create table t (id int, n int, primary key (id, n)); insert into t (id, n) values (1, 2)")
     file = tmp_path / "map.toml"
     target = wide_lab.dsn.replace("//", "//me:open-sesame@")

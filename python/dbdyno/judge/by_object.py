@@ -223,6 +223,8 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
         a, b = (side.values(label, most) * factor for side in (old, new))
         shown = [str(roles.get(name, name)) for name in most]
         yield from _judged(label, shown, a, b, [now.get(name, 0.0) - was.get(name, 0.0) for name in most])
+    old.close()
+    new.close()
 
 
 def _sampled(dimension: str, looked: Sequence[ActiveRates | None]) -> Iterable[Row]:

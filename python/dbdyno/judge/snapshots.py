@@ -12,7 +12,7 @@ is decided, unless the user says that this is what is being compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict
 
 from dbdyno.errors import SnapshotError
@@ -48,14 +48,12 @@ def compare(
             next_step="compare two periods of one engine",
         )
     differing = differences(one, other)
-    sums = [Chain(store, part.chain, Interval) for part in (one, other)]  # alive: what is read of them is shared
-    given = (series(store, one.chain, sums[0]), series(store, other.chain, sums[1]))
-    by_hour = all(sum(part.seconds) >= LONG_S for part in given)
-    if by_hour:
-        given = (hourly(given[0]), hourly(given[1]))
+    sums = [Chain(store, part.chain, Interval) for part in (one, other)]  # read once, for all
+    by_hour = all(_seconds(part_sums) >= LONG_S for part_sums in sums)
+    given = (_series(store, one, sums[0], by_hour=by_hour), _series(store, other, sums[1], by_hour=by_hour))
     allowed = decide or not differing
     rows = _rows(given[0], given[1], threshold, allowed)
-    first, objects, told = _causes(store, one, other, threshold, allowed=allowed, by_hour=by_hour)
+    first, objects, told = _causes(store, one, other, sums, threshold, allowed=allowed, by_hour=by_hour)
     counts = [_usable(part) for part in given]
     for part_sums in sums:
         part_sums.close()
@@ -130,16 +128,33 @@ def _drawn(parts: tuple[Period, Period], given: tuple[Series, Series], events: l
     return {**drawn(thin), "periods": spans, "events": events}
 
 
+def _seconds(sums: Chain) -> float:
+    """How long the sub-intervals are together."""
+    return sum(part["elapsed_ns"] for part in sums.parts()) / 1e9
+
+
+def _series(store: Store, part: Period, sums: Chain, *, by_hour: bool) -> Series:
+    found = series(store, part.chain, sums)
+    return hourly(found) if by_hour else found
+
+
 def _causes(
-    store: Store, one: Period, other: Period, threshold: float, *, allowed: bool, by_hour: bool
+    store: Store,
+    one: Period,
+    other: Period,
+    sums: Sequence[Chain],
+    threshold: float,
+    *,
+    allowed: bool,
+    by_hour: bool,
 ) -> tuple[list[Part], list[Part], list[Row]]:
     """What changed from the one to the other, and why; then by object; the events of both. Nothing for engines
     without rules, and across servers, whose objects have other numbers."""
     if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
         return [], [], []
     with (
-        Interval(store, one.chain[0], one.chain[-1], one.chain) as before,
-        Interval(store, other.chain[0], other.chain[-1], other.chain) as after,
+        Interval(store, one.chain[0], one.chain[-1], one.chain, sums=sums[0]) as before,
+        Interval(store, other.chain[0], other.chain[-1], other.chain, sums=sums[1]) as after,
     ):
         about = f"{other.name} against {one.name}, summed over each: {_times(one)}, then {_times(other)}."
         objects = by_object(before, after, threshold=threshold, allowed=allowed, hourly=by_hour)

@@ -32,8 +32,8 @@ class Interval(Ends):
     """Two snapshots of one target and what lies between them; a context manager.
 
     `chain`: all snapshots from the first to the last, where they are known. `connection`: where
-    the tables are made, if not in memory of their own. Raises `SnapshotError` where the two are
-    not of one target, or not in this order.
+    the tables are made, if not in memory of their own. `sums`: those of the chain, where they are
+    open already. Raises `SnapshotError` where the two are not of one target, or not in this order.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class Interval(Ends):
         chain: list[Snapshot] | None = None,
         *,
         connection: duckdb.DuckDBPyConnection | None = None,
+        sums: Chain | None = None,
     ) -> None:
 
         super().__init__(first, last, connection or in_memory())
@@ -51,7 +52,7 @@ class Interval(Ends):
         self._owned = connection is None
         self._made: dict[str, bool] = {}
         self._chain = chain
-        self._sums: Chain | None = None
+        self._sums = sums
         self._bridged: set[str] = set()
         stepped = clock.verdict(self.chain)
         if len(self.chain) > 2:

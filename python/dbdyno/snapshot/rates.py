@@ -39,6 +39,10 @@ class Rates:
             name: {row["object"]: float(row[name] or 0.0) / len(seconds) for row in rows} for name in measures
         }
 
+    def close(self) -> None:
+        """Frees the table that `values` reads."""
+        self._one.connection.execute(f"drop table {self._table}")
+
     def values(self, measure: str, objects: Sequence[str]) -> NDArray[np.float64]:
         """The rates of these objects, a row each, zero where there is none."""
         import numpy as np
@@ -70,6 +74,8 @@ def rates(
         return None
     spans = _spans(one, view, hourly=hourly)
     seconds = [sum(elapsed for _, elapsed in span) for span in spans]
+    if hourly:
+        source = one.sums.hourly(view, {number for span in spans for number, _ in span})
     table = quoted(f"rates_{next(_TABLES)}")
     if not _fill(one, table, source, by, having, spans, seconds):
         return None

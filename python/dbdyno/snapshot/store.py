@@ -44,7 +44,7 @@ _COLUMNS: dict[int, tuple[Sequence[Any], tuple[Column, ...]]] = {}
 _COLUMNS_MOST = 256
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Snapshot:
     """One whole snapshot: `manifest` as written, `store` the folder that holds all."""
 

@@ -89,7 +89,7 @@ def _boxes(nodes: Sequence[_Node], left: float, room: float) -> list[_Box]:
     found: list[_Box] = []
     for at, node in enumerate(nodes):
         start = left + INDENT * int(node.get("level") or 0)
-        rows = "" if node.get("rows") is None else f" · {fmt.count(node['rows'])} rows"
+        rows = "" if node.get("rows") is None else f" · {fmt.count(node['rows'])} row{'' if node['rows'] == 1 else 's'}"
         letters = max(8, int((left + room - start - 12) / 6.1))
         words = fmt.line(f"{node.get('text') or ''}", max(4, letters - len(rows))) + rows
         found.append(

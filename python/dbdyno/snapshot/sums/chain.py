@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import groupby
@@ -16,7 +17,7 @@ from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot, Store, rows_at
 from dbdyno.snapshot.sums.chunk import Chunk, folder_of
 from dbdyno.snapshot.sums.index import Light, light, sampled_rows
-from dbdyno.snapshot.sums.total import fold_folded, fold_parts, total_sql
+from dbdyno.snapshot.sums.total import OWN, fold_folded, fold_parts, total_sql
 from dbdyno.snapshot.view import LOSSES, WORDS, Column, Verdict
 
 if TYPE_CHECKING:
@@ -112,6 +113,15 @@ class Chain:
         if not pieces:
             return "", []
         return f"({' union all by name '.join(pieces)})", list(columns.values())
+
+    def hourly(self, view: str, good: AbstractSet[int]) -> str:
+        """As `relation` by sub-interval, where an hour that is whole and of which all are `good` has one row per key:
+        its `part` is one of the hour's, its names are the latest."""
+        whole = [chunk for chunk in self.chunks if self._covers(chunk) and good.issuperset(chunk.parts)]
+        rest = [chunk for chunk in self.chunks if chunk not in whole]
+        shown = f"* exclude ({', '.join(OWN)}), last_part as part"
+        folded = [f"(select {shown} from {rows})" for rows in _alike(view, whole)]
+        return f"({' union all by name '.join([*folded, *_alike(view, rest, self._limits())])})"
 
     def total_sql(self, ends: Ends, view: str) -> str:
         """The difference of a view over the whole stretch."""

@@ -47,8 +47,14 @@ class Model(dict[str, Any]):
     """What `chunk.json` says."""
 
 
+class Shape(dict[str, Any]):
+    """The views and metrics of an hour, which nearly all hours of a target have alike."""
+
+
 _OPEN: WeakValueDictionary[Path, Model] = WeakValueDictionary()
 """What is read and in use: of two stretches over one hour the second reads nothing."""
+_SHAPES: WeakValueDictionary[str, Shape] = WeakValueDictionary()
+"""Shapes in use, by what they say: a month has one and not 720."""
 
 
 class Chunk:
@@ -82,7 +88,9 @@ class Chunk:
             raise EvidenceError("is none of ours", where=str(path), next_step="delete the folder: it is made again")
         model = Model(found)
         try:
+            model |= _shared({name: found[name] for name in ("views", "metrics")})
             model["values"] = _columns_of(found["parts"], [one[0] for one in found["metrics"]])
+            model["parts"] = [_small(part) for part in found["parts"]]
             for columns in found["views"].values():
                 [Column(*one) for one in columns]
         except (TypeError, KeyError, AttributeError, IndexError, ValueError) as error:
@@ -207,6 +215,20 @@ def _columns_of(parts: Sequence[dict[str, Any]], metrics: Sequence[str]) -> dict
     """The values of each metric beside each other, NaN where there is none: a month of them as objects is 150 MB."""
     values = [part.pop("values") for part in parts]
     return {name: array("d", [one.get(name, math.nan) for one in values]) for name in metrics}
+
+
+def _shared(shape: dict[str, Any]) -> dict[str, Any]:
+    """A shape, as the one object that all hours with it hold."""
+    said = str(shape)
+    kept = _SHAPES.get(said)
+    if kept is None:
+        kept = _SHAPES[said] = Shape(shape)
+    return {**kept, "shape": kept}
+
+
+def _small(part: dict[str, Any]) -> dict[str, Any]:
+    """A sub-interval in a dictionary of its size; most have no verdicts and no changed settings."""
+    return {name: value if value != [] else () for name, value in part.items()}
 
 
 def _copy(batch: Batch, query: str, path: Path) -> None:

@@ -46,6 +46,8 @@ _COLUMNS = {
 }
 
 
+AT_ONCE = 2048
+"""So many rows of the index are read at once."""
 GOOD_S = 20.0
 _LATELY: WeakKeyDictionary[Store, tuple[list[int], float, list[tuple[Any, ...]]]] = WeakKeyDictionary()
 """The index of a store as it was a moment ago: a report asks for it several times."""
@@ -54,6 +56,7 @@ _LATELY: WeakKeyDictionary[Store, tuple[list[int], float, list[tuple[Any, ...]]]
 class Light(Snapshot):
     """A snapshot of the index: its manifest is read when more of it is asked for. Small, for there are many."""
 
+    __slots__ = ("_holder", "_row")
     _row: tuple[Any, ...]
     _holder: Store
 
@@ -206,13 +209,18 @@ def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
         return {}
     try:
         with for_files() as connection:
-            rows = connection.execute(
+            cursor = connection.execute(
                 f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION}", [str(path)]
-            ).fetchall()
+            )
+            same: dict[str, str] = {}  # what many rows have alike is held once
+            found: dict[int, tuple[Any, ...]] = {}
+            while rows := cursor.fetchmany(AT_ONCE):
+                found |= {
+                    row[0]: tuple(same.setdefault(v, v) if isinstance(v, str) else v for v in row) for row in rows
+                }
+            return found
     except duckdb.Error:  # torn or of another version: it is made again
         return {}
-    same: dict[str, str] = {}  # what many rows have alike is held once
-    return {row[0]: tuple(same.setdefault(v, v) if isinstance(v, str) else v for v in row) for row in rows}
 
 
 def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:

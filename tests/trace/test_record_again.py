@@ -1,0 +1,113 @@
+"""The recorder comes and goes a hundred times under a load, and meets a thousand short connections: nobody is harmed,
+nobody is missed."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+from proxy_help import pgbench
+from record_help import changed_code, recorded, rows, session
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from kernel_probes import require_probes
+
+CYCLES, KILLED = 100, 30
+CONNECTIONS = 1000
+PLACES = 100
+"""Probes that stand for certain before a recorder works; more than 150 places are probed."""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    require_probes()
+    with EmbeddedPostgres() as running:
+        pgbench(running, running.conninfo(), "-i", "-q", "-s", "1")
+        yield running
+
+
+def killed(engine: EmbeddedPostgres, folder: Path, dice: random.Random) -> None:
+    """A recorder that ends by SIGKILL while its probes are set, or a moment after."""
+    command = [sys.executable, "-m", "dbdyno", "trace", "record", "--pid", str(engine.pid), "--out", "killed"]
+    at = dice.randint(1, PLACES)
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recorder:
+        while changed_code(engine) < at:
+            assert recorder.poll() is None, "the recorder ended by itself"
+        recorder.kill()
+
+
+@pytest.mark.soak
+def test_a_hundred_recorders_come_and_go_under_pgbench_and_thirty_are_killed(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    kinds = [True] * KILLED + [False] * (CYCLES - KILLED)
+    dice.shuffle(kinds)
+    begin = engine.log_file.stat().st_size
+    over, transactions, broken = threading.Event(), [0], list[BaseException]()
+
+    def load() -> None:
+        try:
+            while not over.is_set():
+                said = pgbench(engine, engine.conninfo(), "-n", "-c", 2, "-j", 1, "-t", 200)
+                assert "number of transactions actually processed: 400/400" in said
+                transactions[0] += 400
+        except BaseException as error:
+            broken.append(error)
+
+    worker = threading.Thread(target=load)
+    worker.start()
+    try:
+        for number, is_killed in enumerate(kinds):
+            if is_killed:
+                killed(engine, tmp_path, dice)
+                continue
+            with recorded(engine, tmp_path / f"run{number}"):
+                time.sleep(dice.random() / 10)
+    finally:
+        over.set()
+        worker.join()
+    assert broken == []
+    assert transactions[0] >= 400
+    while changed_code(engine) > 0:
+        time.sleep(0.1)
+    with session(engine) as connection, contextlib.suppress(psycopg.Error):
+        connection.execute("select 1 / 0 as last")
+    with engine.log_file.open("rb") as log:
+        log.seek(begin)
+        lines = log.read().decode(errors="replace").splitlines()
+    # Checkpoints are the load's own.
+    said = [line for line in lines if "checkpoint" not in line]
+    print(f"{transactions[0]:,} transactions; {len(said)} lines in the log")
+    assert [line for line in said if "division by zero" in line], "what goes wrong stands in this log"
+    assert [line for line in said if "division by zero" not in line and "STATEMENT:  select 1 / 0" not in line] == []
+    assert not (tmp_path / "killed").exists()
+
+
+@pytest.mark.soak
+def test_of_a_thousand_connections_of_one_statement_none_is_lost(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    def one(number: int) -> None:
+        with session(engine) as connection:
+            connection.execute(f"select 'connection {number:04}'".encode())
+
+    with recorded(engine, tmp_path / "run") as it, ThreadPoolExecutor(4) as pool:
+        list(pool.map(one, range(CONNECTIONS)))
+    assert it.told["lost"] == 0
+    found = rows(
+        tmp_path / "run",
+        "select s.text, count(*), count(distinct c.session) from calls c join statements s using (statement)"
+        " where s.text like 'select ''connection %' and c.kind = 'exec' group by s.text",
+    )
+    assert sorted(text for text, _, _ in found) == [f"select 'connection {number:04}'" for number in range(CONNECTIONS)]
+    assert {(calls, sessions) for _, calls, sessions in found} == {(1, 1)}
