@@ -66,16 +66,16 @@ def test_times_that_shrink_towards_the_beginning_leave_the_rest_of_the_slice():
 
 def test_a_transaction_longer_than_its_slice_is_held_to_when_its_end_was_heard():
     """It tells more than the slice's length, and less than the time until it was done."""
-    found = share(records((0, 0, 400)), length_ms=50, heard_ms=1_000)
-    assert found == pytest.approx(400 / 900, abs=0.01) and ON_THE_WAY_NS == 100 * MS
-    assert share(records((0, 0, 950)), length_ms=50, heard_ms=1_000) == 1.0
+    found = share(records((0, 0, 400)), length_ms=50, heard_ms=2_000)
+    assert found == pytest.approx(0.4, abs=0.01) and ON_THE_WAY_NS == 1_000 * MS
+    assert share(records((0, 0, 1_950)), length_ms=50, heard_ms=2_000) == 1.0
 
 
 def test_a_slice_of_so_many_transactions_is_held_to_when_its_end_was_heard():
     """One session that waits for the other is idle."""
-    assert share(records((0, 0, 990), (1, 0, 100)), length_ms=None, sessions=2) == 1.0
-    assert share(records((0, 0, 100)), length_ms=None) < LEAST_SHARE
-    assert share(records((0, 0, 1)), length_ms=None, heard_ms=90) is None, "most of it is the way there and back"
+    assert share(records((0, 0, 1_990), (1, 0, 100)), length_ms=None, sessions=2, heard_ms=2_000) == 1.0
+    assert share(records((0, 0, 100)), length_ms=None, heard_ms=2_000) < LEAST_SHARE
+    assert share(records((0, 0, 1)), length_ms=None, heard_ms=900) is None, "most of it is the way there and back"
 
 
 def test_what_follows_a_failed_transaction_is_used():

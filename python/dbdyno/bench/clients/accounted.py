@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 LEAST_SHARE = 0.75
 """Of the time; below it a client is not believed. On a machine at load 8 the built-in clients told 94 to 100 %."""
-ON_THE_WAY_NS = 100_000_000
-"""What a slice may take on its way to the client and back, on a busy machine,"""
+ON_THE_WAY_NS = 1_000_000_000
+"""What a slice may take on its way to the client and back, on a busy machine: R compiles its loop meanwhile,"""
 ON_THE_WAY_EACH_NS = 5_000
 """and each of its records."""
 LEAST_NS = 50_000_000
