@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 from recordings import CELLS, disks, rounds_of, run_of
 
@@ -32,7 +31,6 @@ def test_a_slow_disk_among_its_siblings_is_found_and_named(tmp_path: Path):
     assert {row["name"] for row in named} == {"cel02 CD_03_cel02"}
 
 
-@pytest.mark.soak
 def test_siblings_that_are_alike_give_no_finding(tmp_path: Path):
     seed = random.randrange(2**32)
     print(f"seed {seed}")

@@ -245,7 +245,6 @@ def test_what_restoring_needs_is_on_disk_before_the_first_plan_is_changed(
     assert run.manifest.restored is True
 
 
-@pytest.mark.soak
 def test_a_run_that_could_not_put_a_plan_back_says_so(rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     theirs = "alter iormplan dbplan=((name=ORCL,share=9))"
     real = rig.cells[0].answer

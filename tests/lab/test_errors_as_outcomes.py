@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from dbdyno.decisions import WITHHOLDING
 
 PROCEDURES = """\
@@ -40,7 +38,6 @@ ARMS = ACCEPTED + "".join(
 )
 
 
-@pytest.mark.soak
 def test_expected_errors_are_outcomes_with_a_row_of_their_own(lab):
     lab("run", lab.plan(ARMS, more=PROCEDURES % '["unique_violation", "U0001"]'))
     run = next((lab.folder / "runs").iterdir())

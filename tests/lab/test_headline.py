@@ -61,7 +61,6 @@ def test_an_arm_of_which_everything_fails_ends_the_run_with_or_without_a_warm_up
         assert "division by zero" in done.stderr
 
 
-@pytest.mark.soak
 def test_two_blocks_are_provisional_or_cannot_tell(lab):
     lab("run", lab.plan(TWO_ARMS, blocks=2))
     model = json.loads(lab("compare", "last", "--format", "json").stdout)

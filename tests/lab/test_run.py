@@ -80,7 +80,6 @@ def test_aa_answers_with_the_noise_floor(lab):
     assert "base again" in done.stdout
 
 
-@pytest.mark.soak
 def test_an_open_loop_counts_from_the_intended_start(lab):
     plan = lab.plan(TWO_ARMS, more="")
     path = lab.folder / plan
@@ -127,7 +126,6 @@ def test_errors_of_the_engine_are_rows_with_their_sqlstate(lab):
     assert any(w["code"] == "errors" for w in model["warnings"])
 
 
-@pytest.mark.soak
 def test_objects_are_made_and_removed(lab, server):
     more = 'setup = ["create table fresh (i int)"]\nteardown = ["drop table fresh"]'
     lab("run", lab.plan(TWO_ARMS, more=more, script="select count(*) from fresh;"))
@@ -212,7 +210,6 @@ def test_arms_may_differ_by_protocol(lab):
     assert all(row["failed"] == 0 and row["n"] > 10 for row in rows)
 
 
-@pytest.mark.soak
 def test_unequal_work_is_found(lab):
     arms = (
         '[[arm]]\nname = "ten"\n[[arm]]\nname = "twenty"\n'

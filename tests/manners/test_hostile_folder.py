@@ -81,7 +81,6 @@ def test_a_run_with_a_guardian_and_a_server_runs_nothing_of_the_folder_it_is_sta
     assert hostile.taken == []
 
 
-@pytest.mark.soak
 @pytest.mark.skipif(bool(missing()), reason=str(missing()))
 def test_a_run_with_a_server_of_mariadb_runs_nothing_of_the_folder_it_is_started_in(hostile: HostileFolder) -> None:
     plan = PLAN.replace("checkpoint_timeout", "innodb_io_capacity").replace("7min", "300")

@@ -185,7 +185,6 @@ def test_ranges_are_cut_where_rows_are(maria: Maria) -> None:
     assert "rows read by its handlers" in done.stdout
 
 
-@pytest.mark.soak
 def test_all_workers_read_one_instant_while_money_moves(maria: Maria) -> None:
     numbered(maria, 8_000)
     maria.do("update t set n = 0")

@@ -45,7 +45,6 @@ def test_rows_inserted_updated_and_deleted(known: Lab):
     assert row["verdict"] == "ok"
 
 
-@pytest.mark.soak
 def test_commits_and_rollbacks_without_our_own(known: Lab, major: int):
     first = known.take()
     with contextlib.closing(known.connect()) as conn:
@@ -77,7 +76,6 @@ def test_index_scans(known: Lab):
     assert (table["idx_scan"], table["seq_scan"]) == (29, 0)
 
 
-@pytest.mark.soak
 def test_hits_and_reads_are_the_blocks_that_a_scan_touched(known: Lab):
     with contextlib.closing(known.connect()) as conn:
         pages = conn.execute("select pg_relation_size('known') / 8192").fetchone()[0]
@@ -99,7 +97,6 @@ def _statements(lab: Lab, first, last):
     return next(t for t in tables if t["title"] == "By calls")["rows"]
 
 
-@pytest.mark.soak
 def test_a_temporary_file_of_known_size(known: Lab):
     first = known.take()
     with contextlib.closing(known.connect()) as conn:
@@ -123,7 +120,6 @@ def test_one_checkpoint(known: Lab, major: int):
     assert row["num_requested" if major >= 17 else "checkpoints_req"] == 1
 
 
-@pytest.mark.soak
 def test_one_deadlock(known: Lab):
     first = known.take()
     barrier = threading.Barrier(2)

@@ -52,7 +52,6 @@ def test_a_table_dropped_and_created_again_is_two_objects(lab: Lab):
     ] or {r["change"] for r in changes} == {"created", "dropped"}
 
 
-@pytest.mark.soak
 def test_a_renamed_table_is_the_same_object(lab: Lab):
     fill(lab, "old_name", 100)
     first = lab.take()
@@ -113,7 +112,6 @@ def test_an_index_rebuilt_concurrently_is_partial_not_new(lab: Lab):
     assert all(r["idx_scan"] is None for r in rows)
 
 
-@pytest.mark.soak
 def test_pg_stat_reset(lab: Lab):
     fill(lab, "counted", 100)
     first = lab.take()
@@ -175,7 +173,6 @@ def test_the_reset_of_a_shared_view(lab: Lab):
     assert word(lab, first, last) == "ok"
 
 
-@pytest.mark.soak
 def test_the_reset_of_the_statements(lab: Lab, major: int):
     lab.run(*["select 'before'"] * 5)
     first = lab.take()
@@ -187,7 +184,6 @@ def test_the_reset_of_the_statements(lab: Lab, major: int):
     assert any(expected in note for note in sql["notes"])
 
 
-@pytest.mark.soak
 def test_evicted_statements_are_told(lab: Lab, tmp_path):
     settings = {**SETTINGS, "pg_stat_statements.max": 100}
     with EmbeddedPostgres(settings=settings) as engine, Lab(engine, tmp_path / "s") as small:
@@ -237,7 +233,6 @@ def test_the_sigkill_of_a_backend_is_a_crash_although_the_server_kept_running(ow
     assert "a server process was killed" in own_lab.report(first, last)["verdict"]["why"]
 
 
-@pytest.mark.soak
 def test_a_server_that_was_stopped_at_once_is_a_crash(own_lab: Lab):
     fill(own_lab, "lost", 100)
     first = own_lab.take()

@@ -76,12 +76,15 @@ pub struct Request {
     pub timed: bool,
 }
 
+/// What a replay found, and how long its transactions took.
+type Replayed = (Json, Vec<Timed>);
+
 /// A replay that runs.
 pub struct Replay {
     stop: Arc<AtomicBool>,
     progress: Arc<Progress>,
     turns: usize,
-    thread: Mutex<Option<JoinHandle<(Json, Vec<Timed>)>>>,
+    thread: Mutex<Option<JoinHandle<Replayed>>>,
     timed: Mutex<Vec<Timed>>,
 }
 
@@ -173,12 +176,7 @@ fn stays_read_only(sessions: &[read::Session]) -> Result<(), ReplayError> {
     Ok(())
 }
 
-fn run(
-    request: &Request,
-    sessions: &[read::Session],
-    stop: &Arc<AtomicBool>,
-    progress: &Progress,
-) -> (Json, Vec<Timed>) {
+fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, progress: &Progress) -> Replayed {
     let (order, places) = Order::of(sessions);
     let ids = Ids::default();
     let first_ns = sessions.iter().filter_map(|one| one.turns.first()).map(|turn| turn.sent_ns).min().unwrap_or(0);
