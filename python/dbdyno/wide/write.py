@@ -234,8 +234,8 @@ def as_bound(kind: Kind, value: Any) -> Any:
         return uuid.UUID(value)
     if kind.name in ("tinyint", "smallint", "int", "bigint", "varint", "counter") and isinstance(value, Decimal):
         return int(value)
-    if kind.name == "decimal" and not isinstance(value, Decimal):
-        return Decimal(str(value))
+    if kind.name in ("text", "ascii", "varchar", "decimal") and type(value) in (int, float, str, Decimal):
+        return (Decimal if kind.name == "decimal" else str)(str(value))  # as SQL casts it
     if kind.name in ("set", "list"):
         inner = as_bound(kind.parts[0], value)
         return {inner} if kind.name == "set" else [inner]
