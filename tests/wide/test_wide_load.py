@@ -22,13 +22,14 @@ pytestmark = pytest.mark.soak
 CHILDREN = 60_000
 TABLES = f"""
 create table customers (id int primary key, name text, score double precision);
-create table orders (customer_id int, day date, no int, amount numeric(12,2), at timestamptz, note text);
+create table orders (customer_id int, day date, no int, amount numeric(12,2), share numeric, at timestamptz, note text);
 insert into customers select n, 'name ' || n, n / 4.0 from generate_series(1, 2000) n;
-insert into orders select 1 + n % 1999, date '2026-01-01' + n % 11, n, n / 4.0, now()::timestamp(3), repeat('x', n % 40)
+insert into orders
+  select 1 + n % 1999, date '2026-01-01' + n % 11, n, n / 4.0, n / 8.0, now()::timestamp(3), repeat('x', n % 40)
   from generate_series(1, {CHILDREN}) n;
 """
 QUERY = (
-    "select c.id, c.name, c.score, o.day, o.no, o.amount, date_trunc('milliseconds', o.at) as at, o.note"
+    "select c.id, c.name, c.score, o.day, o.no, o.amount, o.share, date_trunc('milliseconds', o.at) as at, o.note"
     " from customers c left join orders o on o.customer_id = c.id"
 )
 
@@ -54,13 +55,15 @@ def test_a_join_is_folded_and_read_back_the_same(shop: str, wide_lab: WideLab, t
     assert "the table holds exactly what was loaded" in done.stdout
     assert wide_lab.rows("select count(*) from wide where id = 2000") == [(1,)]
     assert wide_lab.rows("select name, no from wide where id = 2000") == [("name 2000", None)]
+    shares = wide_lab.rows("select sum(share) from wide where id = 1")
+    assert float(shares[0][0]) == sum(n / 8 for n in range(1, CHILDREN + 1) if n % 1999 == 0)
     again = dbdyno("move", wide_lab.dsn, "--table", "wide", "--to", str(tmp_path / "out"))
     assert again.returncode == 0, again.stderr
     assert f"{CHILDREN + 1:,} rows" in again.stdout
     back = dbdyno("move", str(tmp_path / "out"), "--to", shop, "--table", "back", "--create")
     assert back.returncode == 0, back.stderr
     with psycopg.connect(shop) as conn:
-        text = "select id, name, score, day, no, amount, note from {} q"
+        text = "select id, name, score, day, no, amount, share, note from {} q"
         wanted = text.format(f"({QUERY})")
         differ = "select count(*) from (({} except all {}) union all ({} except all {})) d"
         row = conn.execute(differ.format(wanted, text.format("back"), text.format("back"), wanted)).fetchone()

@@ -16,7 +16,7 @@ from dbdyno.errors import WideError
 from dbdyno.wide import load
 from dbdyno.wide.address import address
 from dbdyno.wide.load import State, begin
-from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of
+from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of, plain_numbers
 
 SHAPE = Shape("orders", ("id",), ("no",), ("name",))
 SCHEMA = pa.schema(
@@ -98,6 +98,26 @@ def test_a_table_that_is_there_must_take_the_rows() -> None:
         fits(ORDERS, shape, pa.schema(given[:2]))
     with pytest.raises(WideError, match="the table has customer_id, not order_no"):
         fits(ORDERS, Shape("orders_by_customer", ("order_no",), (), ()), pa.schema(given))
+
+
+def test_numbers_without_limits_are_numbers_where_all_fit(tmp_path: Path) -> None:
+    """They come as text; as text no sum could be asked for."""
+    numeric = {"dbdyno.pg_type": "numeric"}
+    fields = [
+        ("id", {"dbdyno.pg_type": "numeric"}),
+        *((name, numeric) for name in ("fits", "nan", "long")),
+        ("text", {}),
+    ]
+    schema = pa.schema([pa.field(name, pa.string(), metadata=said) for name, said in fields])
+    shape, path = Shape("t", ("id",), (), ()), tmp_path / "part-00000.parquet"
+    rows = [["1", "-0.5", "1", "1.5", "1"], ["2", "7.0000000000000", "NaN", "0.12345678901", "2"], ["3"] + [None] * 4]
+    parquet.write_table(pa.table([pa.array(list(one)) for one in zip(*rows, strict=True)], schema=schema), path)
+    found = plain_numbers([path], schema, shape)
+    assert found == {"fits"}
+    made = made_of(shape, schema, found)
+    assert [one.kind.name for one in made.columns] == ["text", "decimal", "text", "text", "text"]
+    fits(made, shape, schema, found)
+    fits(made_of(shape, schema), shape, schema, found)
 
 
 def test_rows_of_a_partition_go_together_and_a_resume_begins_behind_what_is_acknowledged(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,20 +54,23 @@ def compare(where: Address, name: str, files: Sequence[Path]) -> Compared:
 
 
 def _compared(duck: Any, table: WideTable, rows: int) -> Compared:
-    names = {row[0] for row in duck.execute("describe wanted").fetchall()}
+    names = {row[0]: row[1] for row in duck.execute("describe wanted").fetchall()}
     key, cluster = table.of(PARTITION), table.of(CLUSTERING)
     child = [*key, *cluster, *(one for one in table.of(REGULAR) if one.name in names)]
     there = f"where {quoted(cluster[0].name)} is not null" if cluster else ""
-    lost, others = _differ(duck, child, there)
+    texts = {name for name, kind in names.items() if kind == "VARCHAR"}
+    lost, others = _differ(duck, child, texts, there)
     static = [one for one in table.of(STATIC) if one.name in names]
     if static:
-        more = _differ(duck, [*key, *static], "", distinct=True)
+        more = _differ(duck, [*key, *static], texts, "", distinct=True)
         lost, others = lost + more[0], others + more[1]
     return Compared(rows, lost, others)
 
 
-def _differ(duck: Any, columns: Sequence[WideColumn], where: str, *, distinct: bool = False) -> tuple[int, int]:
-    chosen = ", ".join(_value(one) for one in columns)
+def _differ(
+    duck: Any, columns: Sequence[WideColumn], texts: AbstractSet[str], where: str, *, distinct: bool = False
+) -> tuple[int, int]:
+    chosen = ", ".join(_value(one, texts) for one in columns)
     text = "select {} {} from {} {}"
     sides = [text.format("distinct" if distinct else "", chosen, name, where) for name in ("wanted", "got")]
     found = []
@@ -76,7 +80,9 @@ def _differ(duck: Any, columns: Sequence[WideColumn], where: str, *, distinct: b
     return found[0], found[1]
 
 
-def _value(column: WideColumn) -> str:
-    """A column as both sides have it: instants by their number."""
+def _value(column: WideColumn, texts: AbstractSet[str]) -> str:
+    """A column as both sides have it: instants by their number, numbers that came as text as numbers."""
     name = quoted(column.name)
+    if column.kind.name == "decimal" and column.name in texts:
+        return f"cast({name} as {column.kind.sql})"
     return f"epoch_us({name})" if column.kind.name == "timestamp" else name

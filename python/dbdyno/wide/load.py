@@ -16,6 +16,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
 from dbdyno.wide.loaded import Loaded
 from dbdyno.wide.nodes import Marks, Starts, again, starts, unsure_s
-from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of
+from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of, plain_numbers
 
 STATE = "load.json"
 ROWS = "rows"
@@ -126,7 +127,8 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
     files = files_of(state.folder)
     schema = _schema(files)
     with reached(where) as session:
-        table = _table(session, where, state, schema)
+        numbers = plain_numbers(files, schema, state.shape)
+        table = _table(session, where, state, schema, numbers)
         rows = check_rows(files, table, schema)
         loaded = Loaded(rows=rows, resumed=state.done)
         began = time.monotonic_ns()
@@ -187,7 +189,7 @@ def _schema(files: Sequence[Path]) -> Any:
     return pa.unify_schemas([parquet.read_schema(one) for one in files])
 
 
-def _table(session: Any, where: Address, state: State, schema: Any) -> WideTable:
+def _table(session: Any, where: Address, state: State, schema: Any, numbers: AbstractSet[str]) -> WideTable:
     """The table, made where that was asked for. Raises `WideError`."""
     shape = state.shape
     try:
@@ -195,9 +197,9 @@ def _table(session: Any, where: Address, state: State, schema: Any) -> WideTable
     except WideError:
         found = None
     if found is not None:
-        fits(found, shape, schema)
+        fits(found, shape, schema, numbers)
         return found
-    made = made_of(shape, schema)
+    made = made_of(shape, schema, numbers)
     if not state.plan["create"]:
         raise WideError(
             f"there is no table {shape.table}", where=where.safe, next_step=f"--create makes it: {create_cql(made)}"

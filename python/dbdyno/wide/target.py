@@ -8,6 +8,7 @@ keep the last.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ CQL_TYPES = {
     "date32[day]": "date",
 }
 """What a column of Arrow is in a table that is made."""
+_PLAIN = r"-?\d{1,28}(\.\d{1,10}0*)?"
+"""A number that a decimal(38,10) holds."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,27 @@ def cql_type(kind: str) -> str:
     return CQL_TYPES.get(kind, "")
 
 
-def made_of(shape: Shape, schema: Any) -> WideTable:
-    """The table that rows of this schema need. Raises `WideError`."""
+def plain_numbers(files: Sequence[Path], schema: Any, shape: Shape) -> frozenset[str]:
+    """Columns of PostgreSQL's numeric without limits, which come as text, of which a decimal(38,10) holds every value:
+    they are numbers in Cassandra, too. Not those of the key, where 1.0 and 1.00 would be one."""
+    found = [one.name for one in schema if (one.metadata or {}).get(b"dbdyno.pg_type") == b"numeric"]
+    found = [
+        one for one in found if str(schema.field(one).type) == "string" and one not in (*shape.key, *shape.cluster)
+    ]
+    if not found:
+        return frozenset()
+    odd = ", ".join(f"count(*) filter (not regexp_full_match({quoted(one)}, '{_PLAIN}'))" for one in found)
+    with for_files() as duck:
+        counts = duck.execute(f"select {odd} from read_parquet(?)", [[str(one) for one in files]]).fetchone()  # noqa: S608
+    return frozenset(one for one, count in zip(found, counts or (), strict=True) if not count)
+
+
+def _wanted(field: Any, numbers: AbstractSet[str]) -> str:
+    return "decimal" if field.name in numbers else cql_type(str(field.type))
+
+
+def made_of(shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> WideTable:
+    """The table that rows of this schema need; `numbers` are text that is a number. Raises `WideError`."""
     names = list(schema.names)
     for word, given in (("--key", shape.key), ("--cluster", shape.cluster), ("--static", shape.static)):
         lost = next((one for one in given if one not in names), None)
@@ -68,7 +90,7 @@ def made_of(shape: Shape, schema: Any) -> WideTable:
         raise WideError(f"column {twice} is of two of --key, --cluster and --static", next_step="name it once")
     columns = []
     for field in schema:
-        text = cql_type(str(field.type))
+        text = _wanted(field, numbers)
         if not text:
             raise WideError(
                 f"is {field.type}, for which Cassandra has no type",
@@ -96,8 +118,8 @@ def create_cql(table: WideTable) -> str:
     return f"create table {quoted(table.name)} ({', '.join(columns)}, primary key (({key}){rest}))"
 
 
-def fits(table: WideTable, shape: Shape, schema: Any) -> None:
-    """Raises `WideError` where a table that is there is not one for these rows."""
+def fits(table: WideTable, shape: Shape, schema: Any, numbers: AbstractSet[str] = frozenset()) -> None:
+    """Raises `WideError` where a table that is there is not one for these rows; `numbers` fit as text, too."""
     for word, given, role in (("--key", shape.key, PARTITION), ("--cluster", shape.cluster, CLUSTERING)):
         has = tuple(one.name for one in table.of(role))
         if given and given != has:
@@ -115,8 +137,8 @@ def fits(table: WideTable, shape: Shape, schema: Any) -> None:
         )
     for field in schema:
         column = table.column(field.name)
-        wanted = cql_type(str(field.type))
-        if column is not None and not _takes(column.kind.name, wanted):
+        ways = {_wanted(field, numbers), cql_type(str(field.type))}
+        if column is not None and not any(_takes(column.kind.name, wanted) for wanted in ways):
             raise WideError(
                 f"is {column.kind.name} there, and {field.type} in the rows",
                 where=f"{table.name}, column {field.name}",

@@ -1,7 +1,8 @@
 //! Transactions of a replay, timed: the unit of a plan's arms.
 //!
 //! A transaction is what lies between two moments at which the server is in none: a statement by itself, or all from a
-//! `begin` to its end; a round trip that ends no statement (one that only prepares) is none. Its time is that of its round trips; the client's think time between them is not in it.
+//! `begin` to its end; a round trip that ends no statement (one that only prepares) is none. Its time is that of its
+//! round trips; the client's think time between them is not in it.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 

@@ -21,6 +21,7 @@ from dbdyno.bench.clients.accounted import Accounted, busy_ns
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.messages import SliceLine
+from dbdyno.bench.clients.part import Part
 from dbdyno.bench.clients.process import ANSWER_S, ClientError, ClientLostError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
 from dbdyno.bench.marked import NAME, MarkUndo, new_mark
@@ -194,13 +195,12 @@ class ClientArm:
             self.undo = None
 
 
-class Loads:
+class Loads(Part):
     """Our own load, and external clients beside it; `clients` by the numbers of their arms."""
 
     def __init__(self, spec: LoadSpec, clients: Mapping[int, ClientArm]) -> None:
-        from dbdyno import _core
-
-        self.core, self.clients, self.arms = _core.Load(spec), clients, len(spec["arms"])
+        super().__init__(spec)
+        self.clients, self.arms = clients, len(spec["arms"])
         self.names = {name: at for at, name in enumerate(self.core.statement_names())}
         self.offset_ns = time.time_ns() - time.monotonic_ns()
         self.count = 0
@@ -224,15 +224,7 @@ class Loads:
         """Opens the block's part; clients get other transactions."""
         for client in self.clients.values():
             client.drawn = False
-        self.core.begin_block(folder, name)
-
-    def end_block(self) -> int:
-        """Puts the block's part in place; its rows."""
-        return self.core.end_block()
-
-    def abandon_block(self) -> None:
-        """Gives the open block up."""
-        self.core.abandon_block()
+        super().begin_block(folder, name)
 
     def stop(self) -> None:
         """Ends what runs soon; called from a signal handler."""

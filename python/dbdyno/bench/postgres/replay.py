@@ -15,9 +15,9 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from dbdyno.bench.clients.part import Part
 from dbdyno.errors import TargetError
 from dbdyno.evidence.captures import LIMITS
 from dbdyno.study.plan.replayed import NAME, times
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from dbdyno.bench.protocol import Circumstances
     from dbdyno.core_types import ArmReport, LoadReport, LoadSpec
 
+DIFFERING = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
+"""What a replay counts of answers that were not as then."""
 _TRANSACTION = 0
 _FORCED = 130_000
 """The server version from which a database is dropped although somebody is connected to it."""
 
 
-class Replays:
+class Replays(Part):
     """A capture, replayed by each arm in its turns."""
 
     def __init__(self, ready: Prepared, around: Circumstances) -> None:
-        from dbdyno import _core
-
         self.ready, self.around = ready, around
         self.spec: LoadSpec = ready.load_spec()
-        self.core = _core.Load(self.spec)
+        super().__init__(self.spec)
         self.statement = self.core.statement_names().index(NAME)
         self.token = secrets.token_hex(4)
         self.template = ready.plan.workload.template
@@ -129,18 +129,6 @@ class Replays:
         target = self.ready.arms[arm].target
         with _told(target, "a copy"), contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
             conn.execute(self._drop(target, self._copy).encode())
-
-    def begin_block(self, folder: Path, name: str) -> None:
-        """Opens the block's part."""
-        self.core.begin_block(folder, name)
-
-    def end_block(self) -> int:
-        """Puts the block's part in place; its rows."""
-        return self.core.end_block()
-
-    def abandon_block(self) -> None:
-        """Gives the open block up."""
-        self.core.abandon_block()
 
     def stop(self) -> None:
         """Ends what runs soon; called from a signal handler."""
@@ -234,10 +222,6 @@ class Replays:
 
     def _name(self, arm: int) -> str:
         return f"arm {self.ready.arms[arm].arm.name!r}"
-
-
-DIFFERING = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
-"""What a replay counts of answers that were not as then."""
 
 
 @contextlib.contextmanager

@@ -1,0 +1,31 @@
+"""A load whose operations are run elsewhere: the core's load writes them to the block's part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dbdyno import _core
+    from dbdyno.core_types import LoadSpec
+
+
+class Part:
+    """The half of `_core.Load` that is the part of a block."""
+
+    def __init__(self, spec: LoadSpec) -> None:
+        from dbdyno import _core
+
+        self.core: _core.Load = _core.Load(spec)
+
+    def begin_block(self, folder: Path, name: str) -> None:
+        """Opens the block's part."""
+        self.core.begin_block(folder, name)
+
+    def end_block(self) -> int:
+        """Puts the block's part in place; its rows."""
+        return self.core.end_block()
+
+    def abandon_block(self) -> None:
+        """Gives the open block up."""
+        self.core.abandon_block()
