@@ -8,6 +8,7 @@ import pytest
 
 from command_line import dbdyno
 from dbdyno.errors import FlowError
+from dbdyno.flow import in_spark
 from dbdyno.flow.answers import answer, difference
 from dbdyno.flow.compare import compare, tree
 from dbdyno.flow.conditions import atoms
@@ -191,6 +192,19 @@ def test_duckdb_tells_rows_of_both_plans(shop: Path) -> None:
     csv = dbdyno(*words(shop, "duckdb"), "--format", "csv").stdout.splitlines()
     assert csv[0] == "plan,level,kind,text,rows,elapsed_ns,mark"
     assert sum(line.startswith("written,") for line in csv) == 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "text"),
+    [
+        (GROUP, "HashAggregate(keys=[region#17, id#3L], functions=[sum(amount#40)])", "by region, id"),
+        (GROUP, "HashAggregate(keys=[], functions=[count(1)])", ""),
+        (SORT, "Sort [s#12L DESC NULLS LAST, name#4 ASC NULLS FIRST], true, 0", "by s desc, name"),
+        (TOP, "TakeOrderedAndProject(limit=3, orderBy=[s#12L ASC NULLS FIRST], output=[s#12L])", "by s"),
+    ],
+)
+def test_steps_of_spark_say_by_what_they_group_and_sort(kind: str, words: str, text: str) -> None:
+    assert in_spark._words(kind, words.partition("(")[0], words, None, {}) == (text, ())
 
 
 # Py4J leaves the sockets to its JVM to the collector.

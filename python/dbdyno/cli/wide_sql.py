@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -81,15 +82,21 @@ def command(
         return
     with answer:
         if form in STREAMED:
-            stream_rows(answer.names, answer.rows(), form, output)
+            stream_rows(answer.names, _readable(answer.rows()), form, output)
         else:
-            rows = list(answer.rows())
+            rows = list(_readable(answer.rows()))
             show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], "table", output)
             if len(rows) > top:
                 click.echo(f"the first {top:,} of {len(rows):,} rows", err=True)
         if explain:
             for line in answer.explained():
                 click.echo(line, err=True)
+
+
+def _readable(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Bytes as Cassandra writes them."""
+    for row in rows:
+        yield tuple(f"0x{bytes(one).hex()}" if isinstance(one, bytes | bytearray) else one for one in row)
 
 
 def _change(text: str, where: Address, found: WideMap, file: Path, writing: bool, cascade: bool) -> None:

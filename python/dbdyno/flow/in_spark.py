@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -56,6 +57,9 @@ _KINDS = (
     ("Window", WINDOW),
     ("Deduplicate", DISTINCT),
 )
+_BY = re.compile(r"(?:^Sort |keys=|orderBy=)\[([^\]]+)\]")
+_IDENTITY = re.compile(r"#\d+L?")
+_ORDER = re.compile(r" (ASC|DESC) NULLS (?:FIRST|LAST)")
 _WRAPPERS = ("WholeStageCodegen", "InputAdapter", "Exchange", "BroadcastExchange", "AdaptiveSparkPlan", "ColumnarToRow")
 
 
@@ -142,8 +146,6 @@ def _step(node: Any, files: dict[str, str]) -> Step:
     if kind == SORT and ", false, " in words:
         # A sort within partitions is made for a join.
         return inputs[0]
-    if kind == JOIN and "CartesianProduct" in name:
-        kind = JOIN
     metric = node.metrics().get("numOutputRows")
     rows = int(metric.get().value()) if metric.isDefined() else None
     text, parts = _words(kind, name, words, node, files)
@@ -166,4 +168,6 @@ def _words(kind: str, name: str, words: str, node: Any, files: dict[str, str]) -
             "",
         )
         return f"{how.lower()} on {' = '.join(pair)}".strip(), ()
-    return name, ()
+    if found := _BY.search(words):
+        return f"by {_ORDER.sub(lambda how: ' desc' * (how[1] == 'DESC'), _IDENTITY.sub('', found[1]))}", ()
+    return ("" if kind in (GROUP, SORT) else name), ()
