@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pymysql.err import IntegrityError
 from test_move_mariadb import Maria, fresh
 
 from command_line import dbdyno
@@ -113,6 +114,39 @@ def test_a_merge_rejects_rows_that_cannot_be_changed_or_added(maria: Maria) -> N
     assert maria.ask("select group_concat(id, x order by id) from u") == [("1yy,2a,3y,4yy,6y,7yy,9y,10yy,12y",)]
 
 
+def sees_nulls_beside_triggers(maria: Maria) -> bool:
+    """Whether the server has the fault of 11.4.5: what names its columns and has a BEFORE trigger misses values."""
+    try:
+        maria.do("insert into u (id, note) select seq, 'x' from seq_1_to_3")
+    except IntegrityError:
+        return True
+    maria.do("delete from u")
+    return False
+
+
+def test_a_null_that_a_trigger_makes_is_told_from_one_that_came(maria: Maria) -> None:
+    maria.run("create table t as select g id, 'x'::text note from generate_series(1, 9) g")
+    assert maria.move("--table", "t").returncode == 0
+    maria.do(
+        "create table u (id int primary key, note varchar(9) not null)",
+        "create trigger `makes null` before insert on u for each row if new.id = 7 then set new.note = null; end if",
+    )
+    made = into(maria, "--table", "u")
+    assert (made.returncode, maria.ask("select count(*) from u"), left(maria)) == (2, [(0,)], [])
+    assert "cannot be null, and no row that came has NULL there: a trigger made it: makes null" in made.stderr
+    maria.do("drop trigger `makes null`")
+    assert into(maria, "--table", "u").returncode == 0
+    maria.run(
+        "drop table t",
+        "create table t as select g id, nullif('x', repeat('x', g % 3)) note from generate_series(1, 9) g",
+    )
+    maria.out = maria.folder / "with nulls"
+    assert maria.move("--table", "t").returncode == 0
+    maria.do("create trigger other before insert on u for each row if new.id = 70 then set new.note = 'y'; end if")
+    came = into(maria, "--table", "u", "--mode", "replace")
+    assert (came.returncode, "cannot be null" in came.stderr, "no row that came" in came.stderr) == (2, True, False)
+
+
 def test_a_trigger_that_alters_rows_is_found_by_verify_target(maria: Maria) -> None:
     maria.run("create table t as select g id, 'x'::text note from generate_series(1, 50) g")
     assert maria.move("--table", "t").returncode == 0
@@ -122,6 +156,10 @@ def test_a_trigger_that_alters_rows_is_found_by_verify_target(maria: Maria) -> N
         "create trigger alters before insert on u for each row if new.id = 7 then set new.note = 'other'; end if",
         "create trigger alters_plain before insert on plain for each row if new.id = 7 then set new.note = 'X'; end if",
     )
+    if sees_nulls_beside_triggers(maria):
+        done = into(maria, "--table", "u", "--verify", "target")
+        assert (done.returncode, "a trigger made it: alters" in done.stderr) == (2, True), done.stderr
+        pytest.skip("this server refuses every INSERT ... SELECT into a table with a BEFORE trigger")
     for words in (("--table", "u"), ("--table", "u", "--mode", "replace"), ("--table", "plain", "--mode", "replace")):
         done = into(maria, *words, "--verify", "target")
         assert (done.returncode, "would not be what came" in done.stderr) == (2, True), (words, done.stderr)

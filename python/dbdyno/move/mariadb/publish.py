@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.errors import MoveError
 from dbdyno.move.into import Into, Rounded
@@ -15,6 +16,12 @@ from dbdyno.move.mariadb.target import Field, Goal
 from dbdyno.move.merging import Merged
 from dbdyno.move.plural import counted
 from dbdyno.move.rejects import Rejects
+
+NOT_NULL = 1048
+TRIGGERS_SQL = """
+select trigger_name from information_schema.triggers
+where event_object_schema = %s and event_object_table = %s and action_timing = 'BEFORE' order by trigger_name
+"""
 
 
 def publish(
@@ -46,10 +53,27 @@ def publish(
             # Before the commit: whoever dies in it may have rejected rows and must not have lost them.
             rejects.write()
         conn.commit()
-    except BaseException:
+    except BaseException as error:
         conn.rollback()
+        if isinstance(error, driver().err.IntegrityError) and error.args[0] == NOT_NULL:
+            _refuse_nulls_of_a_trigger(conn, goal, stages, str(error.args[1]))
         raise
     return merged, differs
+
+
+def _refuse_nulls_of_a_trigger(conn: Any, goal: Goal, stages: Sequence[str], said: str) -> None:
+    """Raises `MoveError` where the server misses a value that every row that came has, and the table has triggers."""
+    named = [one for one in goal.given() if f"'{one.name}'" in said]
+    triggers = [str(name) for (name,) in rows(conn, TRIGGERS_SQL, [goal.schema, goal.name])]
+    for one in named if triggers else []:
+        if any(rows(conn, f"select 1 from {stage} s where {one.value()} is null limit 1") for stage in stages):
+            continue
+        raise MoveError(
+            f"{said}, and no row that came has NULL there: a trigger made it: {', '.join(triggers)}",
+            where=goal.table,
+            next_step="nothing was changed; load without the trigger. A server may be at fault: 11.4.5 says so of every "
+            "INSERT ... SELECT that names its columns, into a table with a BEFORE trigger; 10.11.5 does not",
+        )
 
 
 def _insert(
