@@ -138,6 +138,33 @@ def test_one_that_hangs_and_one_that_is_gone_cost_the_others_nothing(lab: Lab, t
     assert Store(tmp_path / "fleet" / "hung").numbers() == []
 
 
+def test_the_folder_of_a_fleet_names_the_stores_in_it(tmp_path: Path):
+    for name in ("db1", "db2"):
+        added(Store(tmp_path / name), 1)
+    done = run("snap", "list", "--store", str(tmp_path))
+    assert done.returncode == 0
+    assert f"with a store for each of db1, db2: --store {tmp_path / 'db1'}" in done.stderr
+
+
+def test_a_fleet_is_looked_at_at_the_same_pace_all_the_time(tmp_path: Path):
+    """The time to the next look doubled with each."""
+    enough, looks = threading.Event(), []
+
+    class Waiting(Fleet):
+        def _watch(self, *_: object) -> None:
+            assert enough.wait(20)
+
+    def look() -> None:
+        looks.append(1)
+        if len(looks) == 12:
+            enough.set()
+
+    text = "store = 's'\n[[target]]\nname = 'one'\ndsn = 'postgresql://h/d'"
+    _, (target,) = read_fleet(fleet_file(tmp_path, text), {})
+    Waiting(tmp_path, [target], lambda *_: None, stop=threading.Event()).run(look=look, look_s=0.02)
+    assert enough.is_set()
+
+
 def test_what_fails_as_before_is_told_once(tmp_path: Path):
     """A target that was not there was told of with two lines in every period."""
     text = "every = '200ms'\nsample = '0'\n[[target]]\nname = 'gone'\ndsn = 'postgresql://m@127.0.0.1:1/x'\n"

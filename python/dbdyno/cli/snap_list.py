@@ -37,6 +37,11 @@ def command(store: Path, target: str | None, form: str | None, output: Path | No
     rows = [row(one) for one in holder if target in (None, one.target)]
     tell_damage(holder)
     if not rows and form in (None, "table"):
-        click.echo(f"no snapshots in {store}/; `dbdyno snap take --target DSN` takes one", err=True)
+        inside = sorted(one.parent.parent.name for one in store.glob("*/[0-9]*/manifest.json"))
+        names = list(dict.fromkeys(inside))
+        known = (
+            f"it is a fleet's, with a store for each of {', '.join(names)}: --store {store / names[0]}" if names else ""
+        )
+        click.echo(f"no snapshots in {store}/; " + (known or "`dbdyno snap take --target DSN` takes one"), err=True)
         return
     show_rows(rows, form, output)

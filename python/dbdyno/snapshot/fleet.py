@@ -177,9 +177,10 @@ class Fleet:
     def run(
         self, for_s: float | None = None, look: Callable[[], None] = lambda: None, look_s: float = 60.0
     ) -> list[str]:
-        """Watches; calls `look` now and then. Returns the names of targets whose threads had to be left behind."""
+        """Watches; calls `look` every `look_s`. Returns the names of targets whose threads had to be left behind."""
         threads = {}
         begun = time.monotonic()
+        next_look_s = look_s
         for at, target in enumerate(self._targets):
             spread_s = min(target.every_s, 60.0, math.inf if for_s is None else for_s / 2)
             wait_s = spread_s * at / len(self._targets)
@@ -193,9 +194,9 @@ class Fleet:
             over = for_s is not None and time.monotonic() - begun > for_s + ENDING_S
             if over or self._stop.wait(min(0.2 if for_s is not None else 1.0, look_s)):
                 break
-            if time.monotonic() - begun > look_s:
+            if time.monotonic() - begun > next_look_s:
                 look()
-                look_s += look_s
+                next_look_s += look_s
         self._stop.set()
         ending = time.monotonic()
         while any(thread.is_alive() for thread in threads.values()):
