@@ -115,7 +115,7 @@ _RULES = (
         "operations",
         "warns",
         "an arm's slice or turn holds fewer than 5 transactions of each session; fewer than one where turns are "
-        "counted in transactions",
+        "counted in transactions, or are of one session",
     ),
     Rule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
     Rule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),

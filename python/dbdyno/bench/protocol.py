@@ -41,6 +41,7 @@ class Traits:
     `warms_up_again`: a run that goes on repeats its warm-up. `lines`: its sessions can go by way of a longer line.
     `replays`: a captured run can be its workload.
     `no_errors`: why no operation ends in an error that a plan could expect.
+    `foretold`: the plan says about how long a run takes; elsewhere the bench says so when it has seen a transaction.
     """
 
     parallel_blocks: bool = False
@@ -48,6 +49,7 @@ class Traits:
     asks: bool = False
     warms_up_again: bool = False
     lines: bool = False
+    foretold: bool = True
     replays: bool = False
     refuses_resume: str | None = None
     no_errors: str | None = None

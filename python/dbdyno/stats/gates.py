@@ -85,14 +85,16 @@ def equal_work(what: str, arm: str, value: float, base: str, base_value: float) 
     )
 
 
-def operations_enough(arm: str, per_slice: float, stretch: str, *, counted: bool = False) -> Gate:
+def operations_enough(arm: str, per_slice: float, stretch: str, *, counted: bool = False, waiting: bool = True) -> Gate:
     """Whether a slice or turn (`stretch`) holds enough transactions of each session. One that lasts for a `counted`
-    number of them does not overrun, and the wait at its end is in no number: there one of each session is enough."""
+    number of them does not overrun, and the wait at its end is in no number: there one of each session is enough.
+    So it is in a turn where nobody is `waiting` at its end, since there is one session."""
     name = f"transactions enough in a {stretch}"
     if math.isnan(per_slice):
         return Gate(name, None, f"{arm} has no {stretch} that counts", code="operations", arm=arm)
     text = f"a {stretch} of {arm} holds {per_slice:.3g} transactions of each session"
-    if per_slice >= (1 if counted else OPERATIONS_MIN):
+    alone = stretch == "turn" and not waiting
+    if per_slice >= (1 if counted or alone else OPERATIONS_MIN):
         return Gate(name, True, text, code="operations", arm=arm)
     if counted:
         what = f"{text}: some sessions had nothing to do"

@@ -45,7 +45,9 @@ FLOOR_RUNS = 3
 class FlowBench(QuietBench):
     """The engines of one run."""
 
-    traits = Traits(interrupted="the engines were ended", no_errors="an engine's flow ends in no SQLSTATE")
+    traits = Traits(
+        interrupted="the engines were ended", no_errors="an engine's flow ends in no SQLSTATE", foretold=False
+    )
     workload = "flow"
     engines: ClassVar[Mapping[str, Engine]] = ENGINES
     parts: ClassVar[tuple[str, ...]] = ("order",)
@@ -183,6 +185,7 @@ class FlowBench(QuietBench):
     def _same_answers(self) -> None:
         """Every arm once over next to nothing, for what it takes at least, and once over its tables, for its answer."""
         first: dict[int, Answer] = {}
+        each_ns: list[float] = []
         for arm in self.plan.arms:
             self.around.stopping.check()
             self.around.note(f"comparing answers: {arm.name}")
@@ -192,6 +195,7 @@ class FlowBench(QuietBench):
             self.floors[name] = min(floor, self.floors.get(name, floor))
             self.arm_floors[arm.name] = floor
             found = self._watched(partial(self._carried_out, arm))
+            each_ns.append(found.elapsed_ns)
             own = replace(answer(name, True, found.rows), engine=arm.name)
             self.rows[lines] = len(found.rows)
             said = difference(first.setdefault(lines, own), own)
@@ -204,6 +208,7 @@ class FlowBench(QuietBench):
         titled = {self.engines[name].title: floor for name, floor in self.floors.items()}
         for title, floor in (self.arm_floors if self.floors_by_arm else titled).items():
             self.around.note(f"{title} takes {floor / 1e6:.3g} ms for the flow over {tables.LEAST} lines")
+        self.around.note(f"about {self.ready.seconds(each_ns):.0f} s for all blocks, by what the first answers took")
 
     def _watched(self, work: Callable[[], T]) -> T:
         """Does work outside of a block; a signal ends it."""

@@ -51,14 +51,17 @@ class Lines:
         self.blocks = 0
         self.started = time.monotonic()
         self.done = self.first = 0
+        self.running = False
 
     def begin(self, run: str, blocks: int, done: int, seconds: float | None) -> None:
         self.blocks, self.first, self.done = blocks, done, done
-        self.started = time.monotonic()
+        self.started, self.running = time.monotonic(), False
         about = "" if seconds is None else f", about {_clock(seconds)}"
         self.write(f"run {run}: {blocks} blocks{about}")
 
-    def tick(self, block: int, kind: str, arm: str, transactions: int) -> None: ...
+    def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
+        if not self.running:  # what came before the first block is in no later one
+            self.running, self.started = True, time.monotonic()
 
     def block(self, block: int, kind: str, rates: dict[str, float], marks: list[str]) -> None:
         self.done += 1
@@ -112,6 +115,7 @@ class Terminal(Lines):
     def tick(self, block: int, kind: str, arm: str, transactions: int) -> None:
         from rich.markup import escape
 
+        super().tick(block, kind, arm, transactions)
         now = time.monotonic()
         if now - self.seen[0] >= 0.5:
             self.rate = max(0.0, (transactions - self.seen[1]) / (now - self.seen[0]))

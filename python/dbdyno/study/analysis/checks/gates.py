@@ -301,7 +301,7 @@ def _operations(of: Examined) -> Iterator[Gate]:
             if (slices := sum(s.arm == arm.number and s.counts for s in block.slices))
         ]
         usual = statistics.median(per_slice) if per_slice else float("nan")
-        yield operations_enough(arm.label, usual, stretch, counted=counted)
+        yield operations_enough(arm.label, usual, stretch, counted=counted, waiting=arm.sessions > 1)
 
 
 def _invariants(blocks: list[Block]) -> Iterator[Gate]:
