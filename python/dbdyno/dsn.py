@@ -97,7 +97,7 @@ def sql_without_secrets(text: str) -> str:
     for word in _SECRET_WORD.finditer(text):
         if word.start() < at:
             continue
-        value = (_SQL_WORD if word[1] else _SQL_VALUE).match(text, word.end())
+        value = _SQL_WORD.match(text, word.end()) if word[1] else _SQL_VALUE.match(text, word.end())
         if value is not None:
             pieces += [text[at : word.end()], " '", HIDDEN, "'"]
             at = value.end()

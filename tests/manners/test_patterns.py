@@ -14,6 +14,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 REPEATS = 4000
 BUDGET_S = 1.0
 """Processor time for one pattern on all hostile texts of `REPEATS` pieces; linear ones take milliseconds."""
+DOUBTED_S = 0.008
+"""A slower text is tried at a quarter of its length, too: linear time is a quarter, quadratic a sixteenth."""
 PIECES = (
     *("a", "0", " ", "'", '"', "\\", "\\'", "''", "\\\\", "a.", ".", "-", ",", "=", "a=", "(", "[", "{", "<", "@", "/"),
     *(":", "a:", "a://", "://", "\n", "\t", "\r\n", "a\n", "0,", "0.", "x ", "  ", "password=", "password='", "é", "_"),
@@ -106,17 +108,28 @@ def hostile(pattern: re.Pattern[Any]) -> Iterator[Any]:
             yield text.encode() if raw else text
 
 
+def time_on(pattern: re.Pattern[Any], text: Any, searched: bool) -> float:
+    """Seconds of the processor."""
+    before = time.process_time()
+    pattern.fullmatch(text)
+    if searched:
+        pattern.search(text)
+    return time.process_time() - before
+
+
 def slow_on(pattern: re.Pattern[Any], searched: bool) -> str | None:
     """The hostile text on which the pattern is slow, or that it is slow on all together; None if it is fast."""
     started = time.process_time()
     for text in hostile(pattern):
-        before = time.process_time()
-        pattern.fullmatch(text)
-        if searched:
-            pattern.search(text)
-        taken = time.process_time() - before
+        taken = time_on(pattern, text, searched)
         if taken >= BUDGET_S / 4:
             return f"{taken:.2f} s on {text[:12]!r} x {REPEATS}"
+        if taken >= DOUBTED_S:
+            growth = min(
+                time_on(pattern, text, searched) / time_on(pattern, text[-len(text) // 4 :], searched) for _ in range(3)
+            )
+            if growth > 8:
+                return f"{growth:.1f} times as long on 4 times {text[:12]!r}"
     taken = time.process_time() - started
     return None if taken < 4 * BUDGET_S else f"{taken:.2f} s on all texts"
 

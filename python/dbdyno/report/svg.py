@@ -51,7 +51,7 @@ _ATTRIBUTES = {
     "font-style",
     "data-tip",
 }
-_NUMBER = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
+_NUMBER = re.compile(r"(?<!\d)-?\d++\.\d{3,}(?:e-?\d+)?")
 _REFERENCE = re.compile(r"^url\(#([\w-]+)\)$")
 
 

@@ -55,7 +55,7 @@ def _number(path: Path) -> int | None:
 
 def _chosen(text: str | None) -> str:
     """The word in brackets: `none [mq-deadline] bfq`."""
-    found = re.search(r"\[([^\]]*)\]", text or "")
+    found = re.search(r"\[([^\[\]]*)\]", text or "")
     return found[1] if found else text or ""
 
 
