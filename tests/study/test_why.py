@@ -113,6 +113,15 @@ def test_intervals_hold_the_planted_amount_in_about_95_of_100():
     assert 88 <= held <= 100
 
 
+def test_what_the_client_does_stands_behind_the_servers_own_time_however_much_it_is():
+    slow = side("on", cpu_us=100, seed=1, commit__WALSync=90, network__ClientRead=340)
+    fast = side("off", cpu_us=100, seed=2, commit__WALSync=1, network__ClientRead=200)
+    sync, client = told(slow, fast).causes
+    assert (sync.about, client.about) == ("WALSync", "ClientRead")
+    assert client.share > sync.share > 0.3
+    assert client.sentence.startswith("the server waits for its client (ClientRead): ")
+
+
 def test_no_difference_has_no_cause():
     why = told(side("a", cpu_us=100, commit__WALSync=200, seed=5), side("b", cpu_us=100, commit__WALSync=200, seed=6))
     assert not why.causes and "uncertainty" in why.withheld

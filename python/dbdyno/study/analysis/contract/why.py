@@ -41,7 +41,7 @@ class Explained:
     high: float | None = key()
     level: float | None = key()
     blocks: int | None = key()
-    causes: list[Reason] | None = key("up to three, largest first", Reason)
+    causes: list[Reason] | None = key("up to three, largest first, waits for the client last", Reason)
     rest: float | None = key("what the causes leave unexplained")
     rest_share: float | None = key()
     withheld: str | None = key("why no cause is named; empty where some are looked for")
