@@ -15,7 +15,6 @@ import argparse
 import itertools
 import os
 import re
-import signal
 import socket
 import statistics
 import subprocess
@@ -62,7 +61,7 @@ def fleet(target: Postgres, given: argparse.Namespace, folder: Path, hanging: in
 
 
 def watched(folder: Path, seconds: float) -> None:
-    """Runs the watch, looks at its process, ends it as a user would."""
+    """Runs the watch, looks at its process, ends it as systemd would."""
     with (folder / "said").open("wb") as said:
         child = subprocess.Popen(
             [sys.executable, "-m", "dbdyno", "snap", "watch", str(folder / "fleet.toml")], stdout=said, stderr=said
@@ -73,12 +72,12 @@ def watched(folder: Path, seconds: float) -> None:
         time.sleep(1)
         status = Path(f"/proc/{child.pid}/status").read_text()
         threads = max(threads, int(re.search(r"^Threads:\s+(\d+)", status, re.MULTILINE)[1]))
-    child.send_signal(signal.SIGINT)
+    child.terminate()
     _, _, used = os.wait4(child.pid, 0)
     passed = time.perf_counter() - began
     cpu = used.ru_utime + used.ru_stime
     print(f"one process for {passed:.0f} s: {cpu:.1f} s of CPU ({cpu / passed:.1%} of a core), {threads} threads,")
-    print(f"  {used.ru_maxrss / 1024:.0f} MB at most; ended {passed - seconds:.1f} s after Ctrl-C")
+    print(f"  {used.ru_maxrss / 1024:.0f} MB at most; ended {passed - seconds:.1f} s after SIGTERM")
 
 
 def told(stores: Path, given: argparse.Namespace) -> None:

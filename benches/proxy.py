@@ -15,7 +15,6 @@ import os
 import pwd
 import re
 import shutil
-import signal
 import socket
 import statistics
 import subprocess
@@ -63,7 +62,7 @@ def proxy(engine: EmbeddedPostgres, folder: Path, *options: str) -> Iterator[int
         try:
             yield int(said.split("connect to ")[1].split(";")[0].rpartition(":")[2])
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.communicate()
             shutil.rmtree(run, ignore_errors=True)
 
