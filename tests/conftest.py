@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ import pytest
 pytest_plugins = ["chromium", "data_folders", "drawings", "shared_rewriting", "worker_times"]
 
 _states = itertools.count()
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background job ignores Ctrl-C, and so would all that tests start and send it to.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
