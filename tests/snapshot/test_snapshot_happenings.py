@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_store import MadeServer
+from made_store import MadeServer, counters, key, text
 
 from dbdyno.judge.snapshots import compare
 from dbdyno.pages.snapshot import page
 from dbdyno.report.figures import draw, snapshot_series, theme
 from dbdyno.snapshot.causes import change_of
-from dbdyno.snapshot.causes.happened import within
+from dbdyno.snapshot.causes.happened import budget, causes, within
 from dbdyno.snapshot.causes.postgres.objects import grown_tables
 from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
@@ -33,6 +33,18 @@ class Sized(MadeServer):
             else v
             for v in super().views()
         ]
+
+
+class Indexed(MadeServer):
+    """A server whose tables have indexes."""
+
+    indexes: tuple[str, ...] = ("orders_cust", "orders_note")
+
+    def views(self) -> list[View]:
+        keys, texts = ("datid", "relid", "indexrelid"), ("schemaname", "relname", "indexrelname")
+        names = (*map(key, keys), *map(text, texts), *counters(("idx_scan",)))
+        rows = [(5, 7, sum(map(ord, one)), "public", "orders", one, self.at_s) for one in self.indexes]
+        return [*super().views(), View("pg_stat_user_indexes", "objects", names, rows, "datid")]
 
 
 @pytest.fixture
@@ -88,6 +100,50 @@ def steady(server: MadeServer, count: int) -> None:
         server.call(1, 100, 200.0)
         server.touch(7, idx_scan=100)
         server.step()
+
+
+@pytest.mark.parametrize(("ms", "scans", "is_cause"), [(10, 10, False), (100, 10, True), (10, 40, True)])
+def test_a_dropped_index_is_a_cause_only_where_a_statement_or_the_scans_of_its_table_show_it(
+    tmp_path: Path, ms: float, scans: int, is_cause: bool
+):
+    server = Indexed(tmp_path / "snaps")
+    server.names, server.texts, taken = {7: "orders"}, {1: "select * from orders", 2: "select 2"}, []
+    for at in range(6):
+        later = at > 2
+        server.indexes = ("orders_cust",) if later else Indexed.indexes
+        server.call(1, 10, ms if later else 10.0)
+        server.call(2, 10, 90.0 if later else 10.0)
+        server.touch(7, seq_scan=scans if later else 10)
+        taken.append(server.step())
+    with (
+        Interval(server.store, taken[0], taken[2]) as before,
+        Interval(server.store, taken[2], taken[5]) as after,
+    ):
+        words = [cause.words for cause in causes(change_of(before, after))]
+        assert ("index orders_note on orders was dropped" in words) == is_cause
+        assert "index public.orders_note was dropped" in [row["what"] for row in happenings(after)]
+
+
+@pytest.mark.parametrize(
+    ("calls", "said"),
+    [
+        (1, "calls 1.67 → 0.0167 a second, mean 10 ms → 10 ms"),
+        (0, "it is not called any more"),
+    ],
+)
+def test_of_a_fall_it_is_said_whose_it_is(server: Sized, calls: int, said: str):
+    server.texts, taken = {1: "select * from orders", 2: "select 2"}, []
+    for at in range(6):
+        server.call(1, 100 if at <= 2 else calls, 1000 if at <= 2 else 10 * calls)
+        server.call(2, 10, 10.0)
+        taken.append(server.step())
+    with (
+        Interval(server.store, taken[0], taken[2]) as before,
+        Interval(server.store, taken[2], taken[5]) as after,
+    ):
+        change = change_of(before, after)
+        words = budget(change, causes(change))
+    assert words.startswith("-16") and f"of the fall 100% select * from orders (1): {said}" in words
 
 
 def test_objects_and_resets_of_a_stretch_are_events(server: Sized):

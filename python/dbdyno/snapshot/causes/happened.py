@@ -14,7 +14,7 @@ from dbdyno.snapshot.events_table import clock
 from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
-from dbdyno.snapshot.wording import three
+from dbdyno.snapshot.wording import rate, three, times
 from dbdyno.why import MOST as CAUSES_MOST
 from dbdyno.why import Cause as Reason
 from dbdyno.why import Why
@@ -153,10 +153,23 @@ def budget(change: Change, ranked: list[Cause]) -> str:
     first = max(change.statements.items(), key=lambda item: item[1].grown("ms"), default=None)
     if change.grown_ms > 0 and first is not None:
         words += f", of it {change.share([first[0]]) or 0:.0%} {statements.named(first[1])}"
+    elif change.grown_ms < 0:
+        words += _fallen(change)
     if ranked:
         named = (ranked[0].words if ranked[0].direct else "", ranked[0].evidence)
         words += "; " + "; ".join(filter(None, named))
     return words
+
+
+def _fallen(change: Change) -> str:
+    """Whose time it is that went, and whether its calls went, or what a call takes."""
+    least = min(change.statements.values(), key=lambda one: one.grown("ms"))
+    every = sum(min(one.grown("ms"), 0.0) for one in change.statements.values())
+    words = f", of the fall {least.grown('ms') / every:.0%} {statements.named(least)}: "
+    old, new = least.before.get("calls", 0.0), least.after.get("calls", 0.0)
+    if not new:
+        return words + "it is not called any more"
+    return words + f"calls {rate(old, new)}, mean {times(*least.per_call('ms'))}"
 
 
 def within(interval: Interval) -> Part | None:

@@ -13,13 +13,15 @@ from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.wording import rate, three
 
 _DEAD_ROWS = 1000
+SCANS_MORE = 1.1
+"""From so many times the scans on, a table is scanned more."""
 LONGER, LEAST_ROWS = 1.3, 100
 """From so many times the rows of a scan on, of so many at least, a table has grown."""
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
     """An index that the first stretch had (at its beginning, or by its middle or end if it was made in it) and the
-    second has not at its end."""
+    second has not at its end, if a statement is slower since, or its table is scanned more; else it is an event."""
     view = "pg_stat_user_indexes"
     if not change.both(view):
         return
@@ -39,11 +41,13 @@ def dropped_indexes(change: Change) -> Iterator[Cause]:
         table = change.tables.get((row["datid"], row["relid"]))
         if table is None:
             continue
-        scans = rate(table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
+        slow, scans = change.of_table(table.name), (table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
+        if not slow and scans[1] <= SCANS_MORE * scans[0]:
+            continue
         yield Cause(
             f"index {row['name']} on {table.name} was dropped",
-            f"sequential scans of {table.name} {scans}",
-            change.of_table(table.name),
+            f"sequential scans of {table.name} {rate(*scans)}",
+            slow,
             _gone_at(change, row),
             weight=3,
         )
