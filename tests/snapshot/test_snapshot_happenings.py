@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_store import MadeServer, counters, key, text
@@ -122,6 +123,22 @@ def test_a_dropped_index_is_a_cause_only_where_a_statement_or_the_scans_of_its_t
         words = [cause.words for cause in causes(change_of(before, after))]
         assert ("index orders_note on orders was dropped" in words) == is_cause
         assert "index public.orders_note was dropped" in [row["what"] for row in happenings(after)]
+
+
+def test_a_database_that_is_never_read_is_told_once_with_its_name(tmp_path: Path):
+    class Shut(MadeServer):
+        def facts(self) -> dict[str, Any]:
+            problem = {"view": "objects", "database": "app", "problem": "no right to connect"}
+            return {**super().facts(), "databases": [], "problems": [problem]}
+
+    server = Shut(tmp_path / "snaps")
+    first, *_, last = [server.step() for _ in range(6)]
+    with Interval(server.store, first, last) as interval:
+        verdict = interval.verdicts["objects", "5"]
+    assert (verdict.word, verdict.why.partition("; ")[2]) == (
+        "partial",
+        "the database app was not read: no right to connect",
+    )
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,9 @@ def _unread_databases(interval: Ends, judged: Verdicts) -> Iterator[tuple[tuple[
             oid = oids.get(problem["database"])
             scope = problem["view"] if problem["view"] == "objects" else f"view:{problem['view']}"
             if oid is not None and ("objects", oid) not in judged:
-                why = f"not read in snapshot {end.number}: {problem['problem']}"
+                # Without a number, so that it is said once of a span: beside it stands how much of that is covered.
+                own = "" if problem["view"] == "objects" else f"{problem['view']} of "
+                why = f"{own}the database {problem['database']} was not read: {problem['problem']}"
                 yield (scope, oid), Verdict("partial", why)
 
 
