@@ -144,6 +144,33 @@ def test_think_times_are_kept_and_scaled(engine: EmbeddedPostgres, tmp_path: Pat
     assert told["1"]["same"] == told["2"]["same"] == 2
 
 
+def test_a_part_of_a_capture_is_its_whole_transactions_after_what_set_their_sessions_up(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    run, copy = tmp_path / "run", database(engine, "part")
+    with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
+        connection.execute("set work_mem = '7MB'")
+        connection.execute("create table only_then ()")
+        asked(engine.conninfo(), "select pg_sleep(.5)")
+        connection.execute("begin")
+        connection.execute("select 1 / (current_setting('work_mem') = '7MB')::int")
+        connection.execute("commit")
+    dsn = make_conninfo("", **copy)
+    words = ("trace", "replay", run, "--dsn", dsn, "--writes", "--from", "250ms")
+    done = dbdyno(*words, "--format", "json")
+    told = json.loads(done.stdout)
+    assert (told["turns"], told["set_up"], told["outside"], told["fails_now"]) == (4, 1, 2, 0), done.stdout
+    assert asked(copy, "select to_regclass('only_then')") == [(None,)]
+    assert (
+        "2 round trips of transactions that did not begin in this part were left out; 1 of them"
+        in dbdyno(*words).stdout
+    )
+    nothing = dbdyno("trace", "replay", run, "--dsn", dsn, "--from", "1h")
+    assert nothing.returncode == 2
+    assert "no transaction began in this part of the capture, which lasts 0.5 s" in nothing.stderr
+    assert "is not before" in dbdyno("trace", "replay", run, "--dsn", dsn, "--from", "2s", "--to", "1s").stderr
+
+
 def test_both_sides_of_a_call_are_laid_together(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     require_probes()
     wire, server = tmp_path / "wire", tmp_path / "server"

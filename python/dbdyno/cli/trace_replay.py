@@ -32,8 +32,12 @@ _SHOWN_S = 1.0
     help="commit: what ended after a commit then is sent after it now.",
 )
 @click.option("--writes", is_flag=True, help="DSN is a copy that may be written to; else sessions are read-only.")
+@click.option("--from", "begin", metavar="TIME", help="Only transactions that begin so long after the first message.")
+@click.option("--to", "end", metavar="TIME", help="Only transactions that begin before.")
 @click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True, help="Form.")
-def command(run: Path, dsn: str, speed: str, order: str, writes: bool, form: str) -> None:
+def command(
+    run: Path, dsn: str, speed: str, order: str, writes: bool, begin: str | None, end: str | None, form: str
+) -> None:
     """Run again what `trace proxy --binds` captured in RUN: the same sessions, messages and think times.
 
     Numbers of rows and SQLSTATEs are held against those of the capture; keys that RETURNING gave then are replaced by
@@ -42,12 +46,13 @@ def command(run: Path, dsn: str, speed: str, order: str, writes: bool, form: str
     \b
     dbdyno trace replay runs/now --dsn postgresql://localhost/copy --writes
     dbdyno trace replay runs/now --dsn postgresql://localhost/copy --writes --speed max --order commit
+    dbdyno trace replay runs/now --dsn postgresql://localhost/copy --from 10min --to 12min
     """
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.evidence.captures import captured
     from dbdyno.trace.proxy.replay import Wanted, differences, replaying, sentences, speed_of
 
-    wanted = Wanted(speed_of(speed), order == "commit", writes)
+    wanted = Wanted(speed_of(speed), order == "commit", writes, *_part(begin, end))
     captured(run)
     connection = Postgres.open(dsn).conninfo()
     with replaying(run, connection, wanted) as it:
@@ -62,6 +67,16 @@ def command(run: Path, dsn: str, speed: str, order: str, writes: bool, form: str
             click.echo(f"  {line}")
     if differences(told):
         raise click.exceptions.Exit(1)
+
+
+def _part(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
+    from dbdyno.trace.units import length_ns
+
+    from_ns = length_ns(begin, "--from") if begin else None
+    to_ns = length_ns(end, "--to") if end else None
+    if from_ns is not None and to_ns is not None and from_ns >= to_ns:
+        raise click.UsageError(f"--from {begin} is not before --to {end}")
+    return from_ns, to_ns
 
 
 def _wait(it: Replaying) -> None:

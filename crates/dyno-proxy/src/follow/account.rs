@@ -13,7 +13,7 @@ impl Follower {
         if self.group.is_empty() {
             return;
         }
-        let group = std::mem::take(&mut self.group);
+        let mut group = std::mem::take(&mut self.group);
         let begin_ns = group[0].sent_ns.max(self.free_ns);
         self.think(begin_ns, 0, shared);
         let is_work = |op: &Op| matches!(op.what, What::Execute | What::Simple);
@@ -36,6 +36,9 @@ impl Follower {
         }
         self.free_ns = begin_ns + span_ns;
         self.row.until_ns = self.free_ns;
+        // Its room serves the next one.
+        group.clear();
+        self.group = group;
     }
 
     pub(super) fn emit(&mut self, op: &Op, since_ns: u64, elapsed_ns: u64, cut: i64, shared: &mut Shared) {

@@ -1,7 +1,7 @@
 //! What was captured runs again: the same sessions, each with its own round trips and think times.
 //!
-//! [`read`] brings a capture back, [`play`] runs a session, [`ids`] has the keys that are others now, and [`order`] keeps
-//! commits in the order in which they were.
+//! [`read`] brings a capture back, [`stretch`] cuts a part out of it, [`play`] runs a session, [`ids`] has the keys that
+//! are others now, and [`order`] keeps commits in the order in which they were.
 //!
 //! Limits: all sessions log in as the one that is named. Round trips whose messages were not kept whole (texts that name
 //! a password, messages over 64 MiB) are left out and counted.
@@ -10,6 +10,7 @@ pub mod ids;
 pub mod order;
 mod play;
 pub mod read;
+pub mod stretch;
 pub mod timed;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ use ids::Ids;
 use order::Order;
 pub use play::{Outcome, Progress};
 use play::{Stage, play};
+use stretch::Cut;
 use timed::{Clock, Timed};
 
 /// Why nothing is run again.
@@ -44,6 +46,12 @@ pub enum ReplayError {
          with --writes"
     )]
     Lifts(String),
+    /// Nothing was sent then.
+    #[error(
+        "no transaction began in this part of the capture, which lasts {0:.1} s\n  next: name times since its first \
+         message, such as --from 1min --to 2min"
+    )]
+    Empty(f64),
     /// The evidence cannot be read.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
@@ -74,6 +82,12 @@ pub struct Request {
     /// Whether transactions are timed.
     #[serde(default)]
     pub timed: bool,
+    /// Only what begins so long after the capture's first message, or later.
+    #[serde(default)]
+    pub from_ns: Option<u64>,
+    /// Only what begins before.
+    #[serde(default)]
+    pub to_ns: Option<u64>,
 }
 
 /// What a replay found, and how long its transactions took.
@@ -96,10 +110,11 @@ impl Replay {
         if !request.speed.is_finite() || request.speed < 0.0 {
             return Err(ReplayError::Request("a speed is a number of times, or max".to_owned()));
         }
-        let sessions = read::read(&request.run)?;
+        let mut sessions = read::read(&request.run)?;
         if sessions.is_empty() {
             return Err(ReplayError::NoMessages(request.run.display().to_string()));
         }
+        let cut = part(&mut sessions, request.from_ns, request.to_ns)?;
         if !request.writes {
             stays_read_only(&sessions)?;
             let options = request.connection.options.take().unwrap_or_default();
@@ -111,7 +126,7 @@ impl Replay {
         let (stops, shown) = (Arc::clone(&stop), Arc::clone(&progress));
         let thread = std::thread::Builder::new()
             .name("dyno-replay".to_owned())
-            .spawn(move || run(&request, &sessions, &stops, &shown))
+            .spawn(move || run(&request, &sessions, cut, &stops, &shown))
             .map_err(|error| ReplayError::Request(format!("a thread cannot be started: {error}")))?;
         Ok(Self { stop, progress, turns, thread: Mutex::new(Some(thread)), timed: Mutex::default() })
     }
@@ -176,11 +191,43 @@ fn stays_read_only(sessions: &[read::Session]) -> Result<(), ReplayError> {
     Ok(())
 }
 
-fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, progress: &Progress) -> Replayed {
-    let (order, places) = Order::of(sessions);
-    let ids = Ids::default();
+/// Keeps the part that is asked for: times since the capture's first message.
+pub(crate) fn part(
+    sessions: &mut Vec<read::Session>,
+    from_ns: Option<u64>,
+    to_ns: Option<u64>,
+) -> Result<Cut, ReplayError> {
+    if from_ns.is_none() && to_ns.is_none() {
+        return Ok(Cut::default());
+    }
+    let (first_ns, last_ns) = span(sessions);
+    let from_ns = first_ns.saturating_add(from_ns.unwrap_or(0));
+    let to_ns = to_ns.map_or(u64::MAX, |to_ns| first_ns.saturating_add(to_ns));
+    let cut = stretch::cut(sessions, from_ns, to_ns);
+    if sessions.is_empty() {
+        let length_s = last_ns.saturating_sub(first_ns) as f64 / 1e9;
+        return Err(ReplayError::Empty(length_s));
+    }
+    Ok(cut)
+}
+
+/// The first moment and the last.
+fn span(sessions: &[read::Session]) -> (u64, u64) {
     let first_ns = sessions.iter().filter_map(|one| one.turns.first()).map(|turn| turn.sent_ns).min().unwrap_or(0);
     let last_ns = sessions.iter().flat_map(|one| &one.turns).filter_map(|turn| turn.done_ns).max().unwrap_or(first_ns);
+    (first_ns, last_ns)
+}
+
+fn run(
+    request: &Request,
+    sessions: &[read::Session],
+    cut: Cut,
+    stop: &Arc<AtomicBool>,
+    progress: &Progress,
+) -> Replayed {
+    let (order, places) = Order::of(sessions);
+    let ids = Ids::default();
+    let (first_ns, last_ns) = span(sessions);
     let stage = Stage {
         spec: &request.connection,
         stop,
@@ -230,6 +277,8 @@ fn run(request: &Request, sessions: &[read::Session], stop: &Arc<AtomicBool>, pr
         "mapped": whole.mapped,
         "out_of_order": whole.out_of_order,
         "left_out": whole.left_out,
+        "outside": cut.outside,
+        "set_up": cut.set_up,
         "broken": whole.broken,
         "late_ns": whole.late_ns,
         "stopped": stop.load(Ordering::Relaxed),

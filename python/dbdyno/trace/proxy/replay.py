@@ -25,11 +25,13 @@ _SPEED_MOST = 1e6
 
 @dataclass(frozen=True)
 class Wanted:
-    """How fast, in which order, and whether it may write."""
+    """How fast, in which order, whether it may write, and which part: ns since the capture's first message."""
 
     speed: float = 1.0
     order: bool = False
     writes: bool = False
+    from_ns: int | None = None
+    to_ns: int | None = None
 
 
 @dataclass
@@ -77,6 +79,8 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted) -> It
         "speed": wanted.speed,
         "order": wanted.order,
         "writes": wanted.writes,
+        "from_ns": wanted.from_ns,
+        "to_ns": wanted.to_ns,
     }
     made = Replaying(_core.Replay(json.dumps(request)))
     try:
@@ -110,6 +114,11 @@ def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
         f"{told['turns']:,} of {told['turns_all']:,} round trips of {told['sessions']:,} sessions {pace}:"
         f" {now_s:.2f} s, {then_s:.2f} s then."
     )
+    if told["outside"]:
+        first = f"; {told['set_up']:,} of them set sessions up and were done first" if told["set_up"] else ""
+        found.append(
+            f"{told['outside']:,} round trips of transactions that did not begin in this part were left out{first}."
+        )
     if told["fails_now"] and not wanted.writes:
         found.append("Sessions were read-only, so whatever writes failed: --writes lets them write to a copy.")
     if told["ids"]:
