@@ -173,6 +173,11 @@ def test_a_directory_that_cannot_be_written_is_an_error_with_its_place(tmp_path,
 POSITIVE = st.floats(1e-3, 1e15)
 
 
+@pytest.mark.parametrize(("low", "high"), [(5000, 9000), (1000, 3000), (92e-6, 99e-6), (800, 4000), (1, 9.9)])
+def test_a_logarithmic_axis_of_less_than_a_decade_has_at_least_three_labels(low, high):
+    assert 3 <= len(axes.log_ticks(low, high, 7)) <= 7
+
+
 @given(POSITIVE, POSITIVE, st.integers(3, 14))
 def test_log_ticks_lie_within_and_are_few_and_rise(low, high, most):
     assume(low < high)

@@ -18,7 +18,8 @@ Label = Callable[[float], str]
 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """The richest of 1-2-5, 1-3 and decades within [low, high], both > 0, that fits in `most`."""
+    """The richest of 1-2-5, 1-3 and decades within [low, high], both > 0, that fits in `most`; even steps where fewer
+    than three of these lie in a range of less than a decade."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     found: list[float] = []
     for steps in ((1, 2, 5), (1, 3), (1,)):
@@ -30,6 +31,8 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
         ]
         if len(found) <= most:
             break
+    if len(found) < 3 and high < 10 * low:
+        found = linear_ticks(low, high, min(most, 6) - 1)
     every = -(-len(found) // most) if found else 1
     return found[::every] or [low, high]
 
