@@ -11,7 +11,7 @@ fn failed(py: Python<'_>, error: &RecordError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// A recording of a server's waits. `request` is JSON: pid, only, out, database, user, for_ns, cost_limit.
+/// A recording of a server's waits. `request` is JSON: pid, mode, only, out, database, user, for_ns, cost_limit.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Recorder {
     job: Job,
@@ -23,6 +23,11 @@ impl Recorder {
     fn new(py: Python<'_>, request: &str) -> PyResult<Self> {
         let job = py.detach(|| Job::start(request)).map_err(|error| failed(py, &error))?;
         Ok(Self { job })
+    }
+
+    /// `sites` or `watch`, and why the latter where nobody asked for it.
+    fn mode(&self) -> (&'static str, Option<&str>) {
+        self.job.mode()
     }
 
     /// How it goes, as JSON; `null` before anything is known.
@@ -50,4 +55,10 @@ impl Recorder {
 #[pyfunction]
 pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
     py.detach(dyno_record::trap_cost).map(|trap| trap.emulated_ns).map_err(|error| failed(py, &error))
+}
+
+/// What a watchpoint costs here, ns of CPU; fails where the kernel allows none.
+#[pyfunction]
+pub(crate) fn watch_cost_ns(py: Python<'_>) -> PyResult<u64> {
+    py.detach(dyno_record::watch_cost).map(|price| price.wait_ns).map_err(|error| failed(py, &error))
 }

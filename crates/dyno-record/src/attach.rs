@@ -21,8 +21,8 @@ use crate::{RecordError, Trap};
 const RING_PAGES: usize = 512;
 const KINDS: &str = "/sys/bus/event_source/devices/uprobe/type";
 
-const BY_RIGHT: &str = "run dbdyno as root, or give its process CAP_PERFMON and CAP_SYS_PTRACE; `dbdyno doctor` says what is \
-                        allowed here";
+const BY_RIGHT: &str = "run dbdyno as root, or give its process CAP_PERFMON and CAP_SYS_PTRACE; or record with --mode watch \
+                        as the server's own user; `dbdyno doctor` says what is allowed here";
 
 /// How an event tells what it tells.
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ pub fn trap_cost() -> Result<Trap, RecordError> {
 }
 
 /// All names that a server can show: classes 1 to 11, so many events each.
-fn all_names(names: &mut Names<'_>) -> HashMap<u32, (String, String)> {
+pub(crate) fn all_names(names: &mut Names<'_>) -> HashMap<u32, (String, String)> {
     (1..=11u32).flat_map(|class| (0..160).map(move |at| class << 24 | at)).map(|at| (at, names.of(at))).collect()
 }
 

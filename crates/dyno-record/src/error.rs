@@ -37,6 +37,12 @@ pub enum RecordError {
     /// The kernel refuses.
     #[error("the kernel refuses to probe the server ({0}): {1}\n  next: {2}")]
     Refused(&'static str, std::io::Error, &'static str),
+    /// Neither probes nor watchpoints.
+    #[error("{0}; watchpoints are refused as well: {1}")]
+    Neither(String, String),
+    /// No watchpoint may be set.
+    #[error("the server cannot be watched: {0}\n  next: {1}")]
+    Unwatched(String, &'static str),
     /// The kernel's other troubles.
     #[error("{0}: {1}")]
     System(String, std::io::Error),
@@ -46,4 +52,12 @@ pub enum RecordError {
     /// What was asked for makes no sense.
     #[error("{0}")]
     Request(String),
+}
+
+impl RecordError {
+    /// The sentence without the next step.
+    pub fn said(&self) -> String {
+        let whole = self.to_string();
+        whole.lines().next().unwrap_or_default().to_owned()
+    }
 }

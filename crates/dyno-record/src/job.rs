@@ -1,8 +1,8 @@
 //! A recording from its begin to its end, on a thread of its own.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -11,11 +11,13 @@ use serde_json::{Value as Json, json};
 
 use crate::RecordError;
 use crate::attach::Attached;
+use crate::handles::Handles;
 use crate::perf::{Record, clock, now_ns};
 use crate::probes::SHED;
 use crate::recording::{Recording, Wanted};
 use crate::small;
 use crate::store::{Server, Store};
+use crate::watch;
 
 /// How often the rings are emptied.
 pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
@@ -24,7 +26,20 @@ const YOUNG_NS: u64 = 1_000_000;
 /// So many probes are told one by one in the end.
 const PLACES: usize = 40;
 /// Over how long the price is judged.
-const JUDGED_NS: u64 = 5_000_000_000;
+pub const JUDGED_NS: u64 = 5_000_000_000;
+
+/// How a server is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// By probes where they are allowed, else by watchpoints.
+    #[default]
+    Auto,
+    /// By probes beside the stores.
+    Sites,
+    /// By watchpoints on the words.
+    Watch,
+}
 
 /// What to record.
 #[derive(Clone, Debug, Deserialize)]
@@ -32,6 +47,9 @@ const JUDGED_NS: u64 = 5_000_000_000;
 pub struct Request {
     /// A process of the server.
     pub pid: i32,
+    /// How.
+    #[serde(default)]
+    pub mode: Mode,
     /// Whether that process alone is meant.
     #[serde(default)]
     pub only: bool,
@@ -51,63 +69,70 @@ pub struct Request {
     pub cost_limit: f64,
 }
 
-/// A cut: what was recorded so far is written, and the sessions that had a part in it are told.
-#[derive(Default)]
-struct Cuts {
-    asked: AtomicU64,
-    made: AtomicU64,
-    told: Mutex<Json>,
-}
-
 /// A recording that runs.
 pub struct Job {
-    stop: Arc<AtomicBool>,
-    progress: Arc<Mutex<Json>>,
-    cuts: Arc<Cuts>,
+    handles: Handles,
+    /// Why it is done by watchpoints though nobody asked for them.
+    instead: Option<String>,
+    mode: Mode,
     thread: Mutex<Option<JoinHandle<Result<Json, RecordError>>>>,
 }
 
+type Work = Box<dyn FnOnce() -> Result<Json, RecordError> + Send>;
+
 impl Job {
-    /// Begins to record; probes stand when this returns.
+    /// Begins to record; probes or watchpoints stand when this returns.
     pub fn start(request: &str) -> Result<Self, RecordError> {
         let request: Request =
             serde_json::from_str(request).map_err(|error| RecordError::Request(error.to_string()))?;
-        let attached = Attached::to(request.pid)?;
-        let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Json::Null)));
-        let cuts = Arc::new(Cuts::default());
-        let (stops, tells) = (Arc::clone(&stop), Arc::clone(&progress));
-        // The kernel's clock of notes and the wall's, read one after the other.
-        let offset_ns = clock(libc::CLOCK_REALTIME) as i64 - now_ns() as i64;
-        let store = Store::new(&request.out, offset_ns);
-        attached.enable()?;
-        let wanted = Wanted {
-            pid: request.only.then_some(request.pid),
-            database: request.database.clone(),
-            user: request.user.clone(),
+        let handles = Handles::default();
+        let (mut mode, mut instead) = (request.mode, None);
+        let by_watch = |request: Request| -> Result<Work, RecordError> {
+            let running = watch::run::Running::start(request, handles.clone())?;
+            Ok(Box::new(move || running.run()))
         };
-        let recording = Recording::new(&attached, wanted, store);
-        let cut_by = Arc::clone(&cuts);
-        let work = move || Running::new(attached, recording, request, stops, tells, cut_by).run();
+        let work = match request.mode {
+            Mode::Watch => by_watch(request)?,
+            Mode::Sites => by_sites(request, handles.clone())?,
+            Mode::Auto => match by_sites(request.clone(), handles.clone()) {
+                Err(refused @ RecordError::Refused(..)) => {
+                    let work =
+                        by_watch(request).map_err(|error| RecordError::Neither(refused.said(), error.to_string()))?;
+                    (mode, instead) = (Mode::Watch, Some(refused.said()));
+                    work
+                }
+                other => {
+                    mode = Mode::Sites;
+                    other?
+                }
+            },
+        };
         let thread = std::thread::Builder::new()
             .name("dyno-record".to_owned())
             .spawn(work)
             .map_err(|error| RecordError::System("a thread cannot be started".to_owned(), error))?;
-        Ok(Self { stop, progress, cuts, thread: Mutex::new(Some(thread)) })
+        Ok(Self { handles, instead, mode, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// By what it records, and why by watchpoints where nobody asked for them.
+    pub fn mode(&self) -> (&'static str, Option<&str>) {
+        let name = if self.mode == Mode::Watch { "watch" } else { "sites" };
+        (name, self.instead.as_deref())
     }
 
     /// How it goes, as JSON.
     pub fn progress(&self) -> String {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).to_string()
+        self.handles.progress()
     }
 
     /// Writes the parts of all that took place until now; tells the sessions since the cut before, as JSON: number,
     /// process, what it is.
     pub fn cut(&self) -> String {
-        let number = self.cuts.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        while self.cuts.made.load(Ordering::Acquire) < number && !self.is_over() {
+        let number = self.handles.ask_cut();
+        while !self.handles.is_cut(number) && !self.is_over() {
             std::thread::sleep(DRAIN_EVERY / 5);
         }
-        self.cuts.told.lock().unwrap_or_else(PoisonError::into_inner).to_string()
+        self.handles.told_cut()
     }
 
     /// Whether it is over.
@@ -118,7 +143,7 @@ impl Job {
 
     /// Ends it soon.
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.handles.stop();
     }
 
     /// What was recorded, as JSON, when it is over.
@@ -131,55 +156,45 @@ impl Job {
     }
 }
 
+/// A recording by probes, ready to run.
+fn by_sites(request: Request, handles: Handles) -> Result<Work, RecordError> {
+    let attached = Attached::to(request.pid)?;
+    // The kernel's clock of notes and the wall's, read one after the other.
+    let offset_ns = clock(libc::CLOCK_REALTIME) as i64 - now_ns() as i64;
+    let store = Store::new(&request.out, offset_ns);
+    attached.enable()?;
+    let wanted = Wanted {
+        pid: request.only.then_some(request.pid),
+        database: request.database.clone(),
+        user: request.user.clone(),
+    };
+    let recording = Recording::new(&attached, wanted, store);
+    Ok(Box::new(move || Running { attached, recording, request, handles, shed: Vec::new() }.run()))
+}
+
+/// The session that paid most since this was last asked, and the share of its time, where that is above the limit.
+pub(crate) fn dearest(busy: &mut HashMap<usize, u64>, over_ns: u64, limit: f64) -> Option<(usize, f64)> {
+    let (at, paid_ns) = busy.drain().max_by_key(|busy| busy.1)?;
+    let share = paid_ns as f64 / over_ns as f64;
+    (limit > 0.0 && share > limit).then_some((at, share))
+}
+
 struct Running {
     attached: Attached,
     recording: Recording,
     request: Request,
-    stops: Arc<AtomicBool>,
-    tells: Arc<Mutex<Json>>,
-    cuts: Arc<Cuts>,
-    /// When the cut that is asked for was first seen; when the last was made.
-    cut_at_ns: Option<u64>,
-    cut_before_ns: u64,
+    handles: Handles,
     /// What was given up, and when.
     shed: Vec<String>,
 }
 
 impl Running {
-    fn new(
-        attached: Attached,
-        recording: Recording,
-        request: Request,
-        stops: Arc<AtomicBool>,
-        tells: Arc<Mutex<Json>>,
-        cuts: Arc<Cuts>,
-    ) -> Self {
-        let (cut_at_ns, shed) = (None, Vec::new());
-        Self { attached, recording, request, stops, tells, cuts, cut_at_ns, cut_before_ns: 0, shed }
-    }
-
     /// Makes the cut that is asked for, as soon as all notes of its time are there.
     fn cut(&mut self, ripe_ns: u64, elapsed_ns: u64) {
-        let asked = self.cuts.asked.load(Ordering::Relaxed);
-        if asked == self.cuts.made.load(Ordering::Relaxed) {
-            return;
+        if let Some(cut) = self.handles.asked_cut(now_ns(), ripe_ns) {
+            let told = self.told(elapsed_ns);
+            self.handles.cut(cut, &mut self.recording.store, &self.recording.sessions, told);
         }
-        let at_ns = *self.cut_at_ns.get_or_insert_with(now_ns);
-        if ripe_ns < at_ns {
-            return;
-        }
-        if let Err(error) = self.recording.store.finish() {
-            self.recording.store.failed.get_or_insert(error);
-        }
-        let before_ns = self.cut_before_ns;
-        let sessions = self.recording.sessions.iter().filter(|one| !one.is_over() || one.until_ns >= before_ns);
-        let told: Json = sessions.map(|one| json!([one.number, one.pid, one.who.kind])).collect();
-        *self.cuts.told.lock().unwrap_or_else(PoisonError::into_inner) = told;
-        let told = self.told(elapsed_ns);
-        *self.tells.lock().unwrap_or_else(PoisonError::into_inner) = told;
-        self.cut_at_ns = None;
-        self.cut_before_ns = at_ns;
-        self.cuts.made.store(asked, Ordering::Release);
     }
 
     fn run(mut self) -> Result<Json, RecordError> {
@@ -189,7 +204,7 @@ impl Running {
         let mut stopped = None;
         loop {
             let end_ns = self.request.for_ns.map_or(u64::MAX, |length| begin_ns + length);
-            let last = self.stops.load(Ordering::Relaxed) || now_ns() >= end_ns || stopped.is_some();
+            let last = self.handles.is_stopped() || now_ns() >= end_ns || stopped.is_some();
             let drained_ns = now_ns();
             let ripe_ns = if last { u64::MAX } else { drained_ns.saturating_sub(YOUNG_NS) };
             self.drain(&mut open, ripe_ns);
@@ -204,8 +219,7 @@ impl Running {
             }
             if drained_ns - said_ns >= 200_000_000 || last {
                 said_ns = drained_ns;
-                let told = self.told(drained_ns - begin_ns);
-                *self.tells.lock().unwrap_or_else(PoisonError::into_inner) = told;
+                self.handles.tell(self.told(drained_ns - begin_ns));
             }
             if last {
                 self.recording.end(drained_ns);
@@ -231,14 +245,10 @@ impl Running {
 
     /// Where a backend pays more for the probes than is allowed, some are given up; why it stops, where none is left to.
     fn too_dear(&mut self, over_ns: u64, elapsed_ns: u64) -> Option<String> {
-        let most = self.recording.busy.drain().max_by_key(|busy| busy.1)?;
-        let share = most.1 as f64 / over_ns as f64;
-        if self.request.cost_limit <= 0.0 || share <= self.request.cost_limit {
-            return None;
-        }
+        let (at, share) = dearest(&mut self.recording.busy, over_ns, self.request.cost_limit)?;
         let why = format!(
             "process {} spent {:.1} % of its time in probes, more than the limit of {:.1} %",
-            self.recording.sessions[most.0].pid,
+            self.recording.sessions[at].pid,
             share * 100.0,
             self.request.cost_limit * 100.0
         );
@@ -256,6 +266,7 @@ impl Running {
         let counts = self.recording.counts;
         let most = self.recording.busy.values().max().copied().unwrap_or(0);
         json!({
+            "mode": "sites",
             "elapsed_ns": elapsed_ns,
             "sessions": self.recording.alive(),
             "sessions_all": self.recording.sessions.len(),

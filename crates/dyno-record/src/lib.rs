@@ -14,6 +14,7 @@ pub mod attach;
 pub mod code;
 pub mod elf;
 mod error;
+pub mod handles;
 pub mod job;
 pub mod names;
 pub mod perf;
@@ -25,8 +26,10 @@ pub mod sites;
 pub mod small;
 pub mod tracefs;
 mod trap;
+pub mod watch;
 
 pub use attach::trap_cost;
 pub use dyno_evidence::trace_store as store;
 pub use error::RecordError;
 pub use trap::Trap;
+pub use watch::target::watch_cost;

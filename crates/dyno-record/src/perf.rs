@@ -40,10 +40,13 @@ const BREAKPOINT: u32 = 5;
 const SW_DUMMY: u64 = 9;
 const BREAKPOINT_WRITE: u32 = 2;
 
+const SAMPLE_IP: u64 = 1;
 const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_ADDR: u64 = 1 << 3;
 const SAMPLE_RAW: u64 = 1 << 10;
 const SAMPLE_REGS_USER: u64 = 1 << 12;
+const SAMPLE_STACK_USER: u64 = 1 << 13;
 const SAMPLE_IDENTIFIER: u64 = 1 << 16;
 
 const DISABLED: u64 = 1;
@@ -63,6 +66,9 @@ const ID: u64 = 0x8008_2407;
 /// Numbers of the sixteen registers as perf counts them, in the processor's own order (rax, rcx, rdx, rbx, rsp ...).
 pub const REGISTERS: [u32; 16] = [0, 2, 3, 1, 7, 6, 4, 5, 16, 17, 18, 19, 20, 21, 22, 23];
 
+/// All general registers, as bits.
+const GENERAL: u64 = 0x00ff_00ff;
+
 /// What an event is to note.
 #[derive(Clone, Debug)]
 pub enum Source<'a> {
@@ -72,8 +78,19 @@ pub enum Source<'a> {
     Tracepoint(u64),
     /// Forks, exits, and who is on the processor.
     Tasks,
-    /// Writes to four bytes at an address.
-    Watch(u64),
+    /// The same, of one process, for its owner.
+    OwnTasks,
+    /// Forks of one process; the reader is woken at each.
+    Forks,
+    /// Writes to so many bytes at an address, with all registers and so many bytes of the stack.
+    Watch {
+        /// Where.
+        address: u64,
+        /// 4 or 8.
+        bytes: u64,
+        /// A multiple of 8.
+        stack: u32,
+    },
 }
 
 /// Whom an event is about.
@@ -120,12 +137,29 @@ impl Event {
                 attributes.config = SW_DUMMY;
                 attributes.flags |= TASK | CONTEXT_SWITCH;
             }
-            Source::Watch(address) => {
+            Source::OwnTasks => {
+                attributes.kind = SOFTWARE;
+                attributes.config = SW_DUMMY;
+                attributes.flags |= TASK | CONTEXT_SWITCH | EXCLUDE_KERNEL;
+            }
+            Source::Forks => {
+                attributes.kind = SOFTWARE;
+                attributes.config = SW_DUMMY;
+                attributes.flags |= TASK | EXCLUDE_KERNEL;
+                attributes.wakeup = 1;
+            }
+            Source::Watch { address, bytes, stack } => {
                 attributes.kind = BREAKPOINT;
                 attributes.breakpoint_kind = BREAKPOINT_WRITE;
                 attributes.config1 = *address;
-                attributes.config2 = 4;
+                attributes.config2 = *bytes;
                 attributes.flags |= EXCLUDE_KERNEL;
+                attributes.sample_type |= SAMPLE_IP | SAMPLE_ADDR | SAMPLE_REGS_USER;
+                attributes.sample_regs_user = GENERAL;
+                if *stack > 0 {
+                    attributes.sample_type |= SAMPLE_STACK_USER;
+                    attributes.sample_stack_user = *stack;
+                }
             }
         }
         if let Some(register) = register {
@@ -149,6 +183,14 @@ impl Event {
     /// Lets it note.
     pub fn enable(&self) -> io::Result<()> {
         ioctl(&self.file, ENABLE, 0)
+    }
+
+    /// Waits until its ring has something to read, or the time is over.
+    pub fn wait(&self, at_most: std::time::Duration) {
+        let mut one = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let time = libc::timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
+        // SAFETY: both live through the call; an interruption is as good as an end.
+        unsafe { libc::ppoll(&raw mut one, 1, &raw const time, std::ptr::null()) };
     }
 
     /// Sends its records into the ring of another event.
@@ -199,7 +241,9 @@ pub struct Record {
     pub note: Note,
 }
 
-const PAGE: usize = 4096;
+/// The kind of a record that is a sample.
+pub(crate) const SAMPLE: u32 = 9;
+pub(crate) const PAGE: usize = 4096;
 /// Where the kernel says how far it has written, and we how far we have read.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -242,9 +286,19 @@ impl Ring {
     }
 
     /// Takes what is there. `holds` says of an event's id what its samples hold: (a register, fields).
-    #[allow(clippy::cast_ptr_alignment)] // records begin at multiples of eight
     pub fn drain(&mut self, holds: &dyn Fn(u64) -> (bool, bool), into: &mut Vec<Record>) -> usize {
-        let head = self.counter(HEAD).load(Ordering::Acquire);
+        self.each(&mut |kind, misc, body| into.extend(record(kind, misc, body, holds)))
+    }
+
+    /// How far the kernel has written.
+    pub fn head(&self) -> u64 {
+        self.counter(HEAD).load(Ordering::Acquire)
+    }
+
+    /// Hands on the kind, the flags and the body of each record that is there, and frees its place.
+    #[allow(clippy::cast_ptr_alignment)] // records begin at multiples of eight
+    pub fn each(&mut self, take: &mut dyn FnMut(u32, u16, &[u8])) -> usize {
+        let head = self.head();
         let begin = self.counter(TAIL).load(Ordering::Relaxed);
         let mut tail = begin;
         let mut spill = std::mem::take(&mut self.spill);
@@ -263,9 +317,7 @@ impl Ring {
                 spill.extend_from_slice(std::slice::from_raw_parts(self.base.add(PAGE + at), first));
                 spill.extend_from_slice(std::slice::from_raw_parts(self.base.add(PAGE), length - first));
             }
-            if let Some(record) = record(kind, misc, &spill[8..], holds) {
-                into.push(record);
-            }
+            take(kind, misc, &spill[8..]);
             tail += length as u64;
         }
         self.spill = spill;
@@ -283,19 +335,18 @@ impl Drop for Ring {
     }
 }
 
-fn u64_at(body: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(body: &[u8], at: usize) -> Option<u64> {
     body.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
 }
 
-fn u32_at(body: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(body: &[u8], at: usize) -> Option<u32> {
     body.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes)
 }
 
 /// A record of its body. All but samples end with who, when and which event.
-fn record(kind: u32, misc: u16, body: &[u8], holds: &dyn Fn(u64) -> (bool, bool)) -> Option<Record> {
+pub(crate) fn record(kind: u32, misc: u16, body: &[u8], holds: &dyn Fn(u64) -> (bool, bool)) -> Option<Record> {
     const EXIT: u32 = 4;
     const FORK: u32 = 7;
-    const SAMPLE: u32 = 9;
     const LOST: u32 = 2;
     const SWITCH_CPU_WIDE: u32 = 15;
     const SWITCH: u32 = 14;

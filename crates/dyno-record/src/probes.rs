@@ -295,7 +295,7 @@ fn state(code: &Code<'_>, caller: u64) -> Option<u64> {
 }
 
 /// Parse and Bind put their names into the process's title soon after; what is nearest counts.
-fn kind(code: &Code<'_>, caller: u64) -> Kind {
+pub(crate) fn kind(code: &Code<'_>, caller: u64) -> Kind {
     let word = |at: &Instruction| match code.image.text_at(named(at)?)? {
         "PARSE" => Some(Kind::Parse),
         "BIND" => Some(Kind::Bind),

@@ -22,11 +22,11 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    fn all(&self) -> bool {
+    pub(crate) fn all(&self) -> bool {
         self.pid.is_none() && self.database.is_none() && self.user.is_none()
     }
 
-    fn fits(&self, pid: i32, who: &Who) -> bool {
+    pub(crate) fn fits(&self, pid: i32, who: &Who) -> bool {
         let same = |wanted: &Option<String>, has: &str| wanted.as_deref().is_none_or(|wanted| wanted == has);
         self.pid.is_none_or(|wanted| wanted == pid || who.leader == Some(wanted))
             && same(&self.database, &who.database)

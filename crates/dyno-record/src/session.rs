@@ -7,6 +7,8 @@
 //!
 //! Limits: a wait for the client in the middle of a COPY belongs to the call; one in the middle of any other call ends it.
 
+mod late;
+
 use crate::probes::Kind;
 use crate::store::{CallRow, Store, Sums, UNOBSERVED, WaitRow};
 
@@ -79,6 +81,8 @@ pub struct Session {
     ticked_ns: u64,
     waiting: Option<Waiting>,
     calling: Option<Calling>,
+    /// The statement that was bound last, since the client was waited for.
+    bound: Option<u32>,
     lost_since: Option<u64>,
     done: bool,
 }
@@ -108,32 +112,22 @@ impl Known {
 impl Session {
     /// A process that is seen from `since_ns` on; `event` is what it waited for then, where it was there before.
     pub fn new(number: u32, pid: i32, who: Who, since_ns: u64, event: Option<u32>, known: &mut Known) -> Self {
-        let mut made = Self {
-            number,
-            pid,
-            who,
-            since_ns,
-            until_ns: since_ns,
-            sums: Sums::default(),
-            is_born_here: event.is_none(),
-            had_statement: event.is_some(),
-            last_state: 0,
-            running: if event.is_none() { Some(true) } else { None },
-            ticked_ns: since_ns,
-            waiting: None,
-            calling: None,
-            lost_since: None,
-            done: false,
-        };
-        let event = event.unwrap_or(0);
+        let mut made = Self::unseen(number, pid, who, since_ns, event.is_none());
+        made.lost_since = None;
+        made.running = if event.is_none() { Some(true) } else { None };
+        made.begin(event.unwrap_or(0), known);
+        made
+    }
+
+    fn begin(&mut self, event: u32, known: &mut Known) {
+        let since_ns = self.until_ns;
         let think = known.is_idle(event);
         if !think {
-            made.open(since_ns, known);
+            self.open(since_ns, known);
         }
         if event != 0 {
-            made.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE, price_ns: 0 });
+            self.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE, price_ns: 0 });
         }
-        made
     }
 
     fn open(&mut self, at_ns: u64, known: &mut Known) {
@@ -207,6 +201,7 @@ impl Session {
         let think = known.is_idle(event) && !inside;
         if think {
             self.end_call(at_ns, store);
+            self.bound = None;
         } else if was_thinking || self.calling.is_none() {
             self.open(at_ns, known);
         }
@@ -268,8 +263,7 @@ impl Session {
             Kind::Bind => "bind",
         };
         let text = text.unwrap_or_default();
-        let begin = text.trim_ascii_start();
-        calling.is_copy = kind == Kind::Exec && begin.len() >= 4 && begin[..4].eq_ignore_ascii_case(b"copy");
+        calling.is_copy = kind == Kind::Exec && is_copy(text);
         calling.statement = if text.is_empty() { u32::MAX } else { store.statement_of_text(text) };
     }
 
@@ -278,7 +272,7 @@ impl Session {
         if let Some(calling) = &mut self.calling {
             calling.kind = "exec";
             calling.is_taken_up = true;
-            calling.is_copy = text.trim_ascii_start().get(..4).is_some_and(|four| four.eq_ignore_ascii_case(b"copy"));
+            calling.is_copy = is_copy(text);
             calling.statement = store.statement_of_text(text);
         }
     }
@@ -326,6 +320,12 @@ impl Session {
         let Some(mut calling) = self.calling.take() else { return };
         let elapsed_ns = at_ns.saturating_sub(calling.since_ns);
         calling.statement = store.settled(calling.statement);
+        match calling.kind {
+            // 14 and 15 say the query id when a statement is bound, and not again when it is executed.
+            "exec" if calling.statement == u32::MAX => calling.statement = self.bound.unwrap_or(u32::MAX),
+            "bind" => self.bound = Some(calling.statement),
+            _ => {}
+        }
         flush(&mut calling, store);
         self.sums.calls += 1;
         self.sums.call_ns += elapsed_ns;
@@ -359,9 +359,13 @@ impl Session {
     }
 
     fn not_observed(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
+        self.tell_unobserved(since_ns, store, known);
+        self.open(self.until_ns, known);
+    }
+
+    fn tell_unobserved(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
         self.waiting = Some(Waiting { event: UNOBSERVED, since_ns, cpu_ns: 0, think: false, cut: 0, price_ns: 0 });
         self.end_wait(self.until_ns, 0, store, known);
-        self.open(self.until_ns, known);
     }
 
     /// The process, or the recording, is over.
@@ -369,7 +373,11 @@ impl Session {
         if self.done {
             return;
         }
-        self.noted(at_ns, false, store, known);
+        self.running.get_or_insert(false);
+        self.tick(at_ns);
+        if let Some(since_ns) = self.lost_since.take() {
+            self.tell_unobserved(since_ns, store, known);
+        }
         let at_ns = self.until_ns;
         self.end_wait(at_ns, if is_exit { 0 } else { NOT_ENDED }, store, known);
         if let Some(calling) = self.calling.as_mut().filter(|calling| is_exit && calling.kind == "message") {
@@ -383,6 +391,10 @@ impl Session {
     pub fn is_over(&self) -> bool {
         self.done
     }
+}
+
+fn is_copy(text: &[u8]) -> bool {
+    text.trim_ascii_start().get(..4).is_some_and(|four| four.eq_ignore_ascii_case(b"copy"))
 }
 
 /// Hands the waits of a call on, with the statement that is known by now.

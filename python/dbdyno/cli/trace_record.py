@@ -33,6 +33,12 @@ _PID_MOST = 1 << 22
 @click.option("--user", help="Only sessions of this user.")
 @click.option("--for", "length", metavar="TIME", help="Stop after this time, e.g. 60s; else Ctrl-C stops.")
 @click.option(
+    "--mode",
+    type=click.Choice(["sites", "watch"]),
+    help="By probes in the server's code, or by watchpoints, which the server's own user may set."
+    " Default: sites where it is allowed, else watch.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="RUN",
@@ -53,13 +59,15 @@ def command(
     database: str | None,
     user: str | None,
     length: str | None,
+    mode: str | None,
     out: Path | None,
     cost_limit: float,
 ) -> None:
     """Record every wait and call of a PostgreSQL 14 to 18 on this machine, exactly timed.
 
-    The server is neither changed nor restarted: the kernel notes where its code begins and ends a wait. Needs root, or
-    CAP_PERFMON and CAP_SYS_PTRACE (`dbdyno doctor` says what is allowed). All commands on traces read the run.
+    The server is neither changed nor restarted: the kernel notes where its code begins and ends a wait. Needs root or
+    CAP_PERFMON and CAP_SYS_PTRACE; `--mode watch` needs the server's own user alone, tells less and costs more
+    (`dbdyno doctor` says what is allowed). All commands on traces read the run.
 
     \b
     dbdyno trace record --dsn postgresql://localhost/app --for 60s --out runs/now
@@ -72,8 +80,10 @@ def command(
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
     place = place_of(dsn, pid, datadir)
-    wanted = Wanted(database, user, for_ns, cost_limit / 100)
+    wanted = Wanted(database, user, for_ns, cost_limit / 100, mode)
     with recording(place, out, wanted) as it:
+        if it.instead:
+            click.echo(f"dbdyno: {it.instead}", err=True)
         _wait(it)
     for warning in it.warnings:
         click.echo(f"dbdyno: {warning}", err=True)

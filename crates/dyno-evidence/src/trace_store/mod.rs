@@ -46,6 +46,8 @@ pub struct Store {
     pub failed: Option<EvidenceError>,
     /// Rows written: calls, waits.
     pub rows: (u64, u64),
+    /// Calls of statements that are not known, and their time.
+    pub unnamed: (u64, u64),
 }
 
 /// The most texts that are told apart; what comes later is `other statements`.
@@ -69,6 +71,7 @@ impl Store {
             errors: Vec::new(),
             failed: None,
             rows: (0, 0),
+            unnamed: (0, 0),
         }
     }
 
@@ -100,18 +103,30 @@ impl Store {
         number
     }
 
-    /// The statement of a query id; its text is that of the first call.
+    /// The statement of a query id; its text is that of the first call that has one.
     pub fn statement_of_id(&mut self, id: u64, text: u32) -> u32 {
-        if let Some(number) = self.by_id.get(&id) {
-            self.of_text.insert(text, *number);
-            return *number;
-        }
-        let from = text;
-        let text = self.statements.get(text as usize).map_or_else(String::new, |known| known.text.clone());
-        let number = self.add((id as i64).to_string(), text);
+        let number = match self.by_id.get(&id) {
+            Some(number) => *number,
+            None => self.add((id as i64).to_string(), String::new()),
+        };
         self.by_id.insert(id, number);
-        self.of_text.insert(from, number);
+        if (text as usize) < self.statements.len() {
+            self.of_text.insert(text, number);
+            if !self.has_text(number) {
+                self.statements[number as usize].text = self.statements[text as usize].text.clone();
+            }
+        }
         number
+    }
+
+    /// Whether it is known what a statement says.
+    pub fn has_text(&self, statement: u32) -> bool {
+        self.statements.get(statement as usize).is_some_and(|known| !known.text.is_empty())
+    }
+
+    /// The same of a query id.
+    pub fn knows_id(&self, id: u64) -> bool {
+        self.by_id.get(&id).is_some_and(|number| self.has_text(*number))
     }
 
     /// The statement with the query id that a text had before, where this call did not say one: a prepared statement
@@ -147,6 +162,10 @@ impl Store {
     pub fn call(&mut self, row: CallRow) {
         if let Some(state) = row.state {
             self.errors.push((row, state));
+        }
+        if row.statement == u32::MAX && matches!(row.kind, "exec" | "parse" | "bind") {
+            self.unnamed.0 += 1;
+            self.unnamed.1 += row.elapsed_ns;
         }
         self.calls.push(row);
         self.rows.0 += 1;

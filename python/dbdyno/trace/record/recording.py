@@ -34,12 +34,16 @@ LOST = "the kernel lost notes"
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whom to record, for how long, and what it may cost: a share of a backend's time, 0 for any."""
+    """Whom to record, for how long, what it may cost (a share of a backend's time, 0 for any), and how.
+
+    `mode`: `sites` (probes), `watch` (watchpoints), or None: probes where they are allowed, else watchpoints.
+    """
 
     database: str | None = None
     user: str | None = None
     for_ns: int | None = None
     cost_limit: float = COST_LIMIT
+    mode: str | None = None
 
 
 @dataclass
@@ -61,6 +65,12 @@ class Recording:
         return bool(self.recorder.is_over())
 
     @property
+    def instead(self) -> str | None:
+        """Why it is done by watchpoints, where nobody asked for them."""
+        _, why = self.recorder.mode()
+        return f"recording by watchpoints (--mode watch): {why}" if why else None
+
+    @property
     def warnings(self) -> list[str]:
         """What to know before reading on, in sentences."""
         return warnings_of(self.told)
@@ -74,6 +84,7 @@ def recording(place: Place, out: Path, wanted: Wanted | None = None) -> Iterator
         started = datetime.now(UTC).isoformat()
         request = {
             "pid": place.pid,
+            "mode": wanted.mode or "auto",
             "only": place.only,
             "out": str(aside),
             "database": wanted.database,
@@ -125,6 +136,7 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
             "user": wanted.user,
             "for_ns": wanted.for_ns,
             "cost_limit": wanted.cost_limit,
+            "mode": told.get("mode"),
         },
     }
 
@@ -140,7 +152,10 @@ def warnings_of(told: dict[str, Any]) -> list[str]:
     for said in told.get("shed", []):
         found.append(f"The recording goes on {said}. --cost-limit sets the limit, 0 lifts it.")
     if told.get("stopped"):
-        found.append(f"The recording {told['stopped']}. --cost-limit sets the limit, 0 lifts it.")
+        hint = " --cost-limit sets the limit, 0 lifts it." if "the limit" in told["stopped"] else ""
+        found.append(f"The recording {told['stopped']}.{hint}")
+    if told.get("mode") == "watch":
+        return found + _of_watchpoints(told)
     if told.get("without_fields"):
         found.append(
             f"Calls have neither texts nor rows: probes with fields are not allowed here ({told['without_fields']})."
@@ -150,5 +165,34 @@ def warnings_of(told: dict[str, Any]) -> list[str]:
             f"A probe costs {told['trap_ns'] / 1e3:.2f} us of CPU here, {told['stepped_ns'] / 1e3:.2f} us where the"
             f" kernel must step over an instruction ({told['sites_stepped']} of {told['sites']} places); a wait has"
             " one of them in its time (p2 of a wait is its time without it)."
+        )
+    return found
+
+
+def _of_watchpoints(told: dict[str, Any]) -> list[str]:
+    found = []
+    if told.get("undecoded"):
+        found.append(
+            f"{told['undecoded']:,} changes of a wait could not be told from the code that made them: the time until"
+            " the next is 'unobserved'."
+        )
+    for why, count in told.get("refused", {}).items():
+        found.append(f"{count:,} watchpoints could not be set, and what they would have told is missing: {why}.")
+    if not told.get("with_calls") and not told.get("shed"):
+        found.append(
+            "Calls are what lies between two waits for the client: the server's code does not say where it takes up"
+            " statements."
+        )
+    if told.get("unnamed_calls"):
+        found.append(
+            f"{told['unnamed_calls']:,} calls ({told['unnamed_ns'] / 1e9:.3f} s) have no statement: the server told no"
+            " query id, and the next statement came before the text was read (next: compute_query_id = on, or --mode"
+            " sites)."
+        )
+    if told.get("trap_ns"):
+        found.append(
+            f"A note of a watchpoint costs {told['trap_ns'] / 1e3:.2f} us of CPU here, one of a call"
+            f" {told['call_trap_ns'] / 1e3:.2f} us; a wait has one of them in its time (p2 of a wait is its time"
+            " without it). Rows and SQLSTATEs are not told; the first milliseconds of new processes are 'unobserved'."
         )
     return found

@@ -1,0 +1,57 @@
+//! What is known late: a process that is seen some time after it began, and the text of a statement that is under way.
+
+use super::{Calling, Known, Session, Who, is_copy};
+use crate::store::{Store, Sums};
+
+impl Session {
+    /// A process that is there from `since_ns` on, and is not seen yet; `is_born_here`: it began then.
+    pub fn unseen(number: u32, pid: i32, who: Who, since_ns: u64, is_born_here: bool) -> Self {
+        Self {
+            number,
+            pid,
+            who,
+            since_ns,
+            until_ns: since_ns,
+            sums: Sums::default(),
+            is_born_here,
+            had_statement: !is_born_here,
+            last_state: 0,
+            running: None,
+            ticked_ns: since_ns,
+            waiting: None,
+            calling: None,
+            bound: None,
+            lost_since: Some(since_ns),
+            done: false,
+        }
+    }
+
+    /// From here on it is seen; `event` is what it waits for now.
+    pub fn observe(&mut self, at_ns: u64, event: u32, store: &mut Store, known: &mut Known) {
+        self.tick(at_ns);
+        if let Some(since_ns) = self.lost_since.take() {
+            self.tell_unobserved(since_ns, store, known);
+        }
+        self.begin(event, known);
+    }
+
+    /// Whether the text of the statement that is worked at is still to be told.
+    pub fn lacks_text(&self, store: &Store) -> bool {
+        let lacks = |calling: &Calling| calling.is_taken_up && !store.has_text(calling.statement);
+        self.calling.as_ref().is_some_and(lacks)
+    }
+
+    /// The text of the statement that is worked at.
+    pub fn learn(&mut self, text: &[u8], store: &mut Store) {
+        let Some(calling) = self.calling.as_mut().filter(|calling| calling.is_taken_up) else { return };
+        let of_text = store.statement_of_text(text);
+        let id = calling.query_id;
+        calling.statement = if id == 0 { of_text } else { store.statement_of_id(id, of_text) };
+        calling.is_copy = calling.kind == "exec" && is_copy(text);
+    }
+
+    /// Whether it was there before the recording.
+    pub fn was_there(&self) -> bool {
+        !self.is_born_here
+    }
+}

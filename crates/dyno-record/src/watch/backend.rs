@@ -1,0 +1,219 @@
+//! One process of the server under watchpoints: its events, their ring, and its memory. Dropped, nothing of it is left.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use crate::perf::{self, Event, Note, REGISTERS, Ring, SAMPLE, Scope, Source};
+
+use super::layout::{Layout, STACK};
+use super::rings::PAGES_LEAST;
+use super::store::Stores;
+use super::target::Target;
+
+/// Texts of statements are read so far.
+const TEXT_MOST: usize = 4096;
+
+/// A process of the server.
+pub struct Backend {
+    /// Its session, once it has one.
+    pub at: Option<usize>,
+    /// Whether its session says what it waits for.
+    pub is_seen: bool,
+    /// The word that says what it waits for, once it is watched.
+    pub word: Option<u64>,
+    /// Whether its calls are watched, or never will be.
+    pub has_calls: bool,
+    /// Pages of the ring.
+    pub pages: usize,
+    pid: i32,
+    /// How far the ring was written when the process was first seen.
+    seen_at: u64,
+    memory: Option<File>,
+    entry: u64,
+    ring: Ring,
+    tasks: Event,
+    wait: Option<Event>,
+    call: Option<Event>,
+}
+
+/// What a note says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// A wait begins, or ends (0); none where the store could not be decoded.
+    Wait(Option<u32>),
+    /// A statement is taken up.
+    TakeUp(crate::probes::Kind),
+    /// Its query id.
+    QueryId(u64),
+    /// It went off the processor, or came on it.
+    Switch(bool),
+    /// The process is gone.
+    Exit,
+    /// So many notes were lost in front of the next.
+    Lost(u64),
+}
+
+impl Backend {
+    /// Listens to a process: when it is on a processor, and when it ends.
+    pub fn listen(pid: i32, at: Option<usize>, pages: usize) -> io::Result<Self> {
+        let tasks = Event::open(&Source::OwnTasks, Scope { pid, cpu: -1 }, None)?;
+        let mut pages = pages;
+        let ring = loop {
+            match Ring::of(&tasks, pages) {
+                Err(_) if pages > PAGES_LEAST => pages /= 2,
+                other => break other?,
+            }
+        };
+        tasks.enable()?;
+        let memory = File::open(format!("/proc/{pid}/mem")).ok();
+        Ok(Self {
+            at,
+            is_seen: false,
+            word: None,
+            has_calls: false,
+            pages,
+            pid,
+            seen_at: 0,
+            memory,
+            entry: 0,
+            ring,
+            tasks,
+            wait: None,
+            call: None,
+        })
+    }
+
+    fn read(&self, addr: u64, into: &mut [u8]) -> Option<()> {
+        self.memory.as_ref()?.read_exact_at(into, addr).ok()
+    }
+
+    fn pointer(&self, addr: u64) -> Option<u64> {
+        let mut bytes = [0; 8];
+        self.read(addr, &mut bytes)?;
+        Some(u64::from_le_bytes(bytes)).filter(|value| *value != 0)
+    }
+
+    fn open(&self, source: &Source<'_>) -> io::Result<Event> {
+        let event = Event::open(source, Scope { pid: self.pid, cpu: -1 }, None)?;
+        event.into_ring_of(&self.tasks)?;
+        event.enable()?;
+        Ok(event)
+    }
+
+    /// Watches its word, if it has its place in shared memory by now; whether that is so.
+    pub fn watch_waits(&mut self, target: &Target) -> io::Result<bool> {
+        let Some(word) = self.pointer(target.pointer).filter(|word| *word != target.before) else { return Ok(false) };
+        self.wait = Some(self.open(&Source::Watch { address: word, bytes: 4, stack: 0 })?);
+        self.word = Some(word);
+        Ok(true)
+    }
+
+    /// Watches what it works at, if it has its entry by now.
+    pub fn watch_calls(&mut self, layout: &Layout) -> io::Result<()> {
+        let Some(entry) = self.pointer(layout.entry) else { return Ok(()) };
+        self.has_calls = true;
+        self.entry = entry;
+        self.call = Some(self.open(&Source::Watch { address: entry + layout.query_id, bytes: 8, stack: STACK })?);
+        Ok(())
+    }
+
+    /// Watches its calls no longer.
+    pub fn give_up_calls(&mut self) -> bool {
+        self.has_calls = true;
+        self.call.take().is_some()
+    }
+
+    /// What it waits for now, and when that was so: read again where it changed meanwhile.
+    pub fn now(&mut self) -> Option<(u64, u32)> {
+        let mut event = [0; 4];
+        let mut at_ns = 0;
+        for _ in 0..5 {
+            self.seen_at = self.ring.head();
+            at_ns = perf::now_ns();
+            self.read(self.word?, &mut event)?;
+            if self.ring.head() == self.seen_at {
+                break;
+            }
+        }
+        Some((at_ns, u32::from_le_bytes(event)))
+    }
+
+    /// The text of the statement that was taken up last; none where another was meanwhile.
+    pub fn text(&self, layout: &Layout) -> Option<Vec<u8>> {
+        let head = self.ring.head();
+        let place = self.pointer(self.entry + layout.text?).filter(|_| self.entry != 0)?;
+        let mut bytes = vec![0; TEXT_MOST];
+        let got = self.memory.as_ref()?.read_at(&mut bytes, place).ok()?;
+        let end = bytes[..got].iter().position(|byte| *byte == 0)?;
+        bytes.truncate(end);
+        (self.ring.head() == head && end > 0).then_some(bytes)
+    }
+
+    /// The same, where nothing has happened since the process was first seen.
+    pub fn first_text(&self, layout: &Layout) -> Option<Vec<u8>> {
+        if self.ring.head() == self.seen_at { self.text(layout) } else { None }
+    }
+
+    /// Takes the notes that are there, in the order of time.
+    pub fn drain(&mut self, layout: Option<&Layout>, stores: &mut Stores, into: &mut Vec<(u64, Seen)>) {
+        let (word, memory) = (self.word, self.memory.as_ref());
+        let read = |addr: u64, bytes: &mut [u8]| memory?.read_exact_at(bytes, addr).ok();
+        self.ring.each(&mut |kind, misc, body| {
+            let seen = if kind == SAMPLE {
+                sample(body, word, layout, stores, &read)
+            } else {
+                let told = perf::record(kind, misc, body, &|_| (false, false));
+                told.and_then(|told| Some((told.at_ns, other(&told.note)?)))
+            };
+            into.extend(seen);
+        });
+    }
+
+    /// Whether the process is still there.
+    pub fn is_there(&self) -> bool {
+        std::path::Path::new(&format!("/proc/{}/stat", self.pid)).exists()
+    }
+}
+
+fn other(note: &Note) -> Option<Seen> {
+    Some(match note {
+        Note::Switch(off) => Seen::Switch(*off),
+        Note::Exit => Seen::Exit,
+        Note::Lost(count) => Seen::Lost(*count),
+        _ => return None,
+    })
+}
+
+type Read<'a> = dyn Fn(u64, &mut [u8]) -> Option<()> + 'a;
+
+/// A sample: which event, where the code was, who, when, what was written to, registers, stack.
+fn sample(
+    body: &[u8],
+    word: Option<u64>,
+    layout: Option<&Layout>,
+    stores: &mut Stores,
+    read: &Read<'_>,
+) -> Option<(u64, Seen)> {
+    let at = |place| perf::u64_at(body, place);
+    let (ip, at_ns, place, has_registers) = (at(8)?, at(24)?, at(32)?, at(40)? != 0);
+    let mut registers = [0; 16];
+    for (value, number) in registers.iter_mut().zip(REGISTERS).filter(|_| has_registers) {
+        // The eight old registers come first, then those that perf counts from 16 on.
+        let slot = if number < 8 { number } else { number - 8 };
+        *value = at(48 + slot as usize * 8)?;
+    }
+    if Some(place) == word {
+        let value = stores.value(ip, place, 4, &registers, read).map(|value| value as u32);
+        return Some((at_ns, Seen::Wait(value)));
+    }
+    let layout = layout?;
+    if layout.is_take_up(ip) {
+        let stack = if has_registers { 48 + 16 * 8 } else { 48 };
+        let size = at(stack)? as usize;
+        return Some((at_ns, Seen::TakeUp(layout.kind(body.get(stack + 8..stack + 8 + size)?))));
+    }
+    // A query id that is emptied elsewhere is one of another statement of the same call.
+    let id = stores.value(ip, place, 8, &registers, read).filter(|id| *id != 0)?;
+    Some((at_ns, Seen::QueryId(id)))
+}

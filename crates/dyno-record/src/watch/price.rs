@@ -1,0 +1,48 @@
+//! What a watchpoint costs on this machine, measured on a word of our own.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::perf::{self, Event, Ring, Scope, Source};
+
+use super::layout::STACK;
+
+/// Stores of one go, and goes; the cheapest counts.
+const STORES: u64 = 250;
+const GOES: usize = 3;
+
+/// What a note of a watchpoint costs, ns of CPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// With the registers.
+    pub wait_ns: u64,
+    /// With a piece of the stack as well.
+    pub call_ns: u64,
+}
+
+fn stores_ns(word: &AtomicU64) -> u64 {
+    let begin = perf::clock(libc::CLOCK_THREAD_CPUTIME_ID);
+    for number in 0..STORES {
+        word.store(number, Ordering::Relaxed);
+    }
+    perf::clock(libc::CLOCK_THREAD_CPUTIME_ID) - begin
+}
+
+fn cost_ns(stack: u32) -> io::Result<u64> {
+    let word = Box::new(AtomicU64::new(0));
+    let place = std::ptr::from_ref::<AtomicU64>(&word) as u64;
+    let event = Event::open(&Source::Watch { address: place, bytes: 8, stack }, Scope { pid: 0, cpu: -1 }, None)?;
+    let mut ring = Ring::of(&event, 16).or_else(|_| Ring::of(&event, 2))?;
+    event.enable()?;
+    let mut best = u64::MAX;
+    for _ in 0..GOES {
+        best = best.min(stores_ns(&word));
+        ring.each(&mut |_, _, _| {});
+    }
+    Ok(best / STORES)
+}
+
+/// Measures both kinds; an error where the kernel allows no watchpoint even on this process.
+pub fn measure() -> io::Result<Price> {
+    Ok(Price { wait_ns: cost_ns(0)?, call_ns: cost_ns(STACK)? })
+}

@@ -1,0 +1,156 @@
+//! A recording by watchpoints from its begin to its end.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use crate::RecordError;
+use crate::handles::Handles;
+use crate::job::{DRAIN_EVERY, JUDGED_NS, Request, dearest};
+use crate::perf::{clock, now_ns};
+use crate::recording::Wanted;
+use crate::small;
+use crate::store::{Server, Store};
+
+use super::target::Target;
+use super::watching::Watching;
+
+/// What is given up where watchpoints are too dear.
+const SHED: &str = "calls and statements (the second watchpoint)";
+
+/// A recording that runs.
+pub struct Running {
+    watching: Watching,
+    request: Request,
+    handles: Handles,
+    begin_ns: u64,
+    shed: Vec<String>,
+}
+
+impl Running {
+    /// Begins: the backends that are there are watched when this returns.
+    pub fn start(request: Request, handles: Handles) -> Result<Self, RecordError> {
+        let target = Target::of(request.pid)?;
+        let offset_ns = clock(libc::CLOCK_REALTIME) as i64 - now_ns() as i64;
+        let wanted = Wanted {
+            pid: request.only.then_some(request.pid),
+            database: request.database.clone(),
+            user: request.user.clone(),
+        };
+        let mut watching = Watching::new(target, wanted, Store::new(&request.out, offset_ns))?;
+        let begin_ns = now_ns();
+        watching.take_up()?;
+        Ok(Self { watching, request, handles, begin_ns, shed: Vec::new() })
+    }
+
+    /// Until it is over; what was recorded.
+    pub fn run(mut self) -> Result<Json, RecordError> {
+        let (mut judged_ns, mut said_ns) = (self.begin_ns, self.begin_ns);
+        let mut next_ns = self.begin_ns;
+        let mut stopped = None;
+        let end_ns = self.request.for_ns.map_or(u64::MAX, |length| self.begin_ns.saturating_add(length));
+        loop {
+            self.watching.wait(Duration::from_nanos(next_ns.saturating_sub(now_ns())));
+            self.watching.births();
+            let at_ns = now_ns();
+            let last = self.handles.is_stopped() || at_ns >= end_ns || stopped.is_some();
+            if at_ns < next_ns && !last {
+                continue;
+            }
+            next_ns = at_ns + DRAIN_EVERY.as_nanos() as u64;
+            self.watching.drain();
+            // All that took place before is there.
+            self.cut(at_ns);
+            if let Some(error) = self.watching.store.failed.take() {
+                return Err(error.into());
+            }
+            if at_ns - judged_ns >= JUDGED_NS {
+                stopped = self.too_dear(at_ns - judged_ns, at_ns - self.begin_ns).or_else(|| self.met_a_probe());
+                judged_ns = at_ns;
+            }
+            if at_ns - said_ns >= 200_000_000 || last {
+                said_ns = at_ns;
+                self.handles.tell(self.told(at_ns - self.begin_ns));
+            }
+            if last {
+                return self.close(at_ns, stopped.as_deref());
+            }
+        }
+    }
+
+    fn cut(&mut self, at_ns: u64) {
+        if let Some(cut) = self.handles.asked_cut(at_ns, u64::MAX) {
+            let told = self.told(at_ns - self.begin_ns);
+            self.handles.cut(cut, &mut self.watching.store, &self.watching.sessions, told);
+        }
+    }
+
+    /// Where a backend pays more than is allowed, its calls are given up, then all; why it stops.
+    fn too_dear(&mut self, over_ns: u64, elapsed_ns: u64) -> Option<String> {
+        let (at, share) = dearest(&mut self.watching.busy, over_ns, self.request.cost_limit)?;
+        let why = format!(
+            "process {} spent {:.1} % of its time at watchpoints, more than the limit of {:.1} %",
+            self.watching.sessions[at].pid,
+            share * 100.0,
+            self.request.cost_limit * 100.0
+        );
+        if self.watching.with_calls && self.watching.give_up_calls() {
+            self.shed.push(format!("from {:.0} s on without {SHED}: {why}", elapsed_ns as f64 / 1e9));
+            return None;
+        }
+        Some(format!("stopped: {why}"))
+    }
+
+    /// Somebody else probes the server by now: never both on one process.
+    fn met_a_probe(&self) -> Option<String> {
+        let target = &self.watching.target;
+        target.probed(target.postmaster).map(|why| format!("stopped: {why}"))
+    }
+
+    fn told(&self, elapsed_ns: u64) -> Json {
+        let watching = &self.watching;
+        let (counts, price) = (watching.counts, watching.target.price);
+        json!({
+            "mode": "watch",
+            "elapsed_ns": elapsed_ns,
+            "sessions": watching.alive(),
+            "sessions_all": watching.sessions.len(),
+            "calls": watching.store.rows.0,
+            "waits": watching.store.rows.1,
+            "notes": counts.notes,
+            "foreign": 0,
+            "lost": counts.lost,
+            "undecoded": counts.undecoded,
+            "refused": watching.refused,
+            "gaps": watching.gaps.len(),
+            "trap_ns": price.wait_ns,
+            "call_trap_ns": price.call_ns,
+            "ring_kib": watching.ring_kib(),
+            "with_calls": watching.with_calls,
+            "unnamed_calls": watching.store.unnamed.0,
+            "unnamed_ns": watching.store.unnamed.1,
+            "probes_ns": counts.probes_ns,
+            "busiest_ns": watching.busy.values().max().copied().unwrap_or(0),
+            "own_cpu_ns": clock(libc::CLOCK_THREAD_CPUTIME_ID),
+            "shed": self.shed,
+        })
+    }
+
+    fn close(mut self, at_ns: u64, stopped: Option<&str>) -> Result<Json, RecordError> {
+        self.watching.end(at_ns);
+        let mut told = self.told(at_ns - self.begin_ns);
+        let Watching { target, sessions, mut store, gaps, .. } = self.watching;
+        store.finish()?;
+        let server = Server { path: target.program, version: target.version.text, gaps };
+        small::write(&store, &sessions, &server)?;
+        if let Some(object) = told.as_object_mut() {
+            object.insert("program".to_owned(), json!(server.path));
+            object.insert("version".to_owned(), json!(server.version));
+            object.insert("postmaster".to_owned(), json!(target.postmaster));
+            object.insert("stopped".to_owned(), json!(stopped));
+            object.insert("calls".to_owned(), json!(sessions.iter().map(|s| s.sums.calls).sum::<u64>()));
+            object.insert("waits".to_owned(), json!(sessions.iter().map(|s| s.sums.waits).sum::<u64>()));
+        }
+        Ok(told)
+    }
+}

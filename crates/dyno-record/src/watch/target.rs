@@ -1,0 +1,170 @@
+//! The server that is watched: what its program says, and whether it may be watched at all.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+
+use crate::RecordError;
+use crate::attach::all_names;
+use crate::code::Code;
+use crate::elf::Image;
+use crate::names::Names;
+use crate::probes::{self, Version};
+use crate::process;
+use crate::sites::sites;
+
+use super::layout::{Layout, layout};
+use super::price::{self, Price};
+use super::store::Stores;
+
+const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
+
+/// A server that may be watched.
+pub struct Target {
+    /// The postmaster.
+    pub postmaster: i32,
+    /// Version.
+    pub version: Version,
+    /// The program.
+    pub program: String,
+    /// Names of events: class and name, by number.
+    pub names: HashMap<u32, (String, String)>,
+    /// Number of `ClientRead`.
+    pub client_read: u32,
+    /// Address of `my_wait_event_info` in the processes.
+    pub pointer: u64,
+    /// Where it points before a process has its place in shared memory.
+    pub before: u64,
+    /// Where statements are told; none where the code is not what it is taken for.
+    pub layout: Option<Layout>,
+    /// What a note costs.
+    pub price: Price,
+    /// Decodes stores.
+    pub stores: Stores,
+    /// The code as the file has it: where it lies in the processes.
+    text: u64,
+    code: Vec<u8>,
+}
+
+/// What a watchpoint costs here; an error where the kernel allows none.
+pub fn watch_cost() -> Result<Price, RecordError> {
+    price::measure().map_err(|error| RecordError::Unwatched(why(&error, None), next(&error)))
+}
+
+fn number(path: &str) -> i32 {
+    std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// Why the kernel refuses to watch a process, in words.
+pub(super) fn why(error: &std::io::Error, pid: Option<i32>) -> String {
+    let paranoid = number(PARANOID);
+    // SAFETY: asks for a number.
+    let own = unsafe { libc::geteuid() };
+    let owner = pid.and_then(|pid| std::fs::metadata(format!("/proc/{pid}")).ok()).map_or(own, |found| found.uid());
+    let reason = match error.raw_os_error() {
+        Some(libc::ENOSPC) => {
+            "all four debug registers of the process are taken: a debugger, pg_wait_tracer or another \
+             `dbdyno trace record` watches it already"
+                .to_owned()
+        }
+        Some(libc::EACCES | libc::EPERM) if paranoid >= 3 => {
+            format!("perf_event_paranoid is {paranoid}, which leaves perf to root and CAP_PERFMON")
+        }
+        Some(libc::EACCES | libc::EPERM) if own != owner && own != 0 => {
+            format!("the server's processes are those of user {owner}, dbdyno runs as user {own}")
+        }
+        Some(libc::EPERM) => "perf_event_open is not permitted: a container's seccomp profile, or lockdown".to_owned(),
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENOSYS) => {
+            "this kernel or processor has no watchpoints".to_owned()
+        }
+        _ => String::new(),
+    };
+    if reason.is_empty() { error.to_string() } else { format!("{reason} ({error})") }
+}
+
+/// What would help.
+pub(super) fn next(error: &std::io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC) => "end the other tracer, or record with --mode sites, which takes no register",
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENOSYS) => {
+            "record with --mode sites as root, or sample: dbdyno snap watch"
+        }
+        _ => "run dbdyno as the server's own user or as root; `dbdyno doctor` says what is allowed here",
+    }
+}
+
+/// Memory of the server must be readable: that of one's own processes is, unless Yama forbids it.
+fn readable(pid: i32, addr: u64) -> Result<(), RecordError> {
+    if process::read(pid, addr, &mut [0; 8]).is_some() {
+        return Ok(());
+    }
+    let error = std::fs::File::open(format!("/proc/{pid}/mem"))
+        .err()
+        .unwrap_or_else(|| std::io::Error::from_raw_os_error(libc::EACCES));
+    if number(YAMA) > 0 && error.raw_os_error() == Some(libc::EACCES) {
+        return Err(RecordError::Unwatched(
+            format!("kernel.yama.ptrace_scope is {}, so the server's memory cannot be read ({error})", number(YAMA)),
+            "run dbdyno as root, or: sysctl kernel.yama.ptrace_scope=0",
+        ));
+    }
+    Err(RecordError::Unwatched(why(&error, Some(pid)), next(&error)))
+}
+
+impl Target {
+    /// The server that process `pid` belongs to.
+    pub fn of(pid: i32) -> Result<Self, RecordError> {
+        let postmaster = process::postmaster(pid)?;
+        let program = process::program_name(postmaster)?;
+        let image = Image::open(&process::program(postmaster))?;
+        let version = Version::of(&image)?;
+        let price = watch_cost()?;
+        let (functions, addresses) = probes::wanted(&image)?;
+        let code = Code::read(&image, &functions, &addresses);
+        let shift = process::base(postmaster)?.wrapping_sub(image.first);
+        let address = |name| image.need(name).map(|symbol| symbol.addr);
+        let variable = address("my_wait_event_info")?;
+        readable(postmaster, variable.wrapping_add(shift))?;
+        let names = all_names(&mut Names::new(
+            &code,
+            address("pgstat_get_wait_event")?,
+            address("pgstat_get_wait_event_type")?,
+        ));
+        let client_read = names.iter().find(|(_, name)| name.1 == "ClientRead").map(|(number, _)| *number);
+        let known = sites(&code, variable)?.iter().filter_map(|site| code.at(site.store)).collect();
+        let (begin, text) = image.text();
+        let made = Self {
+            postmaster,
+            version,
+            program: program.display().to_string(),
+            names,
+            client_read: client_read.ok_or(RecordError::Symbol("the event ClientRead"))?,
+            pointer: variable.wrapping_add(shift),
+            before: image.number(variable, 8).unwrap_or(0).wrapping_add(shift),
+            layout: layout(&code, &image).map(|found| found.shifted(shift)),
+            price,
+            text: begin.wrapping_add(shift),
+            code: text.to_vec(),
+            stores: Stores::new(image, shift, known),
+        };
+        match made.probed(pid) {
+            Some(sentence) => {
+                Err(RecordError::Unwatched(sentence, "end the other tracer, or record with --mode sites"))
+            }
+            None => Ok(made),
+        }
+    }
+
+    /// Whether a process's code has probes in it, in a sentence. A kernel may lose track where a watchpoint and a probe
+    /// meet, so never both on one process.
+    pub fn probed(&self, pid: i32) -> Option<String> {
+        let mut now = vec![0; self.code.len()];
+        process::read(pid, self.text, &mut now)?;
+        let places = now.iter().zip(&self.code).filter(|(now, file)| now != file).count();
+        (places > 0).then(|| {
+            format!(
+                "process {pid} has probes in its code ({places} bytes are changed): perf, bpftrace or `dbdyno trace \
+                 record --mode sites` is at work, and watchpoints are never set beside probes"
+            )
+        })
+    }
+}

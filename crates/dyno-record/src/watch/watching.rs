@@ -1,0 +1,298 @@
+//! The backends of a server that is watched, and what their notes make of their sessions.
+
+use std::collections::HashMap;
+
+use crate::RecordError;
+use crate::perf::{Event, Note, Ring, Scope, Source, now_ns, record};
+use crate::process;
+use crate::recording::{Wanted, who};
+use crate::session::{Known, Session, Who};
+use crate::store::Store;
+
+use super::backend::{Backend, Seen};
+use super::rings::{PAGES_MOST, pages};
+use super::target::{Target, next, why};
+
+/// A new process has its place in shared memory after a millisecond or two; after so long it never will.
+const YOUNG_NS: u64 = 5_000_000_000;
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Notes of watchpoints.
+    pub notes: u64,
+    /// Lost by the kernel.
+    pub lost: u64,
+    /// Stores whose value could not be told.
+    pub undecoded: u64,
+    /// What the watchpoints cost the server's processes, ns.
+    pub probes_ns: u64,
+}
+
+/// A recording by watchpoints, while it runs.
+pub struct Watching {
+    /// The server.
+    pub target: Target,
+    /// All sessions so far.
+    pub sessions: Vec<Session>,
+    /// Evidence.
+    pub store: Store,
+    /// Counters.
+    pub counts: Counts,
+    /// Lost: how many, from, to.
+    pub gaps: Vec<(u64, u64, u64)>,
+    /// What watchpoints cost by session, ns, since it was last asked.
+    pub busy: HashMap<usize, u64>,
+    /// Backends that could not be watched, by the reason.
+    pub refused: HashMap<String, u64>,
+    /// Whether calls are watched as well.
+    pub with_calls: bool,
+    pub(super) wanted: Wanted,
+    pub(super) known: Known,
+    pub(super) backends: HashMap<i32, Backend>,
+    /// Processes whose word is not watched yet, and since when they are there.
+    young: Vec<(i32, u64)>,
+    forks: (Event, Ring),
+    pages: usize,
+    pub(super) notes: Vec<(u64, Seen)>,
+}
+
+impl Watching {
+    /// Begins to listen to the server; its backends are taken up by [`Watching::take_up`].
+    pub fn new(target: Target, wanted: Wanted, mut store: Store) -> Result<Self, RecordError> {
+        for (event, name) in &target.names {
+            store.name_event(*event, || name.clone());
+        }
+        let unwatched = |error| RecordError::Unwatched(why(&error, Some(target.postmaster)), next(&error));
+        let scope = Scope { pid: target.postmaster, cpu: -1 };
+        let forks = Event::open(&Source::Forks, scope, None).map_err(unwatched)?;
+        let ring = Ring::of(&forks, 8).map_err(unwatched)?;
+        forks.enable().map_err(unwatched)?;
+        let known =
+            Known { client_read: target.client_read, next_call: 0, next_wait: 0, price_ns: target.price.wait_ns };
+        Ok(Self {
+            with_calls: target.layout.is_some(),
+            target,
+            sessions: Vec::new(),
+            store,
+            counts: Counts::default(),
+            gaps: Vec::new(),
+            busy: HashMap::new(),
+            refused: HashMap::new(),
+            wanted,
+            known,
+            backends: HashMap::new(),
+            young: Vec::new(),
+            forks: (forks, ring),
+            pages: PAGES_MOST,
+            notes: Vec::new(),
+        })
+    }
+
+    /// How many sessions are alive.
+    pub fn alive(&self) -> usize {
+        self.backends.len()
+    }
+
+    /// KiB of a backend's ring, the smallest.
+    pub fn ring_kib(&self) -> usize {
+        self.backends.values().map(|backend| backend.pages).min().unwrap_or(self.pages) * 4
+    }
+
+    /// Takes up the processes that are there: since now, though they are watched a moment later. An error where not one
+    /// of them may be watched.
+    pub fn take_up(&mut self) -> Result<(), RecordError> {
+        let (since_ns, pids) = (now_ns(), process::children(self.target.postmaster));
+        self.pages = pages(pids.len());
+        let mut first_refusal = None;
+        for pid in pids {
+            let who = process::title(pid).map_or_else(Who::default, |title| who(&title));
+            if !self.wanted.fits(pid, &who) {
+                continue;
+            }
+            if let Err(error) = self.listen(pid, who, since_ns, false) {
+                first_refusal.get_or_insert(error);
+            }
+        }
+        self.grow_up(&mut first_refusal);
+        match first_refusal {
+            Some(error) if self.backends.values().all(|backend| backend.word.is_none()) => {
+                Err(RecordError::Unwatched(why(&error, Some(self.target.postmaster)), next(&error)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Listens to a process. One that was just born has its session at once, unless it may be none of those wanted: that
+    /// is known when it says who it is.
+    fn listen(&mut self, pid: i32, who: Who, since_ns: u64, is_born_here: bool) -> std::io::Result<()> {
+        let at = (!is_born_here || self.wanted.all()).then(|| self.add(pid, who, since_ns, is_born_here));
+        match Backend::listen(pid, at, self.pages) {
+            Ok(backend) => {
+                self.backends.insert(pid, backend);
+                self.young.push((pid, since_ns));
+                Ok(())
+            }
+            Err(error) => {
+                // Nothing of it will be seen; its end is not known either.
+                self.refuse(&error, pid);
+                self.end_session(at, now_ns(), false);
+                Err(error)
+            }
+        }
+    }
+
+    fn add(&mut self, pid: i32, who: Who, since_ns: u64, is_born_here: bool) -> usize {
+        let at = self.sessions.len();
+        self.sessions.push(Session::unseen(at as u32, pid, who, since_ns, is_born_here));
+        at
+    }
+
+    fn refuse(&mut self, error: &std::io::Error, pid: i32) {
+        if error.raw_os_error() != Some(libc::ESRCH) {
+            *self.refused.entry(why(error, Some(pid))).or_default() += 1;
+        }
+    }
+
+    /// Waits for a new process, or until the time is over.
+    pub fn wait(&self, at_most: std::time::Duration) {
+        let soon = std::time::Duration::from_micros(300);
+        self.forks.0.wait(if self.young.is_empty() { at_most } else { at_most.min(soon) });
+    }
+
+    /// Takes up the processes that were born, and watches those that have grown up.
+    pub fn births(&mut self) {
+        let (mut born, postmaster) = (Vec::new(), self.target.postmaster);
+        self.forks.1.each(&mut |kind, misc, body| match record(kind, misc, body, &|_| (false, false)) {
+            Some(told) if told.note == Note::Fork { parent: postmaster } => born.push((told.pid, told.at_ns)),
+            Some(told) if matches!(told.note, Note::Lost(_)) => born.push((0, told.at_ns)),
+            _ => {}
+        });
+        for (pid, at_ns) in born {
+            if pid == 0 {
+                self.look_for_children(at_ns);
+            } else {
+                self.forget(pid);
+                drop(self.listen(pid, Who::default(), at_ns, true));
+            }
+        }
+        if !self.young.is_empty() {
+            self.grow_up(&mut None);
+        }
+    }
+
+    /// Forks were lost: who is there and not known is taken up from now on.
+    fn look_for_children(&mut self, at_ns: u64) {
+        for pid in process::children(self.target.postmaster) {
+            if !self.backends.contains_key(&pid) {
+                drop(self.listen(pid, Who::default(), at_ns, true));
+            }
+        }
+    }
+
+    /// A number is given again: who had it before is gone.
+    fn forget(&mut self, pid: i32) {
+        if let Some(backend) = self.backends.remove(&pid) {
+            self.end_session(backend.at, now_ns(), true);
+        }
+        self.young.retain(|(young, _)| *young != pid);
+    }
+
+    fn end_session(&mut self, at: Option<usize>, at_ns: u64, is_exit: bool) {
+        if let Some(session) = at.and_then(|at| self.sessions.get_mut(at)) {
+            session.end(at_ns, is_exit, &mut self.store, &mut self.known);
+        }
+    }
+
+    /// Watches the processes that have their place in shared memory by now.
+    fn grow_up(&mut self, refusal: &mut Option<std::io::Error>) {
+        for (pid, since_ns) in std::mem::take(&mut self.young) {
+            match self.grow(pid, since_ns) {
+                Ok(false) if now_ns().saturating_sub(since_ns) < YOUNG_NS => self.young.push((pid, since_ns)),
+                Ok(_) => {}
+                Err(error) => {
+                    self.refuse(&error, pid);
+                    refusal.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    /// The next watchpoint of a process; whether no more is to be done.
+    fn grow(&mut self, pid: i32, since_ns: u64) -> std::io::Result<bool> {
+        let Some(backend) = self.backends.get_mut(&pid) else { return Ok(true) };
+        if backend.word.is_none() && !backend.watch_waits(&self.target)? {
+            return Ok(false);
+        }
+        if !backend.is_seen && !self.begin(pid, since_ns) {
+            return Ok(true);
+        }
+        let (Some(backend), Some(layout)) = (self.backends.get_mut(&pid), &self.target.layout) else { return Ok(true) };
+        if !self.with_calls || backend.has_calls {
+            return Ok(true);
+        }
+        backend.watch_calls(layout)?;
+        // What it works at since before the recording.
+        let session = backend.at.and_then(|at| self.sessions.get_mut(at));
+        if let Some(session) = session.filter(|session| session.who.kind == "client backend")
+            && session.was_there()
+            && let Some(text) = backend.first_text(layout)
+        {
+            session.recall(&text, &mut self.store);
+        }
+        Ok(backend.has_calls)
+    }
+
+    /// From here on a process is seen; whether it is wanted.
+    fn begin(&mut self, pid: i32, since_ns: u64) -> bool {
+        let Some(backend) = self.backends.get_mut(&pid) else { return false };
+        let (now, at) = (backend.now(), backend.at);
+        let at = match at {
+            Some(at) if !self.sessions[at].who.kind.is_empty() => at,
+            _ => {
+                let found = process::title(pid).map_or_else(Who::default, |title| who(&title));
+                let found = self.followed(found);
+                if !self.wanted.all() && !self.wanted.fits(pid, &found) {
+                    self.backends.remove(&pid);
+                    return false;
+                }
+                let at = at.unwrap_or_else(|| self.add(pid, Who::default(), since_ns, true));
+                self.sessions[at].who = found;
+                at
+            }
+        };
+        let Some(backend) = self.backends.get_mut(&pid) else { return false };
+        backend.at = Some(at);
+        if let Some((at_ns, event)) = now {
+            backend.is_seen = true;
+            self.sessions[at].observe(at_ns, event, &mut self.store, &mut self.known);
+        }
+        true
+    }
+
+    /// A parallel worker has the database and the user of its leader.
+    fn followed(&self, mut found: Who) -> Who {
+        let leader = found.leader.and_then(|leader| self.backends.get(&leader)?.at);
+        if let Some(leader) = leader {
+            let of_leader = &self.sessions[leader].who;
+            (found.database, found.user) = (of_leader.database.clone(), of_leader.user.clone());
+        }
+        found
+    }
+
+    /// Calls are no longer watched; whether any were.
+    pub fn give_up_calls(&mut self) -> bool {
+        self.with_calls = false;
+        let given_up = self.backends.values_mut().map(Backend::give_up_calls);
+        given_up.filter(|was| *was).count() > 0
+    }
+
+    /// Takes all watchpoints away and ends the sessions.
+    pub fn end(&mut self, at_ns: u64) {
+        let backends = std::mem::take(&mut self.backends);
+        self.young.clear();
+        for backend in backends.values() {
+            let is_exit = !backend.is_there();
+            self.end_session(backend.at, at_ns, is_exit);
+        }
+    }
+}
