@@ -14,3 +14,11 @@ def require_probes() -> None:
         _core.trap_cost_ns()
     except TraceError as error:
         pytest.skip(f"{error.message.splitlines()[0]}; `dbdyno doctor` says what would allow it")
+
+
+def require_watchpoints() -> None:
+    """Skips where no watchpoint may be set."""
+    try:
+        _core.watch_cost_ns()
+    except TraceError as error:
+        pytest.skip(f"{error.message.splitlines()[0]}; `dbdyno doctor` says what would allow it")

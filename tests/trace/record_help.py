@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +12,41 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.errors import TargetError
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.record.place import Place
 from dbdyno.trace.record.recording import Recording, Wanted, recording
+
+ROOT = Path(__file__).parents[2]
+
+
+def binaries_of(kind: str) -> Binaries:
+    """Of an installed server, of a wheel's, or of a major version that `tools/matrix --fetch` has fetched."""
+    if not kind.isdigit():
+        return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
+    folders = sorted((ROOT / "target" / "matrix").glob(f"{kind}.*/bin"))
+    if not folders:
+        raise TargetError(f"PostgreSQL {kind} is not here", next_step=f"tools/matrix --fetch {kind}")
+    return find_binaries({**os.environ, "DBDYNO_PG_BIN": str(folders[-1])})
+
+
+def copied(binaries: Binaries, folder: Path) -> Binaries:
+    """The same server with a program file of its own: probes that others set on theirs are not met there."""
+    bindir = folder / "bin"
+    bindir.mkdir()
+    for program in binaries.bindir.iterdir():
+        if program.name == "postgres":
+            shutil.copy2(program, bindir)
+        else:
+            (bindir / program.name).symlink_to(program.resolve())
+    for beside in ("lib", "share"):
+        found = binaries.bindir.parent / beside
+        found = found if found.exists() else Path("/usr/share/postgresql") / str(binaries.major)
+        (folder / beside).symlink_to(found.resolve())
+    return find_binaries({**os.environ, "DBDYNO_PG_BIN": str(bindir)})
 
 
 def session(engine: EmbeddedPostgres) -> psycopg.Connection[tuple[Any, ...]]:
@@ -84,3 +116,34 @@ def changed_code(engine: EmbeddedPostgres) -> int:
                 has, should = memory.read(end - begin), program.read(end - begin)
             differing += sum(a != b for a, b in zip(has, should, strict=False)) if has[: len(should)] != should else 0
         return differing
+
+
+def lock_wait(engine: EmbeddedPostgres) -> tuple[float, float]:
+    """A session waits for a lock; how long at least and at most, by the server's clock, in seconds."""
+    waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    outer: list[float] = []
+
+    def blocked() -> None:
+        with session(engine) as other:
+            row = other.execute(
+                "select extract(epoch from clock_timestamp()), pg_advisory_lock(7),"
+                " extract(epoch from clock_timestamp())"
+            ).fetchone()
+            assert row is not None
+            outer.append(float(row[2] - row[0]))
+
+    with session(engine) as holder:
+        holder.execute("select pg_advisory_lock(7)")
+        thread = threading.Thread(target=blocked)
+        thread.start()
+        while holder.execute(waits).fetchone() == (0,):
+            pass
+        inner = holder.execute(
+            "with a as materialized (select clock_timestamp() as at), b as materialized (select pg_sleep(.2) from a),"
+            " c as materialized (select clock_timestamp() as at from b)"
+            " select extract(epoch from c.at - a.at) from a, c"
+        ).fetchone()
+        holder.execute("select pg_advisory_unlock(7)")
+        thread.join()
+    assert inner is not None
+    return float(inner[0]), outer[0]

@@ -7,17 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from record_help import changed_code, loaded, recorded, rows, session
+from record_help import binaries_of, changed_code, loaded, lock_wait, recorded, rows, session
 
 from command_line import dbdyno
-from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.cli.trace_record import line
 from dbdyno.errors import TargetError, TraceError
@@ -25,22 +23,11 @@ from dbdyno.trace.record.place import place_of
 from dbdyno.trace.record.recording import Wanted
 from kernel_probes import require_probes
 
-ROOT = Path(__file__).parents[2]
 KINDS = (
     "installed",
     pytest.param("wheel", marks=pytest.mark.soak),
     *(pytest.param(major, marks=pytest.mark.soak) for major in ("14", "16", "17", "18")),
 )
-
-
-def binaries_of(kind: str) -> Binaries:
-    """Of an installed server, of a wheel's, or of a major version that `tools/matrix --fetch` has fetched."""
-    if not kind.isdigit():
-        return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
-    folders = sorted((ROOT / "target" / "matrix").glob(f"{kind}.*/bin"))
-    if not folders:
-        raise TargetError(f"PostgreSQL {kind} is not here", next_step=f"tools/matrix --fetch {kind}")
-    return find_binaries({**os.environ, "DBDYNO_PG_BIN": str(folders[-1])})
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -82,40 +69,16 @@ def test_a_lock_wait_lies_between_the_bounds_that_the_servers_clock_gives(
     engine: EmbeddedPostgres, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
-    outer: list[float] = []
-
-    def blocked() -> None:
-        with session(engine) as other:
-            row = other.execute(
-                "select extract(epoch from clock_timestamp()), pg_advisory_lock(7),"
-                " extract(epoch from clock_timestamp())"
-            ).fetchone()
-            assert row is not None
-            outer.append(float(row[2] - row[0]))
-
-    with recorded(engine, run), session(engine) as holder:
-        holder.execute("select pg_advisory_lock(7)")
-        thread = threading.Thread(target=blocked)
-        thread.start()
-        while holder.execute(waits).fetchone() == (0,):
-            pass
-        inner = holder.execute(
-            "with a as materialized (select clock_timestamp() as at), b as materialized (select pg_sleep(.2) from a),"
-            " c as materialized (select clock_timestamp() as at from b)"
-            " select extract(epoch from c.at - a.at) from a, c"
-        ).fetchone()
-        holder.execute("select pg_advisory_unlock(7)")
-        thread.join()
+    with recorded(engine, run):
+        inner_s, outer_s = lock_wait(engine)
     # A backend that is woken in between waits again: two waits of one lock.
     [(span, waited)] = rows(
         run,
         "select (max(started_ns + elapsed_ns) - min(started_ns)) / 1e9, sum(elapsed_ns) / 1e9 from waits"
         " where event = 'Lock:advisory'",
     )
-    assert inner is not None
-    assert float(inner[0]) <= span <= outer[0]
-    assert 0.9 * float(inner[0]) <= waited <= span
+    assert inner_s <= span <= outer_s
+    assert 0.9 * inner_s <= waited <= span
 
 
 def test_reads_are_those_that_the_server_counts(engine: EmbeddedPostgres, tmp_path: Path) -> None:

@@ -57,8 +57,9 @@ pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
     py.detach(dyno_record::trap_cost).map(|trap| trap.emulated_ns).map_err(|error| failed(py, &error))
 }
 
-/// What a watchpoint costs here, ns of CPU; fails where the kernel allows none.
+/// What a watchpoint costs here, ns of CPU; fails where the kernel allows none, or none on this process.
 #[pyfunction]
-pub(crate) fn watch_cost_ns(py: Python<'_>) -> PyResult<u64> {
-    py.detach(dyno_record::watch_cost).map(|price| price.wait_ns).map_err(|error| failed(py, &error))
+#[pyo3(signature = (pid=None))]
+pub(crate) fn watch_cost_ns(py: Python<'_>, pid: Option<i32>) -> PyResult<u64> {
+    py.detach(|| dyno_record::watch_cost(pid)).map(|price| price.wait_ns).map_err(|error| failed(py, &error))
 }

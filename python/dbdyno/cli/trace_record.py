@@ -118,8 +118,9 @@ def line(told: dict[str, Any], before: dict[str, Any]) -> str:
     rate = notes / over_s if over_s > 0 else 0
     cores = (told["probes_ns"] - before.get("probes_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
     own = (told["own_cpu_ns"] - before.get("own_cpu_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
+    by = "watchpoints" if told.get("mode") == "watch" else "probes"
     given_up = "".join(f"; {shed.partition(':')[0]}" for shed in told.get("shed", []))
     return (
         f"{told['elapsed_ns'] / 1e9:.0f} s: {told['sessions']} sessions, {told['waits']:,} waits, {rate:,.0f} notes/s,"
-        f" {told['lost']:,} lost; probes {cores:.1%}, recorder {own:.1%} of a core{given_up}"
+        f" {told['lost']:,} lost; {by} {cores:.1%}, recorder {own:.1%} of a core{given_up}"
     )

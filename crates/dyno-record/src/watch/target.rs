@@ -8,6 +8,7 @@ use crate::attach::all_names;
 use crate::code::Code;
 use crate::elf::Image;
 use crate::names::Names;
+use crate::perf::{Event, Scope, Source};
 use crate::probes::{self, Version};
 use crate::process;
 use crate::sites::sites;
@@ -46,9 +47,15 @@ pub struct Target {
     code: Vec<u8>,
 }
 
-/// What a watchpoint costs here; an error where the kernel allows none.
-pub fn watch_cost() -> Result<Price, RecordError> {
-    price::measure().map_err(|error| RecordError::Unwatched(why(&error, None), next(&error)))
+/// What a watchpoint costs here; an error where the kernel allows none, or none on this process.
+pub fn watch_cost(pid: Option<i32>) -> Result<Price, RecordError> {
+    let refused = |error| RecordError::Unwatched(why(&error, pid), next(&error));
+    let price = price::measure().map_err(refused)?;
+    if let Some(pid) = pid {
+        Event::open(&Source::OwnTasks, Scope { pid, cpu: -1 }, None).map_err(refused)?;
+        memory(pid)?;
+    }
+    Ok(price)
 }
 
 fn number(path: &str) -> i32 {
@@ -94,14 +101,11 @@ pub(super) fn next(error: &std::io::Error) -> &'static str {
 }
 
 /// Memory of the server must be readable: that of one's own processes is, unless Yama forbids it.
-fn readable(pid: i32, addr: u64) -> Result<(), RecordError> {
-    if process::read(pid, addr, &mut [0; 8]).is_some() {
-        return Ok(());
-    }
-    let error = std::fs::File::open(format!("/proc/{pid}/mem"))
-        .err()
-        .unwrap_or_else(|| std::io::Error::from_raw_os_error(libc::EACCES));
-    if number(YAMA) > 0 && error.raw_os_error() == Some(libc::EACCES) {
+fn memory(pid: i32) -> Result<(), RecordError> {
+    let Err(error) = std::fs::File::open(format!("/proc/{pid}/mem")) else { return Ok(()) };
+    // SAFETY: asks for a number.
+    let is_own = std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == unsafe { libc::geteuid() });
+    if is_own && number(YAMA) > 0 {
         return Err(RecordError::Unwatched(
             format!("kernel.yama.ptrace_scope is {}, so the server's memory cannot be read ({error})", number(YAMA)),
             "run dbdyno as root, or: sysctl kernel.yama.ptrace_scope=0",
@@ -117,13 +121,12 @@ impl Target {
         let program = process::program_name(postmaster)?;
         let image = Image::open(&process::program(postmaster))?;
         let version = Version::of(&image)?;
-        let price = watch_cost()?;
+        let price = watch_cost(Some(postmaster))?;
         let (functions, addresses) = probes::wanted(&image)?;
         let code = Code::read(&image, &functions, &addresses);
         let shift = process::base(postmaster)?.wrapping_sub(image.first);
         let address = |name| image.need(name).map(|symbol| symbol.addr);
         let variable = address("my_wait_event_info")?;
-        readable(postmaster, variable.wrapping_add(shift))?;
         let names = all_names(&mut Names::new(
             &code,
             address("pgstat_get_wait_event")?,

@@ -1,0 +1,246 @@
+"""Exact waits by watchpoints, held against what the server, its clients and the kernel say."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from record_help import binaries_of, loaded, lock_wait, recorded, rows, session
+from watch_help import as_server, own_server, place_for_server, registers_taken, watched
+
+from dbdyno import _core
+from dbdyno.bench import check_record
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.cli.trace_record import line
+from dbdyno.errors import TargetError, TraceError
+from dbdyno.trace.record.place import Place
+from dbdyno.trace.record.recording import Wanted, recording, warnings_of
+from kernel_probes import require_probes, require_watchpoints
+
+KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
+OPEN_ENDS = (
+    "select name from sessions where elapsed_ns <> call_ns + between_ns or unexplained_ns <> 0"
+    " or call_ns <> cpu_ns + wait_inside_ns + unaccounted_ns"
+)
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
+    require_watchpoints()
+    try:
+        binaries = binaries_of(request.param)
+    except TargetError as error:
+        pytest.skip(str(error))
+    with own_server(binaries, compute_query_id=True) as running:
+        yield running
+
+
+def test_the_servers_own_user_records_without_a_capability_and_all_time_is_accounted_for(
+    engine: EmbeddedPostgres,
+) -> None:
+    with place_for_server() as folder, session(engine) as connection:
+        with as_server("--pid", engine.pid, "--out", "run", cwd=folder) as recorder:
+            for _ in range(20):
+                connection.execute("select pg_sleep(.02)")
+            recorder.send_signal(signal.SIGINT)
+            said, errors = recorder.communicate()
+        assert recorder.returncode == 0, errors
+        run = folder / "run"
+        found = rows(
+            run,
+            "select c.elapsed_ns, sum(w.elapsed_ns), min(w.started_ns - c.started_ns) from calls c"
+            " join waits w on w.call = c.call join statements s on s.statement = c.statement"
+            " where s.text = 'select pg_sleep(.02)' and c.kind = 'exec' and w.event = 'Timeout:PgSleep' group by all",
+        )
+        assert len(found) == 20
+        assert all(20_000_000 <= slept <= elapsed and begun > 0 for elapsed, slept, begun in found), found
+        assert rows(run, OPEN_ENDS) == []
+        assert rows(run, "select distinct fidelity from waits") == [("exact",)]
+    assert "recording by watchpoints (--mode watch): the kernel refuses to probe the server" in errors
+    assert "waits of" in said
+
+
+def test_a_lock_wait_that_is_watched_lies_between_the_bounds_that_the_servers_clock_gives(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with watched(engine, tmp_path / "run"):
+        inner_s, outer_s = lock_wait(engine)
+    [(span, waited)] = rows(
+        tmp_path / "run",
+        "select (max(started_ns + elapsed_ns) - min(started_ns)) / 1e9, sum(elapsed_ns) / 1e9 from waits"
+        " where event = 'Lock:advisory'",
+    )
+    assert inner_s <= span <= outer_s
+    assert 0.9 * inner_s <= waited <= span
+
+
+def test_calls_their_kinds_and_statements_are_those_of_the_client(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with session(engine) as connection:
+        connection.execute("create table if not exists watched (a int)")
+        with watched(engine, tmp_path / "run") as it:
+            for number in range(30):
+                connection.execute(f"insert into watched values ({number})".encode(), prepare=False)
+            for number in range(40):
+                connection.execute("select a from watched where a < %s", [number], prepare=True)
+            time.sleep(0.05)
+    counts = {
+        (kind, text.split()[0]): count
+        for kind, text, count in rows(
+            tmp_path / "run",
+            "select kind, s.text, count(*) from calls c join statements s using (statement)"
+            " where s.text like '%watched%' group by all",
+        )
+    }
+    expected = {("exec", "insert"): 30, ("parse", "select"): 1, ("bind", "select"): 40, ("exec", "select"): 40}
+    assert counts == expected
+    assert it.told["undecoded"] == 0
+    assert it.told["unnamed_calls"] == 0
+
+
+def test_without_query_ids_a_statement_is_known_where_its_text_could_be_read_and_the_rest_is_told(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with session(engine) as connection, watched(engine, tmp_path / "run") as it:
+        connection.execute("set compute_query_id = off")
+        connection.execute("select 'slow', pg_sleep(.05)")
+        for _ in range(300):
+            connection.execute("select 'fast'", prepare=False)
+    texts = "select s.text, count(*) from calls c join statements s using (statement) where s.text like ? group by 1"
+    assert rows(tmp_path / "run", texts, "select 'slow'%") == [("select 'slow', pg_sleep(.05)", 1)]
+    [(_, known)] = rows(tmp_path / "run", texts, "select 'fast'%") or [("select 'fast'", 0)]
+    assert known + it.told["unnamed_calls"] >= 300, "a call has its statement, or is counted as one without"
+    assert 0 < it.told["unnamed_calls"] <= 301
+    assert any("have no statement" in warning for warning in it.warnings)
+
+
+def test_what_precedes_the_first_look_at_a_new_session_is_unobserved(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with watched(engine, tmp_path / "run"):
+        for _ in range(3):
+            with session(engine) as connection:
+                connection.execute("select pg_sleep(.02)")
+    found = rows(
+        tmp_path / "run",
+        "select s.name, min(w.started_ns) - min(s.started_ns), count(*) filter (where w.event = 'unobserved'),"
+        " count(*) filter (where w.event = 'Timeout:PgSleep') from sessions s join waits w using (session)"
+        " where s.name like 'client backend%' group by all having count(*) filter (w.event = 'Timeout:PgSleep') > 0",
+    )
+    assert len(found) == 3
+    assert all((late_ns, unobserved) == (0, 1) for _, late_ns, unobserved, _ in found), found
+    assert rows(tmp_path / "run", OPEN_ENDS) == []
+
+
+def test_parallel_workers_stand_under_their_leader_and_what_they_did_before_is_unobserved(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with session(engine) as connection:
+        connection.execute("create table if not exists wide as select g from generate_series(1, 300000) g")
+        for name in ("parallel_setup_cost", "parallel_tuple_cost", "min_parallel_table_scan_size"):
+            connection.execute(f"set {name} = 0".encode())
+        leader = connection.info.backend_pid
+        with watched(engine, tmp_path / "run"):
+            connection.execute("select count(*), sum(sqrt(g)) from wide")
+    found = rows(tmp_path / "run", "select name, elapsed_ns from sessions where name like 'parallel worker%'")
+    assert found
+    assert all(name.endswith(f" of {leader}") for name, _ in found), found
+    unobserved = (
+        "select count(distinct session) from waits join sessions s using (session)"
+        " where s.name like 'parallel worker%' and event = 'unobserved'"
+    )
+    assert rows(tmp_path / "run", unobserved) == [(len(found),)]
+
+
+def test_only_sessions_of_a_database_are_watched_where_one_is_named(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with session(engine) as connection:
+        with contextlib.suppress(psycopg.errors.DuplicateDatabase):
+            connection.execute("create database elsewhere")
+        with watched(engine, tmp_path / "run", database="elsewhere"):
+            for name in ("elsewhere", "postgres"):
+                with psycopg.connect(**{**engine.conninfo(), "dbname": name}) as other:  # type: ignore[arg-type]
+                    other.execute("select 'there', pg_sleep(.02)")
+    assert rows(tmp_path / "run", "select distinct service from contexts") == [("elsewhere",)]
+    assert rows(tmp_path / "run", "select count(*) from waits where event = 'Timeout:PgSleep'") == [(1,)]
+
+
+def test_taken_registers_are_refused_with_the_likely_other_tracer(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with session(engine) as connection, registers_taken(pid := connection.info.backend_pid):
+        with (
+            pytest.raises(TraceError, match="debug registers of the process are taken: a debugger, pg_wait_tracer"),
+            recording(Place(pid, only=True), tmp_path / "run", Wanted(mode="watch")),
+        ):
+            pass
+        with watched(engine, tmp_path / "all") as it:
+            connection.execute("select pg_sleep(.02)")
+    assert any("registers" in why for why in it.told["refused"])
+    assert any("what they would have told is missing" in warning for warning in it.warnings)
+    [(unobserved, whole)] = rows(
+        tmp_path / "all",
+        "select sum(w.elapsed_ns), max(s.elapsed_ns) from sessions s join waits w using (session)"
+        f" where s.name like 'client backend {pid} %'",
+    )
+    assert unobserved == whole > 20_000_000, "all of its time is unobserved, none of it is silent"
+
+
+def test_watchpoints_are_never_set_beside_probes(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    require_probes()
+    with (
+        recorded(engine, tmp_path / "sites"),
+        pytest.raises(TraceError, match="never set beside probes"),
+        watched(engine, tmp_path / "watch"),
+    ):
+        pass
+    assert not (tmp_path / "watch").exists()
+
+
+@pytest.mark.soak
+def test_watchpoints_that_are_too_dear_are_given_up_step_by_step(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    with loaded(engine) as failed, watched(engine, tmp_path / "run", cost_limit=1e-6) as it:
+        while not it.is_over():
+            time.sleep(0.1)
+    assert failed == []
+    assert [one.partition("without ")[2].partition(" (")[0] for one in it.told["shed"]] == ["calls and statements"]
+    assert "more than the limit" in it.told["stopped"]
+    last = "select max(c.started_ns) from calls c where c.kind = ?"
+    exec_end, message_end = (rows(tmp_path / "run", last, kind)[0][0] for kind in ("exec", "message"))
+    assert exec_end < message_end
+    assert len([one for one in it.warnings if "--cost-limit" in one]) == 2
+
+
+def test_the_live_line_names_watchpoints_and_warnings_what_they_cannot_tell() -> None:
+    counted = {"sessions": 2, "waits": 3, "notes": 4, "lost": 0, "probes_ns": 5, "own_cpu_ns": 6, "elapsed_ns": 10**9}
+    assert "; watchpoints 0.0%" in line({**counted, "mode": "watch"}, {})
+    told = {"mode": "watch", "with_calls": False, "undecoded": 3, "trap_ns": 4000, "call_trap_ns": 4500}
+    said = warnings_of(told)
+    assert said[0].startswith("3 changes of a wait could not be told")
+    assert "between two waits for the client" in said[1]
+    assert "4.00 us" in said[2]
+
+
+@pytest.mark.parametrize(
+    ("sites", "watch", "ok", "words"),
+    [
+        (600, 4000, True, "mode sites, 0.60 us of CPU a probe; mode watch, 4.00 us"),
+        (600, None, True, "mode sites, 0.60 us of CPU a probe"),
+        (None, 4000, True, "mode watch, 4.00 us of CPU a note; not mode sites: no probes (perf_event_paranoid"),
+        (None, None, False, "no probes; no watchpoints (perf_event_paranoid"),
+    ],
+)
+def test_the_doctor_names_the_modes_that_are_allowed_and_what_would_allow_more(
+    monkeypatch: pytest.MonkeyPatch, sites: int | None, watch: int | None, ok: bool, words: str
+) -> None:
+    def answer(cost: int | None, why: str) -> int:
+        if cost is None:
+            raise TraceError(why)
+        return cost
+
+    monkeypatch.setattr(_core, "trap_cost_ns", lambda: answer(sites, "no probes"))
+    monkeypatch.setattr(_core, "watch_cost_ns", lambda pid: answer(watch, "no watchpoints"))
+    check = check_record.kernel_allows(os.getpid())
+    assert (check.ok, check.found.startswith(words)) == (ok, True), check
+    assert ("capsh" in check.next) is (sites is None)
+    assert ("sudo -u" in check.next) is not ok

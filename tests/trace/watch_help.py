@@ -1,0 +1,112 @@
+"""Help for the tests of watchpoints: a server of its own program file, a recorder that is its user, registers taken."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from record_help import copied, recorded
+
+from dbdyno.bench.engine.account import engine_account
+from dbdyno.bench.postgres.binaries import Binaries
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.trace.record.recording import Recording, Wanted
+
+_PERF_EVENT_OPEN, _BREAKPOINT, _WRITE = 298, 5, 2
+_EXCLUDE_KERNEL, _EXCLUDE_HV = 1 << 5, 1 << 6
+
+
+@contextlib.contextmanager
+def own_server(binaries: Binaries, **settings: Any) -> Iterator[EmbeddedPostgres]:
+    """A server whose program file is a copy: probes of other tests are not in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        with EmbeddedPostgres(binaries=copied(binaries, Path(folder)), settings=settings) as running:
+            yield running
+
+
+@contextlib.contextmanager
+def watched(engine: EmbeddedPostgres, out: Path, **wanted: Any) -> Iterator[Recording]:
+    """Records by watchpoints while the block runs, whatever it costs."""
+    with recorded(engine, out, Wanted(**{"cost_limit": 0, "mode": "watch", **wanted})) as it:
+        assert it.recorder.mode()[0] == "watch"
+        yield it
+
+
+@contextlib.contextmanager
+def place_for_server() -> Iterator[Path]:
+    """A folder of the server's user."""
+    account = engine_account()
+    with tempfile.TemporaryDirectory() as folder:
+        if account.other:
+            os.chown(folder, account.uid, account.gid)
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def as_server(*words: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """`trace record`, run by the server's user without a capability: the block begins when it records."""
+    account = engine_account()
+    program = Path(__file__).parent / "as_server.py"
+    command = [sys.executable, program, account.uid, account.gid, "trace", "record", *words]
+    with subprocess.Popen(
+        list(map(str, command)), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as recorder:
+        while not _records(recorder.pid):
+            assert recorder.poll() is None, recorder.communicate()
+            time.sleep(0.01)
+        try:
+            yield recorder
+        finally:
+            recorder.kill()
+
+
+def _records(pid: int) -> bool:
+    """Whether the thread that records has begun."""
+    with contextlib.suppress(OSError):
+        return any(path.read_text() == "dyno-record\n" for path in Path(f"/proc/{pid}/task").glob("*/comm"))
+    return False
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = (
+        ("kind", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("config", ctypes.c_uint64 * 4),
+        ("flags", ctypes.c_uint64),
+        ("wakeup", ctypes.c_uint32),
+        ("breakpoint", ctypes.c_uint32),
+        ("address", ctypes.c_uint64),
+        ("length", ctypes.c_uint64),
+        ("rest", ctypes.c_uint64 * 7),
+    )
+
+
+@contextlib.contextmanager
+def registers_taken(pid: int) -> Iterator[None]:
+    """All four debug registers of a process stand on places of its own stack that nobody cares about."""
+    line = next(line for line in Path(f"/proc/{pid}/maps").read_text().splitlines() if line.endswith("[stack]"))
+    begin = int(line.partition("-")[0], 16)
+    libc = ctypes.CDLL(None, use_errno=True)
+    with contextlib.ExitStack() as stack:
+        for number in range(4):
+            attributes = _Attributes(
+                kind=_BREAKPOINT,
+                size=ctypes.sizeof(_Attributes),
+                flags=_EXCLUDE_KERNEL | _EXCLUDE_HV,
+                breakpoint=_WRITE,
+                address=begin + 8 * number,
+                length=4,
+            )
+            fd = libc.syscall(_PERF_EVENT_OPEN, ctypes.byref(attributes), pid, -1, -1, 0)
+            assert fd >= 0, os.strerror(ctypes.get_errno())
+            stack.callback(os.close, fd)
+        yield
