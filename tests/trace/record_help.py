@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,10 @@ def session(engine: EmbeddedPostgres) -> psycopg.Connection[tuple[Any, ...]]:
 
 @contextlib.contextmanager
 def recorded(engine: EmbeddedPostgres, out: Path, wanted: Wanted | None = None) -> Iterator[Recording]:
-    """Records the server while the block runs, whatever it costs."""
+    """Records the server while the block runs, whatever it costs; by probes, unless another mode is wanted."""
     assert engine.pid is not None
-    with recording(Place(engine.pid), out, wanted or Wanted(cost_limit=0)) as it:
+    wanted = wanted or Wanted(cost_limit=0)
+    with recording(Place(engine.pid), out, replace(wanted, mode=wanted.mode or "sites")) as it:
         yield it
 
 
