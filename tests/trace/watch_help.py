@@ -51,14 +51,18 @@ def place_for_server() -> Iterator[Path]:
         yield Path(folder)
 
 
-@contextlib.contextmanager
-def as_server(*words: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
-    """`trace record`, run by the server's user without a capability: the block begins when it records."""
+def command_as_server(*words: object) -> list[str]:
+    """`trace record`, run by the server's user without a capability."""
     account = engine_account()
     program = Path(__file__).parent / "as_server.py"
-    command = [sys.executable, program, account.uid, account.gid, "trace", "record", *words]
+    return [sys.executable, str(program), str(account.uid), str(account.gid), "trace", "record", *map(str, words)]
+
+
+@contextlib.contextmanager
+def as_server(*words: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    """The same, begun: the block begins when it records."""
     with subprocess.Popen(
-        list(map(str, command)), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command_as_server(*words), cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as recorder:
         while not _records(recorder.pid):
             assert recorder.poll() is None, recorder.communicate()

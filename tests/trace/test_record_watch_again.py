@@ -1,0 +1,120 @@
+"""Recorders by watchpoints come and go under a load, and a system call's own tracer counts what they time."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from proxy_help import pgbench
+from record_help import binaries_of, rows, session
+from watch_help import command_as_server, own_server, place_for_server, watched
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from kernel_probes import require_watchpoints
+
+CYCLES, KILLED = 60, 20
+COMMITS = 200
+
+pytestmark = pytest.mark.soak
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[EmbeddedPostgres]:
+    require_watchpoints()
+    with own_server(binaries_of("installed")) as running:
+        pgbench(running, running.conninfo(), "-i", "-q", "-s", "1")
+        yield running
+
+
+def events_of(pid: int) -> int:
+    """How many events of perf a process has open; 0 before it becomes another user."""
+    found = 0
+    for path in Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            found += "perf_event" in str(path.readlink())
+        except OSError:
+            continue
+    return found
+
+
+def test_recorders_come_and_go_under_pgbench_and_a_third_of_them_is_killed(engine: EmbeddedPostgres) -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    kinds = [True] * KILLED + [False] * (CYCLES - KILLED)
+    dice.shuffle(kinds)
+    begin = engine.log_file.stat().st_size
+    over, transactions, broken = threading.Event(), [0], list[BaseException]()
+
+    def load() -> None:
+        try:
+            while not over.is_set():
+                said = pgbench(engine, engine.conninfo(), "-n", "-c", 2, "-j", 1, "-t", 200)
+                assert "number of transactions actually processed: 400/400" in said
+                transactions[0] += 400
+        except BaseException as error:
+            broken.append(error)
+
+    worker = threading.Thread(target=load)
+    worker.start()
+    try:
+        with place_for_server() as folder:
+            for number, is_killed in enumerate(kinds):
+                if is_killed:
+                    killed(engine, folder, dice.randint(1, 20))
+                    continue
+                with watched(engine, folder / f"run{number}"):
+                    time.sleep(dice.random() / 10)
+            assert not (folder / "killed").exists()
+    finally:
+        over.set()
+        worker.join()
+    assert broken == []
+    assert transactions[0] >= 400
+    with engine.log_file.open("rb") as log:
+        log.seek(begin)
+        lines = log.read().decode(errors="replace").splitlines()
+    print(f"{transactions[0]:,} transactions; {len(lines)} lines in the log")
+    assert [line for line in lines if "checkpoint" not in line] == []
+
+
+def killed(engine: EmbeddedPostgres, folder: Path, at: int) -> None:
+    """A recorder of the server's user that ends by SIGKILL while it sets its watchpoints, or a moment after."""
+    command = command_as_server("--mode", "watch", "--pid", engine.pid, "--out", "killed")
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as recorder:
+        while events_of(recorder.pid) < at:
+            assert recorder.poll() is None, "the recorder ended by itself"
+        recorder.kill()
+
+
+def test_the_waits_for_wal_to_be_synced_are_the_calls_of_fdatasync_that_strace_counts(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed: make setup-test")
+    traced = tmp_path / "strace"
+    with session(engine) as connection:
+        connection.execute("create table synced (a int)")
+        pid = connection.info.backend_pid
+        with watched(engine, tmp_path / "run"):
+            command = [strace, "-e", "trace=fdatasync", "-o", str(traced), "-p", str(pid)]
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
+                assert tracer.stderr is not None
+                assert "attached" in tracer.stderr.readline()
+                for number in range(COMMITS):
+                    connection.execute("insert into synced values (%s)", [number])
+                tracer.terminate()
+    counted = sum("fdatasync(" in line for line in traced.read_text().splitlines())
+    question = (
+        "select count(*) from waits join sessions s using (session)"
+        f" where event ilike 'IO:WALSync' and s.name like 'client backend {pid} %'"
+    )
+    assert rows(tmp_path / "run", question) == [(counted,)]
+    assert counted >= COMMITS
