@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -109,11 +109,15 @@ class Change(ABC):
     def is_ours(self, text: str) -> bool:
         """Whether a statement is a collector's."""
 
+    def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:
+        """Puts the rates of a statement together that counts under another identifier than before."""
+
     @cached_property
     def statements(self) -> dict[Key, Pair]:
         """Statements by identifier, without our own."""
         texts: dict[Key, str] = {}
         sides = [self.read_statements(one, texts) for one in (self.before, self.after)]
+        self.go_on(sides)
         every = sides[0].keys() | sides[1].keys()
         return {
             one: Pair(str(one), texts.get(one, ""), sides[0].get(one, {}), sides[1].get(one, {}))

@@ -24,6 +24,8 @@ LEAST_PARTS = 6
 """Sub-intervals that an interval needs, to be searched for a change inside."""
 LEAST_CHANGE = 0.2
 """Statement time that changes by less is called steady."""
+LEAST_MS = 0.2
+"""So is what changes by less than so many milliseconds a second: a 5,000th of one processor."""
 
 JUMP_LEAST = 5
 
@@ -105,7 +107,7 @@ def happened(change: Change, about: str = "") -> Part:
     every = frozenset[Key]().union(*(c.statements for c in ranked[:MOST])) if ranked else frozenset[Key]()
     notes = [budget(change, ranked)]
     known = change.share(every)
-    if known is not None:
+    if known is not None and ranked:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
     notes += change.remarks()
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
@@ -130,9 +132,7 @@ def explained(change: Change, ranked: list[Cause], about: str) -> Why:
         for one in named
     )
     known = change.share(frozenset[Key]().union(*(one.statements for one in named)))
-    before, after = (
-        sum(getattr(one, end).get("ms", 0.0) for one in change.statements.values()) for end in ("before", "after")
-    )
+    before, after = _spent(change)
     return Why(
         about,
         "ratio",
@@ -149,6 +149,9 @@ def budget(change: Change, ranked: list[Cause]) -> str:
     """The change of database time in words: how much, whose, and the first cause."""
     if not change.both(change.view):
         return f"the time of statements is not known: {change.view} was not read"
+    old, new = _spent(change)
+    if not ranked and _steady(old, new, LEAST_MS):
+        return f"statement time was steady: {three(old)} and {three(new)} ms a second"
     words = f"{'+' if change.grown_ms > 0 else ''}{three(change.grown_ms)} ms of statement time a second"
     first = max(change.statements.items(), key=lambda item: item[1].grown("ms"), default=None)
     if change.grown_ms > 0 and first is not None:
@@ -159,6 +162,14 @@ def budget(change: Change, ranked: list[Cause]) -> str:
         named = (ranked[0].words if ranked[0].direct else "", ranked[0].evidence)
         words += "; " + "; ".join(filter(None, named))
     return words
+
+
+def _spent(change: Change) -> tuple[float, float]:
+    """Milliseconds of all statements a second, before and after."""
+    before, after = (
+        sum(getattr(one, end).get("ms", 0.0) for one in change.statements.values()) for end in ("before", "after")
+    )
+    return before, after
 
 
 def _fallen(change: Change) -> str:
@@ -218,7 +229,7 @@ def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Se
     than statement time did; else where the rate of calls changed most, because what waits between two statements (a
     commit, a login) is in no statement's time."""
     at, old, new = _cut(spent)
-    steady = _steady(old, new)
+    steady = _steady(old, new, LEAST_MS)
     how = "was steady: {} and {} ms a second at its two parts" if steady else "went from {} to {} ms a second"
     how = f"Statement time {how.format(three(old), three(new))}"
     restart = _restart(interval)
@@ -238,8 +249,8 @@ def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Se
     )
 
 
-def _steady(old: float, new: float) -> bool:
-    return abs(new - old) < LEAST_CHANGE * max(old, new)
+def _steady(old: float, new: float, least: float = 0.0) -> bool:
+    return abs(new - old) < max(LEAST_CHANGE * max(old, new), least)
 
 
 def _ratio(old: float, new: float) -> float:

@@ -9,6 +9,7 @@ from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.statements import no_more_work, slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.postgres.epochs import upgraded
 from dbdyno.snapshot.postgres.host import Processors, of_stretches, used
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.settled import OURS
@@ -25,6 +26,8 @@ ALIKE, CALLS_LEAST = 1.25, 10.0
 """So much longer take all statements, each called so often, for a processor to be the cause."""
 HOG, LONGER = 0.3, 1.1
 """From so many processors more that others use, and calls that take so many times as long, the two belong together."""
+PLACES = ("config_file", "hba_file", "ident_file")
+"""Settings that say where files are, and slow nothing; that of the data may be another device."""
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
 
@@ -176,13 +179,14 @@ def restarts(change: Change) -> Iterator[Cause]:
     )
     reads = rate(*(side.get("blks_read", 0.0) for side in change.totals("pg_stat_database", "blks_read")))
     started = int(change.after.after.facts["started_us"])
-    words = "the server was restarted" + (", its cache was cold" if colder else "")
+    how = upgraded(change.before.before.facts, change.after.after.facts) or "restarted"
+    words = f"the server was {how}" + (", its cache was cold" if colder else "")
     yield Cause(words, f"blocks read {reads}", colder, moment_us(started), weight=2.7)
 
 
 def settings(change: Change) -> Iterator[Cause]:
     """Settings that are not what they were."""
-    for row in change.changed_settings(OURS):
+    for row in change.changed_settings((*OURS, *PLACES)):
         yield Cause(f"setting {row['name']}: {row['old']} → {row['new']}", weight=0.4)
 
 
