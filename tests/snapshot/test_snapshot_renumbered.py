@@ -14,6 +14,9 @@ from dbdyno.snapshot.causes.happened import causes, happened
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.renumbered import renumbered
+from dbdyno.snapshot.report import report
+from dbdyno.snapshot.view import View
+from dbdyno.snapshot.wording import setting
 
 
 class Server(MadeServer):
@@ -98,3 +101,31 @@ def test_a_steady_load_without_a_cause_says_so_and_explains_nothing(tmp_path: Pa
     with Interval(made.store, taken[0], taken[4]) as before, Interval(made.store, taken[4], taken[8]) as after:
         part = happened(change_of(before, after))
     assert part["notes"] == ["statement time was steady: 1.68 and 1.68 ms a second"]
+
+
+class NewView(Server):
+    """A server that has a view more from its upgrade on."""
+
+    def views(self) -> list[View]:
+        found = super().views()
+        return found if self.version >= 180000 else [one for one in found if one.name != "pg_stat_user_tables"]
+
+
+def test_a_view_of_the_newer_version_alone_is_told_in_words_and_asks_for_nothing(tmp_path: Path):
+    """It was "pg_stat_io this server has no pg_stat_io", and advised to read the same databases."""
+    made = NewView(tmp_path / "snaps")
+    for at in range(6):
+        made.version = 150000 if at < 3 else 180000
+        made.call(1, 10, 10.0)
+        made.step()
+    taken = made.store.of(None)
+    with Interval(made.store, taken[0], taken[-1]) as whole:
+        warnings = report(whole)["warnings"]
+    (told,) = (one for one in warnings if "pg_stat_user_tables" in one["text"])
+    assert told["text"].endswith("; pg_stat_user_tables is not on this server")
+    assert told["next"] == ""
+
+
+def test_a_setting_without_a_value_says_so():
+    assert setting("log_connections", "off", "") == "log_connections: off → (empty)"
+    assert setting("autovacuum_worker_slots", None, "16") == "autovacuum_worker_slots: (not there) → 16"

@@ -237,8 +237,8 @@ def test_a_standby_and_what_it_follows(tmp_path: Path):
 
 
 def test_what_a_slot_keeps_is_never_negative_and_nothing_where_it_keeps_none(lab: Lab):
-    """Our position is read first, so that the slot of a busy server is past it: it "kept" −736 B; and a slot that was never
-    used kept "0 B"."""
+    """Our position is read first, so that the slot of a busy server is past it: it "kept" −736 B; and a slot that was
+    never used kept "0 B"."""
     slots = ("used", "unused")
     lab.run(*(f"select pg_create_physical_replication_slot('{name}', {name == 'used'})" for name in slots))
     try:

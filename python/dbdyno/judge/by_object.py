@@ -215,8 +215,10 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
     if old is None or new is None:
         return
     if kind.by == ("queryid",):
-        called = ([one for one, rate in side.means["calls a second"].items() if rate] for side in (old, new))
-        moved = renumbered(*called, fingerprints(before, after))
+        old_called, new_called = (
+            [one for one, rate in side.means["calls a second"].items() if rate] for side in (old, new)
+        )
+        moved = renumbered(old_called, new_called, fingerprints(before, after))
         for side in (old, new):
             side.rename(moved)
     roles = after.after.facts.get("roles") or {} if kind.by == ("userid",) else {}

@@ -48,7 +48,8 @@ class Rates:
         sums = ", ".join(f"sum(r.{quoted(name)}) as {quoted(name)}" for name in self.measured)
         made = quoted(f"rates_{next(_TABLES)}")
         self._one.connection.execute(
-            f"create temp table {made} as select coalesce(n.other, r.object) as object, slot, {sums} from {self._table} r"
+            f"create temp table {made} as select coalesce(n.other, r.object) as object, slot, {sums}"
+            f" from {self._table} r"
             " left join (select unnest($1::varchar[]) as object, unnest($2::varchar[]) as other) n using (object)"
             " group by all",
             [list(names), list(names.values())],

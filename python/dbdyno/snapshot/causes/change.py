@@ -109,7 +109,7 @@ class Change(ABC):
     def is_ours(self, text: str) -> bool:
         """Whether a statement is a collector's."""
 
-    def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:
+    def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:  # noqa: B027
         """Puts the rates of a statement together that counts under another identifier than before."""
 
     @cached_property

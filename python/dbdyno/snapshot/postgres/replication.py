@@ -63,8 +63,8 @@ def _position(interval: Interval, end: int = 1) -> str:
 
 
 def _beyond(there: str, here: str) -> str:
-    """By how much a position is past another, as SQL; nothing where either is not known (`greatest` would say 0). Our own
-    is read first: a standby or slot that moved meanwhile is level with it."""
+    """By how much a position is past another, as SQL; nothing where either is not known (`greatest` would say 0).
+    Our own is read first: a standby or slot that moved meanwhile is level with it."""
     return f"case when {here} < {there} then 0 else {here} - {there} end"
 
 
@@ -90,7 +90,8 @@ def _slots(interval: Interval) -> list[Row]:
     return interval.query(
         f"""select slot_name as slot, slot_type as type, active::varchar as active,
           {_beyond("restart_lsn", now)} as keeps, {_beyond("restart_lsn_before", before)} as keeps_before,
-          {text["wal_status"]} as status, {present("safe_wal_size", has)} as safe, {text["invalidation_reason"]} as reason, verdict, why
+          {text["wal_status"]} as status, {present("safe_wal_size", has)} as safe,
+          {text["invalidation_reason"]} as reason, verdict, why
         from {view} where life <> 'gone' order by keeps desc nulls last, slot""",
         view,
     )

@@ -56,7 +56,8 @@ class PostgresChange(Change):
 
     def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:
         """Those of the same text: their table was made anew, or the server upgraded."""
-        moved = renumbered(*(map(str, side) for side in sides), fingerprints(self.before, self.after))
+        old, new = (map(str, side) for side in sides)
+        moved = renumbered(old, new, fingerprints(self.before, self.after))
         for one, other in moved.items():
             for side in (side for side in sides if int(one) in side):
                 kept = side.setdefault(int(other), {})

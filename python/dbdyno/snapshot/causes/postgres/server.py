@@ -13,7 +13,7 @@ from dbdyno.snapshot.postgres.epochs import upgraded
 from dbdyno.snapshot.postgres.host import Processors, of_stretches, used
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.settled import OURS
-from dbdyno.snapshot.wording import rate, three, times
+from dbdyno.snapshot.wording import rate, setting, three, times
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
 MOSTLY = 0.5
@@ -187,7 +187,7 @@ def restarts(change: Change) -> Iterator[Cause]:
 def settings(change: Change) -> Iterator[Cause]:
     """Settings that are not what they were."""
     for row in change.changed_settings((*OURS, *PLACES)):
-        yield Cause(f"setting {row['name']}: {row['old']} → {row['new']}", weight=0.4)
+        yield Cause("setting " + setting(row["name"], row["old"], row["new"]), weight=0.4)
 
 
 RULES = (slow_syncs, lock_waits, busy_processors, checkpoints, restarts, settings)
