@@ -103,6 +103,21 @@ def test_a_steady_load_without_a_cause_says_so_and_explains_nothing(tmp_path: Pa
     assert part["notes"] == ["statement time was steady: 1.68 and 1.68 ms a second"]
 
 
+def test_a_statement_of_a_steady_load_is_no_cause_for_its_share_of_next_to_nothing(tmp_path: Path):
+    """On a load of 0.866 and 0.915 ms a second it was "slower: COMMIT, 11 % of the change"."""
+    made = Server(tmp_path / "snaps")
+    for at in range(9):
+        made.call(1, 100, 500.0)
+        made.call(2, 10, 0.06 if at < 5 else 0.6)
+        made.call(3, 0 if at < 5 else 10, 0.0 if at < 5 else 0.6)
+        made.step()
+    taken = made.store.of(None)
+    with Interval(made.store, taken[0], taken[4]) as before, Interval(made.store, taken[4], taken[8]) as after:
+        change = change_of(before, after)
+        assert change.share([2]) == pytest.approx(0.474, abs=0.01)
+        assert causes(change) == []
+
+
 class NewView(Server):
     """A server that has a view more from its upgrade on."""
 

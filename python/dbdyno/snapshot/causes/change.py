@@ -24,6 +24,10 @@ Rates = dict[str, float]
 
 HEAVIER, LEAST_WORK = 1.25, 10.0
 """From so many times the work of a call on, and so much more of it, a statement does more."""
+LEAST_MS = 0.2
+"""Statement time that changes by less than so many milliseconds a second is steady: a 5,000th of one processor."""
+LEAST_PART = 0.05
+"""A statement that grew by less than such a part of all statement time is no cause by itself."""
 LEAST_RATIO = 1.5
 """A statement that takes less than so much longer is not called slower."""
 
@@ -159,9 +163,15 @@ class Change(ABC):
         )
 
     @cached_property
+    def spent_ms(self) -> tuple[float, float]:
+        """Milliseconds of all statements a second, before and after."""
+        every = self.statements.values()
+        return sum(one.before.get("ms", 0.0) for one in every), sum(one.after.get("ms", 0.0) for one in every)
+
+    @property
     def grown_ms(self) -> float:
         """Milliseconds of statement time a second more than before."""
-        return sum(one.grown("ms") for one in self.statements.values())
+        return self.spent_ms[1] - self.spent_ms[0]
 
     def remarks(self) -> list[str]:
         """What else is to be known of the two stretches, as sentences without a point."""
@@ -172,6 +182,11 @@ class Change(ABC):
         every = sum(max(one.grown("ms"), 0.0) for one in self.statements.values())
         some = sum(max(self.statements[n].grown("ms"), 0.0) for n in statements if n in self.statements)
         return some / every if every > 0 and self.grown_ms > 0 else None
+
+    def matters(self, statement: Key) -> bool:
+        """Whether a statement grew by more than what a steady load sways by."""
+        old, new = self.spent_ms
+        return self.statements[statement].grown("ms") >= max(LEAST_MS, LEAST_PART * max(old, new))
 
     def of_table(self, name: str, *, slower: bool = True) -> frozenset[Key]:
         """The statements that name a table, those that became slower."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import ModuleType
 
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
-from dbdyno.snapshot.causes.change import Cause, Change, Key
+from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
 from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.events_table import clock
 from dbdyno.snapshot.happenings import happenings
@@ -24,14 +24,13 @@ LEAST_PARTS = 6
 """Sub-intervals that an interval needs, to be searched for a change inside."""
 LEAST_CHANGE = 0.2
 """Statement time that changes by less is called steady."""
-LEAST_MS = 0.2
-"""So is what changes by less than so many milliseconds a second: a 5,000th of one processor."""
 
 JUMP_LEAST = 5
 
 CODES = {
     "dropped_indexes": "index",
     "lost_indexes": "index",
+    "new_indexes": "index",
     "other_plans": "plan",
     "other_ways": "plan",
     "proved_flips": "plan",
@@ -132,7 +131,7 @@ def explained(change: Change, ranked: list[Cause], about: str) -> Why:
         for one in named
     )
     known = change.share(frozenset[Key]().union(*(one.statements for one in named)))
-    before, after = _spent(change)
+    before, after = change.spent_ms
     return Why(
         about,
         "ratio",
@@ -149,7 +148,7 @@ def budget(change: Change, ranked: list[Cause]) -> str:
     """The change of database time in words: how much, whose, and the first cause."""
     if not change.both(change.view):
         return f"the time of statements is not known: {change.view} was not read"
-    old, new = _spent(change)
+    old, new = change.spent_ms
     if not ranked and _steady(old, new, LEAST_MS):
         return f"statement time was steady: {three(old)} and {three(new)} ms a second"
     words = f"{'+' if change.grown_ms > 0 else ''}{three(change.grown_ms)} ms of statement time a second"
@@ -164,14 +163,6 @@ def budget(change: Change, ranked: list[Cause]) -> str:
     return words
 
 
-def _spent(change: Change) -> tuple[float, float]:
-    """Milliseconds of all statements a second, before and after."""
-    before, after = (
-        sum(getattr(one, end).get("ms", 0.0) for one in change.statements.values()) for end in ("before", "after")
-    )
-    return before, after
-
-
 def _fallen(change: Change) -> str:
     """Whose time it is that went, and whether its calls went, or what a call takes."""
     least = min(change.statements.values(), key=lambda one: one.grown("ms"))
@@ -179,7 +170,7 @@ def _fallen(change: Change) -> str:
     words = f", of the fall {least.grown('ms') / every:.0%} {statements.named(least)}: "
     old, new = least.before.get("calls", 0.0), least.after.get("calls", 0.0)
     if not new:
-        return words + "it is not called any more"
+        return words + "no call of it ended any more"
     return words + f"calls {rate(old, new)}, mean {times(*least.per_call('ms'))}"
 
 

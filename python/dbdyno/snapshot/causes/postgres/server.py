@@ -11,7 +11,7 @@ from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.postgres.epochs import upgraded
 from dbdyno.snapshot.postgres.host import Processors, of_stretches, used
-from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.postgres.sampler import ACTIVITY, BLOCKED
 from dbdyno.snapshot.settled import OURS
 from dbdyno.snapshot.wording import rate, setting, three, times
 
@@ -81,10 +81,23 @@ def lock_waits(change: Change) -> Iterator[Cause]:
         evidence = (
             f"sessions waiting for a lock {old:.2g} → {new:.2g} on average, of {busy_old:.2g} → {busy:.2g} active"
         )
+        evidence += _holders(change.after)
         # a lock of a table is waited for while a statement is parsed, which is in no statement's time
         outside = 1000 * (new - old) > 2 * max(change.grown_ms, 0.0)
         whose, weight = (frozenset[int](), OUTSIDE) if outside else (waiting, 2.8)
         yield Cause("sessions wait for each other's locks", evidence, whose, weight=weight)
+
+
+def _holders(one: Interval) -> str:
+    """What those do that are waited for, where most of them do nothing."""
+    source, _ = one.samples("blocked", BLOCKED)
+    rows = one.query(
+        f"select count(*) as n, count(*) filter (where blocker_state like 'idle in transaction%') as idle,"
+        f" mode(blocker_usename || coalesce(' of ' || nullif(blocker_application, ''), ''))"
+        f" filter (where blocker_state like 'idle in transaction%') as who from {source} where {one.inside}"
+    )
+    count, idle, who = rows[0]["n"], rows[0]["idle"], rows[0]["who"]
+    return f"; for a session that was idle in a transaction ({who})" if count and idle >= MOSTLY * count else ""
 
 
 def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
