@@ -96,3 +96,22 @@ def test_a_table_made_anew_without_an_index_is_the_cause_and_not_the_first_index
 def test_a_table_made_anew_with_as_many_indexes_of_other_names_has_lost_none(server: Server):
     cause = named(server, "select * from orders", indexes=("o2_pkey", "o2_cust"), blocks=600, anew=8)
     assert "orders_pkey" not in cause.words and "without" not in cause.words
+
+
+@pytest.mark.parametrize(("dropped", "is_cause"), [(1, False), (3, True)])
+def test_an_index_that_was_gone_for_most_of_the_first_stretch_is_no_cause_of_the_difference(
+    server: Server, dropped: int, is_cause: bool
+):
+    """A lock made a statement slower, and an index that had been dropped before came first."""
+    server.texts, server.names, taken = {1: "select * from orders"}, {7: TABLE}, []
+    for at in range(7):
+        server.indexes = ("orders_pkey",) if at >= dropped else Server.indexes
+        server.call(1, 100, 1000.0 if at > 3 else 100.0)
+        server.touch(7, seq_scan=10)
+        taken.append(server.step())
+    with (
+        Interval(server.store, taken[0], taken[3]) as before,
+        Interval(server.store, taken[3], taken[6]) as after,
+    ):
+        words = [cause.words for cause in causes(change_of(before, after))]
+    assert ("index orders_cust on orders was dropped" in words) == is_cause

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot
 
@@ -172,6 +173,21 @@ class Change(ABC):
     def grown_ms(self) -> float:
         """Milliseconds of statement time a second more than before."""
         return self.spent_ms[1] - self.spent_ms[0]
+
+    def gone_in(self, view: str, which: str) -> Row | None:
+        """The last sub-interval in which rows of a view, of this condition, went; None where that is of none."""
+        for one in (self.after, self.before):
+            source, _ = one.sums.relation(view, folded=False) if len(one.chain) > 2 else (None, ())
+            found = source and one.query(f"select max(part) as part from {source} where life = 'gone' and {which}")
+            if found and found[0]["part"] is not None:
+                return next(part for part in one.sums.parts() if part["number"] == found[0]["part"])
+        return None
+
+    def gone_early(self, part: Row | None) -> bool:
+        """Whether what went in a sub-interval was gone for most of the first stretch: then the second differs from it
+        for another reason."""
+        first, last = self.before.before, self.before.after
+        return part is not None and part["number"] <= last.number and part["at_us"] * 2000 < first.at_ns + last.at_ns
 
     def remarks(self) -> list[str]:
         """What else is to be known of the two stretches, as sentences without a point."""

@@ -10,7 +10,7 @@ from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Pair
 from dbdyno.snapshot.causes.postgres.plans import analyzed
 from dbdyno.snapshot.causes.statements import no_more_work
 from dbdyno.snapshot.ends import relation
-from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.model import Row, moment_us
 from dbdyno.snapshot.wording import rate, three
 
 _DEAD_ROWS = 1000
@@ -45,7 +45,7 @@ def dropped_indexes(change: Change) -> Iterator[Cause]:
         if table is None or _successor(change, row["datid"], row["relid"]) is not None:
             continue
         slow, scans = change.of_table(table.name), (table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
-        if not slow and scans[1] <= SCANS_MORE * scans[0]:
+        if (not slow and scans[1] <= SCANS_MORE * scans[0]) or change.gone_early(_gone_in(change, row)):
             continue
         yield Cause(
             f"index {row['name']} on {table.name} was dropped",
@@ -121,19 +121,16 @@ def _writes(one: Pair) -> bool:
     return _WRITE.match(one.text) is not None and one.heavier() and new <= HEAVIER * max(old, 1.0)
 
 
+def _gone_in(change: Change, row: dict[str, Any]) -> Row | None:
+    """The sub-interval in which it went, where that is of the stretches."""
+    which = f"datid = {int(row['datid'])} and indexrelid = {int(row['indexrelid'])}"
+    return change.gone_in("pg_stat_user_indexes", which)
+
+
 def _gone_at(change: Change, row: dict[str, Any]) -> str:
     """Between which snapshots it went, where they are of the stretches."""
-    for one in (change.after, change.before):
-        if len(one.chain) <= 2:
-            continue
-        source, _ = one.sums.relation("pg_stat_user_indexes", folded=False)
-        found = source and one.query(
-            f"select part from {source} where life = 'gone' and datid = {int(row['datid'])}"
-            f" and indexrelid = {int(row['indexrelid'])}"
-        )
-        if found:
-            return f"before {moment_us(next(p['at_us'] for p in one.sums.parts() if p['number'] == found[0]['part']))}"
-    return f"before {moment_us(change.after.after.at_ns // 1000)}"
+    part = _gone_in(change, row)
+    return f"before {moment_us(part['at_us'] if part else change.after.after.at_ns // 1000)}"
 
 
 def other_plans(change: Change) -> Iterator[Cause]:
