@@ -114,6 +114,9 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
         ("<td>/proc/vmstat:numa_miss</td>", "<td>/proc/<wbr>vmstat:<wbr>numa_miss</td>"),
         ("<td>a/b, 1/s and https://x/y</td>", "<td>a/b, 1/s and https://x/y</td>"),
         ("<code>/proc/sys/vm</code>", "<code>/proc/sys/vm</code>"),
+        ("<td>-4838682823314902447</td>", '<td><span class="whole">-4838682823314902447</span></td>'),
+        ("<th>effective_io_concurrency: 1</th>", "<th>effective_<wbr>io_<wbr>concurrency: 1</th>"),
+        ("<th>work_mem</th>", "<th>work_mem</th>"),
     ],
 )
 def test_numbers_and_units_stay_together_but_code_is_left_as_it_is(page: str, whole: str):

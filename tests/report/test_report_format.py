@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dbdyno.page import Column, Row
 from dbdyno.pages import format as fmt
+from dbdyno.report.shown import words
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -181,3 +183,12 @@ def test_foreign_text_shows_what_it_hides():
     assert fmt.text("a\x1b[31mb\u202ec\x00\r\nd\te") == "a\\x1b[31mb\\u202ec\\x00\nd\te"
     assert fmt.line("  select\n\t1  ") == "select 1"
     assert fmt.line("abcdef", 4) == "abc…"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(3.0, "3"), (0.5001, "0.5001"), (12345.0, "12\u2009345"), (2.00004, "2.000")]
+)
+def test_a_whole_number_in_a_table_has_no_zeros_behind_its_point(value: float, said: str):
+    """Three waiters each were 3.000."""
+    row = Row({"each": value})
+    assert words(row, Column("each", "each", "number")) == said

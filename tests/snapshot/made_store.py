@@ -62,6 +62,7 @@ class MadeServer:
         self.statements_reset_us = 1
         self.settings = {"track_io_timing": "off"}
         self.texts: dict[int, str] = {}
+        self.prints: dict[int, str] = {}
         self.before: Snapshot | None = None
 
     def call(self, statement: int, calls: int, ms: float, **more: float) -> None:
@@ -150,6 +151,6 @@ class MadeServer:
                 "statement_texts",
                 "now",
                 (key("queryid"), text("fingerprint"), text("query")),
-                [(n, f"f{n}", self.texts.get(n, f"select {n} from t")) for n in self.statements],
+                [(n, self.prints.get(n, f"f{n}"), self.texts.get(n, f"select {n} from t")) for n in self.statements],
             ),
         ]

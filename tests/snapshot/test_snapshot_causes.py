@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import threading
@@ -9,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import psycopg
 import pytest
 from planted import Planted
 from snapshot_help import SETTINGS, Lab
@@ -189,6 +191,66 @@ def test_a_convoy_behind_a_lock(planted: OnPostgres):
 
     found = planted.first_causes(asks(lab, ask), after=convoy, sampled=True)
     assert found == ["sessions wait for each other's locks"] * 2
+
+
+@pytest.mark.soak
+def test_a_lock_that_a_forgotten_transaction_holds(planted: OnPostgres):
+    """Nobody's statement ends any more: what blocks is named, not that calls went."""
+    lab, holders = planted.lab, []
+    ask = "update orders set amount = amount + 1 where id = 5"
+
+    def forget() -> None:
+        holders.append(lab.connect())
+        holders[0].autocommit = False
+        holders[0].execute("update orders set amount = 0 where id = 5")
+
+    def load() -> None:
+        lab.run(*[BY_CUST] * 20)
+        with contextlib.suppress(psycopg.errors.QueryCanceled):
+            lab.run("set statement_timeout = '300ms'", ask)
+
+    models = planted.models(load, forget, None, sampled=True)
+    holders[0].close()
+    for model in models:
+        first = model["sections"][0]["tables"][0]["rows"][0]
+        assert first["what"] == "sessions wait for each other's locks"
+        assert "for a session that was idle in a transaction" in first["evidence"]
+
+
+@pytest.mark.soak
+def test_indexes_that_make_writes_dearer(planted: OnPostgres):
+    lab = planted.lab
+    lab.run("create table log (id serial, a int, b int, c text)")
+    load = asks(lab, "insert into log (a, b, c) select n, n * 7, md5(n::text) from generate_series(1, 300) n", 10)
+    more = [f"create index log_{n} on log ({what})" for n, what in enumerate(("md5(c)", "c, a", "b, c"))]
+    found = planted.first_causes(load, planted.plant(*more))
+    assert found == ["3 indexes on log were created: writes are dearer"] * 2
+
+
+@pytest.mark.soak
+def test_a_table_that_was_swapped_for_one_without_its_indexes(planted: OnPostgres):
+    lab = planted.lab
+    swap = ("create table o2 as select * from orders", "drop table orders", "alter table o2 rename to orders")
+    found = planted.first_causes(asks(lab, BY_CUST), planted.plant(*swap, "analyze orders"))
+    assert found == ["table orders was made anew, without its indexes orders_cust, orders_pkey"] * 2
+
+
+@pytest.mark.soak
+def test_another_plan_since_another_table_of_the_statement_lost_its_statistics(planted: OnPostgres):
+    lab = planted.lab
+    lab.run(
+        "create table facts (a int, b int)",
+        "insert into facts select case when n % 100 = 0 then n else 1 end, n from generate_series(1, 40000) n",
+        "create index facts_a on facts (a)",
+        "analyze facts",
+    )
+    lose = [f"alter table facts alter {one} set statistics 0" for one in "ab"]
+    lose += ["delete from pg_statistic where starelid = 'facts'::regclass", "analyze facts"]
+    load = asks(lab, "select count(b) from facts f join orders o on o.id = f.b where a = 500", 20)
+    for model in planted.models(load, planted.plant(*lose), None, sampled=False):
+        first = model["sections"][0]["tables"][0]["rows"][0]
+        assert first["what"] == "another plan for orders, with the same indexes"
+        assert "facts was analyzed" in first["evidence"]
 
 
 @pytest.mark.soak

@@ -236,6 +236,23 @@ def test_a_standby_and_what_it_follows(tmp_path: Path):
     assert hidden["value"] == "(hidden)"
 
 
+def test_what_a_slot_keeps_is_never_negative_and_nothing_where_it_keeps_none(lab: Lab):
+    """Our position is read first, so that the slot of a busy server is past it: it "kept" −736 B; and a slot that was
+    never used kept "0 B"."""
+    slots = ("used", "unused")
+    lab.run(*(f"select pg_create_physical_replication_slot('{name}', {name == 'used'})" for name in slots))
+    try:
+        ends = [lab.take(), lab.take()]
+    finally:
+        lab.run(*(f"select pg_drop_replication_slot('{name}')" for name in slots))
+    for one in ends:
+        one.facts["wal_bytes"] -= 10**9
+    kept = {
+        row["slot"]: (row["keeps"], row["keeps_before"]) for row in table(lab.report(*ends), "replication", "Slots")
+    }
+    assert kept == {"used": (0, 0), "unused": (None, None)}
+
+
 def _until(lab: Lab, sql: str) -> None:
     """Waits until a query is true, for a minute at most."""
     for _ in range(600):

@@ -20,6 +20,7 @@ from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.model import Part, Row, beginning, columns, section, table
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.rates import rates
+from dbdyno.snapshot.renumbered import fingerprints, renumbered
 
 if TYPE_CHECKING:
     from dbdyno.judge.compared import Floats
@@ -172,13 +173,11 @@ def by_object(before: Interval, after: Interval, *, threshold: float, allowed: b
         if title == "statement":
             for row in shown:
                 row["begins"] = beginning(texts.get(row["object"]))
-        name = (
-            "begins:text:statement object:text:identifier"
-            if title == "statement"
-            else f"object:text:{title.replace(' ', '_')}"
-        )
+        named = f"object:text:{title.replace(' ', '_')} {_SHOWN}"
+        if title == "statement":
+            named = f"begins:text:statement {_SHOWN} object:text:identifier"
         shown.sort(key=lambda row: -abs(row["weight"]))
-        tables.append(table(f"By {title}", columns(f"{name} {_SHOWN}"), shown, top=20))
+        tables.append(table(f"By {title}", columns(named), shown, top=20))
         if len(rows) > len(shown):
             notes.append(f"by {title}: {len(rows) - len(shown)} of {len(rows)} rates did not change for certain")
     if None in looked:
@@ -215,6 +214,13 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
     old, new = sides
     if old is None or new is None:
         return
+    if kind.by == ("queryid",):
+        old_called, new_called = (
+            [one for one, rate in side.means["calls a second"].items() if rate] for side in (old, new)
+        )
+        moved = renumbered(old_called, new_called, fingerprints(before, after))
+        for side in (old, new):
+            side.rename(moved)
     roles = after.after.facts.get("roles") or {} if kind.by == ("userid",) else {}
     for label in (one for one in old.measured if one in new.measured):
         factor = factors[label]

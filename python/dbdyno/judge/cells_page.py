@@ -260,7 +260,7 @@ def _words(rows: Sequence[Row], sides: tuple[Recording, Recording], allowed: boo
         about="Each interval between two collections is one observation: what happens inside may"
         " depend on each other, and neighbours that resemble each other widen the intervals. q: p"
         " after false-discovery control (5 %). Differences within"
-        f" {threshold:.3g} count as none.",
+        f" {threshold * 100:.3g} % count as none.",
     )
 
 

@@ -185,7 +185,7 @@ def _metrics(
         about=f"{one.name}: {counts[0]} {'hours' if by_hour else 'sub-intervals'}, {other.name}: {counts[1]}."
         " change: second against first, geometric means. second larger: the chance that a sub-interval of the"
         " second has the larger value (50 %: no effect). q: p after false-discovery control over"
-        f" these metrics. Changes within {threshold:.3g} count as none.",
+        f" these metrics. Changes within {threshold * 100:.3g} % count as none.",
     )
 
 

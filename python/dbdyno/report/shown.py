@@ -63,7 +63,7 @@ def quantity(value: Any, unit: str) -> str:
 def _number(value: Any, unit: str) -> str:
     if unit in ("ns", "bytes", "1/s"):
         return fmt.quantity(value, unit)
-    if unit == "count" and float(value).is_integer():
+    if unit in ("count", "") and float(value).is_integer():
         return fmt.count(value)
     return fmt.significant(value, 4) if unit != "ratio" else fmt.percent(value, 3)
 

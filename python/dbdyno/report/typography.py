@@ -1,5 +1,6 @@
-"""Numbers that stay whole where a line breaks: `7.6 %`, `-3 ms` and `2026-11-23` are never torn apart in a page. A path
-of a file breaks behind its slashes and colons, not within a name.
+"""Numbers that stay whole where a line breaks: `7.6 %`, `-3 ms` and `2026-11-23` are never torn apart in a page, nor is
+an identifier of 15 digits or more, whose minus stays one that can be typed. A path of a file breaks behind its slashes
+and colons; at the head of a row, which is narrow, a name of 20 letters or more behind its underscores.
 
 Text that a reader may copy as code (`code`, `pre`, scripts, drawings) is left as it is.
 """
@@ -16,7 +17,9 @@ _BETWEEN_NUMBERS = re.compile(r"(?<=\d) (?=\d{3}(?!\d))")
 _PATH = re.compile(r"(?<![^\s(])/(?:[\w.@-]+/)+[\w.@:-]+")
 _DATE = re.compile(r"(?<![\w/.-])\d{4}-\d\d-\d\d(?![\w/-])")
 _JOINT = re.compile(r"(?<=\w)[/:](?=\w)")
-_MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)")
+_IDENTIFIER = re.compile(r"(?<![\w.-])-?\d{15,}(?![\w.])")
+_NAME = re.compile(r"(?<![\w/.])(?=\w*_)\w{20,}(?![\w/])")
+_MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)(?!\d{15})")
 
 
 def unbroken(page: str) -> str:
@@ -24,15 +27,19 @@ def unbroken(page: str) -> str:
     that break."""
     parts = []
     inside = 0
+    headed = False
     for found in _PART.finditer(page):
         part = found.group()
         if part.startswith("<"):
             inside += _step(part)
+            headed = part.startswith("<th")
         elif not inside:
             part = _PATH.sub(_breakable, part)
             part = _MINUS.sub(
                 "\N{MINUS SIGN}", _BETWEEN_NUMBERS.sub("\N{NO-BREAK SPACE}", _AMOUNT.sub("\N{NO-BREAK SPACE}", part))
             )
+            part = _NAME.sub(_by_words, part) if headed else part
+            part = _IDENTIFIER.sub(r'<span class="whole">\g<0></span>', part)
             part = _DATE.sub(r'<span class="whole">\g<0></span>', part)
         parts.append(part)
     return "".join(parts)
@@ -40,6 +47,10 @@ def unbroken(page: str) -> str:
 
 def _breakable(path: re.Match[str]) -> str:
     return _JOINT.sub(lambda joint: f"{joint.group()}<wbr>", path.group())
+
+
+def _by_words(name: re.Match[str]) -> str:
+    return name.group().replace("_", "_<wbr>")
 
 
 def _step(tag: str) -> int:

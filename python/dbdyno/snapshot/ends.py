@@ -16,6 +16,8 @@ from dbdyno.snapshot.engines import engine
 from dbdyno.snapshot.store import Place, Snapshot, many
 from dbdyno.snapshot.view import OK, WORDS, Verdict
 
+NOT_THERE = "this server has no {}"
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -71,7 +73,7 @@ class Ends:
         for end in (self.before, self.after):
             record = end.views.get(view)
             if record is None:
-                return f"this server has no {view}", None
+                return NOT_THERE.format(view), None
             problem = end.problem(view, self._seen)
             if problem is not None:
                 return f"could not be read in snapshot {end.number}: {problem[0]}", problem[1]

@@ -15,6 +15,7 @@ from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.timeline import CHECKPOINTS
+from dbdyno.snapshot.wording import setting
 
 OBJECTS = (
     ("table", "pg_stat_user_tables", ("schemaname", "relname")),
@@ -108,7 +109,7 @@ def _of_objects(one: Interval) -> Iterator[Row]:
 def _of_settings(one: Interval) -> Iterator[Row]:
     for part in one.sums.parts():
         for name, old, new in part["settings"]:
-            yield _within(part, "setting", f"{name}: {old} → {new}")
+            yield _within(part, "setting", setting(name, old, new))
 
 
 def _of_checkpoints(one: Interval) -> Iterator[Row]:

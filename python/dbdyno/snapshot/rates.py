@@ -33,11 +33,30 @@ class Rates:
         self._table = table
         self.seconds = seconds
         self.measured = tuple(measures)
-        sums = ", ".join(f"sum({quoted(name)}) as {quoted(name)}" for name in measures)
-        rows = one.query(f"select object, {sums} from {table} group by 1 order by 1")
-        self.means: dict[str, dict[str, float]] = {
-            name: {row["object"]: float(row[name] or 0.0) / len(seconds) for row in rows} for name in measures
-        }
+        self.means = self._means()
+
+    def _means(self) -> dict[str, dict[str, float]]:
+        sums = ", ".join(f"sum({quoted(name)}) as {quoted(name)}" for name in self.measured)
+        rows = self._one.query(f"select object, {sums} from {self._table} group by 1 order by 1")
+        count = len(self.seconds)
+        return {name: {row["object"]: float(row[name] or 0.0) / count for row in rows} for name in self.measured}
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Adds the rates of some objects to those of others, which stand for them."""
+        if not names:
+            return
+        sums = ", ".join(f"sum(r.{quoted(name)}) as {quoted(name)}" for name in self.measured)
+        made = quoted(f"rates_{next(_TABLES)}")
+        self._one.connection.execute(
+            f"create temp table {made} as select coalesce(n.other, r.object) as object, slot, {sums}"
+            f" from {self._table} r"
+            " left join (select unnest($1::varchar[]) as object, unnest($2::varchar[]) as other) n using (object)"
+            " group by all",
+            [list(names), list(names.values())],
+        )
+        self.close()
+        self._table = made
+        self.means = self._means()
 
     def close(self) -> None:
         """Frees the table that `values` reads."""

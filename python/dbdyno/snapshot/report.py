@@ -79,7 +79,7 @@ def _warnings(interval: Interval) -> list[dict[str, str]]:
         where = "" if scope in ("cluster", "clock") else f"{scope.removeprefix('view:')}: "
         text = f"{head}: {where}{one.why}"
         if value is None or text not in {w["text"] for w in found}:
-            found.append({"code": f"snapshot.{one.word.replace(' ', '_')}", "text": text, "next": _next(one.word)})
+            found.append({"code": f"snapshot.{one.word.replace(' ', '_')}", "text": text, "next": _next(one)})
     unique = {one["text"].partition(": ")[2].rpartition(": ")[2]: one for one in reversed(found)}
     return list(reversed(unique.values()))
 
@@ -94,8 +94,8 @@ _NEXT = {
 }
 
 
-def _next(word: str) -> str:
-    return _NEXT.get(word, "")
+def _next(one: Verdict) -> str:
+    return "" if one.why.endswith("is not on this server") else _NEXT.get(one.word, "")
 
 
 def _cost(interval: Interval) -> Part:

@@ -94,6 +94,8 @@ def _no_statements(history: History) -> Lack | None:
     """MariaDB tells what a session works on only where it is asked to."""
     if history.engine != "mariadb" or any(row["name"] != "none" for row in history.by("statement", 2)):
         return None
+    if history.interval.after.facts.get("statements_current"):
+        return lacking("the statements of sessions", "MariaDB tells the digest of a statement when it has ended")
     step = "update performance_schema.setup_consumers set enabled = 'YES' where name = 'events_statements_current'"
     return lacking("the statements of sessions", "the consumer events_statements_current is off", step)
 

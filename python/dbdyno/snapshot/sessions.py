@@ -84,11 +84,12 @@ class History:
             from each group by name order by aas desc, name {f"limit {int(top)}" if top else ""}"""
         )
         counts = self._sessions(column, none)
+        without = WITHOUT_DIGEST if self.engine == "mariadb" else WITHOUT
         for row in rows:
             row["mostly"] = _mostly(row.pop("classes"), int(row["seen"]))
             row["sessions"] = counts.get(row["name"])
             if dimension == "statement":
-                row["text"] = self.text_of.get(row["name"], WITHOUT if row["name"] == none else NO_TEXT)
+                row["text"] = self.text_of.get(row["name"], without if row["name"] == none else NO_TEXT)
         return rows
 
     def values(self, dimension: str) -> int:
@@ -202,6 +203,7 @@ def texts(interval: Interval) -> dict[str, str]:
 
 
 NO_TEXT = "(text not read)"
+WITHOUT_DIGEST = "(not known: MariaDB tells the digest of a statement when it has ended)"
 WITHOUT = "(no identifier: still parsing, a command without one, or compute_query_id is off)"
 
 

@@ -17,6 +17,7 @@ from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.settled import changed
 from dbdyno.snapshot.store import Place, many
+from dbdyno.snapshot.wording import setting
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -79,7 +80,7 @@ def _resets(interval: Interval) -> Iterator[Row]:
 def _settings(interval: Interval) -> Iterator[Row]:
     for before, after in pairwise(interval.chain):
         for name, old, new in changed(before, after, interval.query):
-            yield _between("setting", f"{name}: {old} → {new}", before, after)
+            yield _between("setting", setting(name, old, new), before, after)
 
 
 def _objects(interval: Interval) -> Iterator[Row]:

@@ -21,6 +21,15 @@ def rate(old: float, new: float) -> str:
     return f"{three(old)} → {three(new)} a second"
 
 
+def setting(name: object, old: object, new: object) -> str:
+    """`work_mem: 4096 → 65536`; what is empty says so."""
+    return " → ".join([f"{name}: {_value(old)}", _value(new)])
+
+
+def _value(value: object) -> str:
+    return "(not there)" if value is None else str(value) or "(empty)"
+
+
 def _span(ms: float) -> str:
     if ms <= 0:
         return "0"

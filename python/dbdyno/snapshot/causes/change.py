@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Snapshot
 
@@ -24,6 +25,10 @@ Rates = dict[str, float]
 
 HEAVIER, LEAST_WORK = 1.25, 10.0
 """From so many times the work of a call on, and so much more of it, a statement does more."""
+LEAST_MS = 0.2
+"""Statement time that changes by less than so many milliseconds a second is steady: a 5,000th of one processor."""
+LEAST_PART = 0.05
+"""A statement that grew by less than such a part of all statement time is no cause by itself."""
 LEAST_RATIO = 1.5
 """A statement that takes less than so much longer is not called slower."""
 
@@ -109,11 +114,15 @@ class Change(ABC):
     def is_ours(self, text: str) -> bool:
         """Whether a statement is a collector's."""
 
+    def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:  # noqa: B027
+        """Puts the rates of a statement together that counts under another identifier than before."""
+
     @cached_property
     def statements(self) -> dict[Key, Pair]:
         """Statements by identifier, without our own."""
         texts: dict[Key, str] = {}
         sides = [self.read_statements(one, texts) for one in (self.before, self.after)]
+        self.go_on(sides)
         every = sides[0].keys() | sides[1].keys()
         return {
             one: Pair(str(one), texts.get(one, ""), sides[0].get(one, {}), sides[1].get(one, {}))
@@ -155,9 +164,30 @@ class Change(ABC):
         )
 
     @cached_property
+    def spent_ms(self) -> tuple[float, float]:
+        """Milliseconds of all statements a second, before and after."""
+        every = self.statements.values()
+        return sum(one.before.get("ms", 0.0) for one in every), sum(one.after.get("ms", 0.0) for one in every)
+
+    @property
     def grown_ms(self) -> float:
         """Milliseconds of statement time a second more than before."""
-        return sum(one.grown("ms") for one in self.statements.values())
+        return self.spent_ms[1] - self.spent_ms[0]
+
+    def gone_in(self, view: str, which: str) -> Row | None:
+        """The last sub-interval in which rows of a view, of this condition, went; None where that is of none."""
+        for one in (self.after, self.before):
+            source, _ = one.sums.relation(view, folded=False) if len(one.chain) > 2 else (None, ())
+            found = source and one.query(f"select max(part) as part from {source} where life = 'gone' and {which}")
+            if found and found[0]["part"] is not None:
+                return next(part for part in one.sums.parts() if part["number"] == found[0]["part"])
+        return None
+
+    def gone_early(self, part: Row | None) -> bool:
+        """Whether what went in a sub-interval was gone for most of the first stretch: then the second differs from it
+        for another reason."""
+        first, last = self.before.before, self.before.after
+        return part is not None and part["number"] <= last.number and part["at_us"] * 2000 < first.at_ns + last.at_ns
 
     def remarks(self) -> list[str]:
         """What else is to be known of the two stretches, as sentences without a point."""
@@ -168,6 +198,11 @@ class Change(ABC):
         every = sum(max(one.grown("ms"), 0.0) for one in self.statements.values())
         some = sum(max(self.statements[n].grown("ms"), 0.0) for n in statements if n in self.statements)
         return some / every if every > 0 and self.grown_ms > 0 else None
+
+    def matters(self, statement: Key) -> bool:
+        """Whether a statement grew by more than what a steady load sways by."""
+        old, new = self.spent_ms
+        return self.statements[statement].grown("ms") >= max(LEAST_MS, LEAST_PART * max(old, new))
 
     def of_table(self, name: str, *, slower: bool = True) -> frozenset[Key]:
         """The statements that name a table, those that became slower."""

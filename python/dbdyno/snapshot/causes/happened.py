@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import ModuleType
 
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
-from dbdyno.snapshot.causes.change import Cause, Change, Key
+from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
 from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.events_table import clock
 from dbdyno.snapshot.happenings import happenings
@@ -30,6 +30,7 @@ JUMP_LEAST = 5
 CODES = {
     "dropped_indexes": "index",
     "lost_indexes": "index",
+    "new_indexes": "index",
     "other_plans": "plan",
     "other_ways": "plan",
     "proved_flips": "plan",
@@ -105,7 +106,7 @@ def happened(change: Change, about: str = "") -> Part:
     every = frozenset[Key]().union(*(c.statements for c in ranked[:MOST])) if ranked else frozenset[Key]()
     notes = [budget(change, ranked)]
     known = change.share(every)
-    if known is not None:
+    if known is not None and ranked:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
     notes += change.remarks()
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
@@ -130,9 +131,7 @@ def explained(change: Change, ranked: list[Cause], about: str) -> Why:
         for one in named
     )
     known = change.share(frozenset[Key]().union(*(one.statements for one in named)))
-    before, after = (
-        sum(getattr(one, end).get("ms", 0.0) for one in change.statements.values()) for end in ("before", "after")
-    )
+    before, after = change.spent_ms
     return Why(
         about,
         "ratio",
@@ -149,6 +148,9 @@ def budget(change: Change, ranked: list[Cause]) -> str:
     """The change of database time in words: how much, whose, and the first cause."""
     if not change.both(change.view):
         return f"the time of statements is not known: {change.view} was not read"
+    old, new = change.spent_ms
+    if not ranked and _steady(old, new, LEAST_MS):
+        return f"statement time was steady: {three(old)} and {three(new)} ms a second"
     words = f"{'+' if change.grown_ms > 0 else ''}{three(change.grown_ms)} ms of statement time a second"
     first = max(change.statements.items(), key=lambda item: item[1].grown("ms"), default=None)
     if change.grown_ms > 0 and first is not None:
@@ -168,7 +170,7 @@ def _fallen(change: Change) -> str:
     words = f", of the fall {least.grown('ms') / every:.0%} {statements.named(least)}: "
     old, new = least.before.get("calls", 0.0), least.after.get("calls", 0.0)
     if not new:
-        return words + "it is not called any more"
+        return words + "no call of it ended any more"
     return words + f"calls {rate(old, new)}, mean {times(*least.per_call('ms'))}"
 
 
@@ -218,7 +220,7 @@ def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Se
     than statement time did; else where the rate of calls changed most, because what waits between two statements (a
     commit, a login) is in no statement's time."""
     at, old, new = _cut(spent)
-    steady = _steady(old, new)
+    steady = _steady(old, new, LEAST_MS)
     how = "was steady: {} and {} ms a second at its two parts" if steady else "went from {} to {} ms a second"
     how = f"Statement time {how.format(three(old), three(new))}"
     restart = _restart(interval)
@@ -238,8 +240,8 @@ def _where(interval: Interval, spent: Series, calls: Series, jumps: dict[str, Se
     )
 
 
-def _steady(old: float, new: float) -> bool:
-    return abs(new - old) < LEAST_CHANGE * max(old, new)
+def _steady(old: float, new: float, least: float = 0.0) -> bool:
+    return abs(new - old) < max(LEAST_CHANGE * max(old, new), least)
 
 
 def _ratio(old: float, new: float) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.model import beginning
-from dbdyno.snapshot.wording import rate, times
+from dbdyno.snapshot.wording import rate, three, times
 
 _SHARE = 0.1
 """A statement with less of the change is not named by itself."""
@@ -17,10 +17,15 @@ def named(one: Pair) -> str:
     return f"{beginning(one.text) or 'a statement'} ({one.name})"
 
 
+def _large(change: Change, number: Key) -> bool:
+    """Whether a statement has enough of a change that is one."""
+    return (change.share([number]) or 0) >= _SHARE and change.matters(number)
+
+
 def new_statements(change: Change) -> Iterator[Cause]:
     """Statements that the first stretch had none of."""
     for number, one in change.statements.items():
-        if not one.before.get("calls") and (change.share([number]) or 0) >= _SHARE:
+        if not one.before.get("calls") and _large(change, number):
             calls = rate(0, one.after["calls"])
             yield Cause(f"new statement: {named(one)}", f"calls {calls}", frozenset([number]), weight=2)
 
@@ -29,15 +34,15 @@ def more_calls(change: Change) -> Iterator[Cause]:
     """Statements that are called more often and take as long as before."""
     for number, one in change.statements.items():
         old, new = one.before.get("calls", 0), one.after.get("calls", 0)
-        if old and new >= 1.5 * old and not one.slower() and (change.share([number]) or 0) >= _SHARE:
+        if old and new >= 1.5 * old and not one.slower() and _large(change, number):
             yield Cause(f"more calls of {named(one)}", f"calls {rate(old, new)}", frozenset([number]), direct=False)
 
 
 def slower_statements(change: Change) -> Iterator[Cause]:
     """Statements that take longer per call: what is seen, whatever the cause."""
     for number, one in change.statements.items():
-        if one.slower() and (change.share([number]) or 0) >= _SHARE:
-            work = "{:.3g} → {:.3g}".format(*one.per_call("work"))
+        if one.slower() and _large(change, number):
+            work = " → ".join(map(three, one.per_call("work")))
             evidence = f"mean {times(*one.per_call('ms'))}, {change.work} per call {work}"
             yield Cause(f"slower: {named(one)}", evidence, frozenset([number]), direct=False)
 

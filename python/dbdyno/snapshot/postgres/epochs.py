@@ -91,11 +91,17 @@ def _cluster(interval: Ends) -> Verdict | None:
 
 def _how(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Why the system identifier is another: pg_upgrade makes a new cluster, whose statistics begin again."""
+    words = upgraded(old, new)
+    return f"it was {words}, or replaced; its statistics began again" if words else "the system identifier is another"
+
+
+def upgraded(old: dict[str, Any], new: dict[str, Any]) -> str:
+    """From which major version to which, in words; empty where it is the same."""
     versions = [int(one.get("version_num") or 0) // 10000 for one in (old, new)]
     if not 0 < versions[0] < versions[1]:
-        return "the system identifier is another"
+        return ""
     names = [str(one.get("version")).split(" ")[0] for one in (old, new)]
-    return f"it was upgraded from {names[0]} to {names[1]}, or replaced; its statistics began again"
+    return f"upgraded from {names[0]} to {names[1]}"
 
 
 def _moved(old: dict[str, Any], new: dict[str, Any], name: str) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _STANDBYS = columns(
     "application:text client:text state:text sync:text sent:bytes:behind_sent replayed:bytes:behind_replayed"
-    " write_lag:ns flush_lag:ns replay_lag:ns"
+    " replay_lag:ns flush_lag:ns write_lag:ns"
 )
 _SLOTS = columns(
     "slot:text type:text active:text keeps:bytes:WAL_kept keeps_before:bytes:before status:text"
@@ -62,6 +62,12 @@ def _position(interval: Interval, end: int = 1) -> str:
     return "null::bigint" if known is None else str(int(known))
 
 
+def _beyond(there: str, here: str) -> str:
+    """By how much a position is past another, as SQL; nothing where either is not known (`greatest` would say 0).
+    Our own is read first: a standby or slot that moved meanwhile is level with it."""
+    return f"case when {here} < {there} then 0 else {here} - {there} end"
+
+
 def _standbys(interval: Interval) -> list[Row]:
     if not interval.has("pg_stat_replication"):
         return []
@@ -69,7 +75,7 @@ def _standbys(interval: Interval) -> list[Row]:
     lags = ", ".join(f"{name}_lag * 1000 as {name}_lag" for name in ("write", "flush", "replay"))
     return interval.query(
         f"""select application_name as application, client_addr as client, state, sync_state as sync,
-          greatest({here} - sent_lsn, 0) as sent, greatest({here} - replay_lsn, 0) as replayed, {lags}
+          {_beyond("sent_lsn", here)} as sent, {_beyond("replay_lsn", here)} as replayed, {lags}
         from {interval.ends("pg_stat_replication")[1]} order by application, client""",
     )
 
@@ -82,9 +88,10 @@ def _slots(interval: Interval) -> list[Row]:
     now, before = (_position(interval, end) for end in (1, 0))
     text = {name: name if name in has else "null::varchar" for name in ("wal_status", "invalidation_reason")}
     return interval.query(
-        f"""select slot_name as slot, slot_type as type, active::varchar as active, {now} - restart_lsn as keeps,
-          {before} - restart_lsn_before as keeps_before, {text["wal_status"]} as status,
-          {present("safe_wal_size", has)} as safe, {text["invalidation_reason"]} as reason, verdict, why
+        f"""select slot_name as slot, slot_type as type, active::varchar as active,
+          {_beyond("restart_lsn", now)} as keeps, {_beyond("restart_lsn_before", before)} as keeps_before,
+          {text["wal_status"]} as status, {present("safe_wal_size", has)} as safe,
+          {text["invalidation_reason"]} as reason, verdict, why
         from {view} where life <> 'gone' order by keeps desc nulls last, slot""",
         view,
     )
@@ -99,7 +106,7 @@ def _receiver(interval: Interval) -> list[Row]:
     received = "flushed_lsn" if "flushed_lsn" in names else "received_lsn"
     return interval.query(
         f"""select sender_host || ':' || sender_port as sender, status, slot_name as slot,
-          {received} - receive_start_lsn as received, greatest(latest_end_lsn - {received}, 0) as behind,
+          {received} - receive_start_lsn as received, {_beyond(received, "latest_end_lsn")} as behind,
           last_msg_receipt_time as last_message
         from {after}"""
     )

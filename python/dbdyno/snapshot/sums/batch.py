@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.difference import SUBTRACTED, Sides, difference_sql, quoted
-from dbdyno.snapshot.ends import Ends, scope_rows
+from dbdyno.snapshot.ends import NOT_THERE, Ends, scope_rows
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.store import Place, Snapshot, many
 from dbdyno.snapshot.view import Column, Verdict
@@ -114,7 +114,8 @@ class Batch:
             for pair in self.pairs:
                 missing = pair.missing(view)
                 if missing is not None:
-                    pair.verdicts.setdefault((f"view:{view}", None), Verdict("partial", f"{view} {missing[0]}"))
+                    why = "is not on this server" if missing[0] == NOT_THERE.format(view) else missing[0]
+                    pair.verdicts.setdefault((f"view:{view}", None), Verdict("partial", f"{view} {why}"))
 
     def _groups(self, view: str) -> Iterable[tuple[Sides, list[Ends]]]:
         """The pairs whose columns are alike go into one query."""

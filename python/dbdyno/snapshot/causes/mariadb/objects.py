@@ -9,7 +9,7 @@ from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
 from dbdyno.snapshot.causes.statements import named, slower_at_same_work
 from dbdyno.snapshot.mariadb.load import INDEXES, TABLES
-from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.model import Row, moment_us
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.wording import rate, three
 
@@ -25,11 +25,14 @@ def dropped_indexes(change: MariadbChange) -> Iterator[Cause]:
         slow, fetched = change.of_table(name), _fetched(change, row)
         if not slow and fetched is not None and fetched[1] <= 1.1 * fetched[0]:
             continue
+        part = _gone_in(change, row)
+        if change.gone_early(part):
+            continue
         yield Cause(
             f"index {row['INDEX_NAME']} on {name} was dropped",
             f"rows fetched of {name} {rate(*fetched) if fetched else 'not known'}{_scans(change, slow)}",
             slow,
-            _gone_at(change, row),
+            f"before {moment_us(part['at_us'] if part else change.after.after.at_ns // 1000)}",
             weight=3,
         )
 
@@ -55,15 +58,10 @@ def _scans(change: MariadbChange, slow: frozenset[Key]) -> str:
     return f", statements without an index {rate(old, new)}" if new > old else ""
 
 
-def _gone_at(change: MariadbChange, row: dict[str, Any]) -> str:
-    """Between which snapshots it went, where they are of the stretches."""
-    same = " and ".join(f"{name} = {literal(row[name])}" for name in ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME"))
-    for one in (change.after, change.before):
-        source, _ = one.sums.relation(INDEXES, folded=False) if len(one.chain) > 2 else (None, ())
-        found = source and one.query(f"select part from {source} where life = 'gone' and {same}")
-        if found:
-            return f"before {moment_us(next(p['at_us'] for p in one.sums.parts() if p['number'] == found[0]['part']))}"
-    return f"before {moment_us(change.after.after.at_ns // 1000)}"
+def _gone_in(change: MariadbChange, row: dict[str, Any]) -> Row | None:
+    """The sub-interval in which it went, where that is of the stretches."""
+    names = ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME")
+    return change.gone_in(INDEXES, " and ".join(f"{name} = {literal(row[name])}" for name in names))
 
 
 def _more_rows(change: MariadbChange) -> dict[Key, float]:

@@ -10,7 +10,7 @@ from dbdyno.snapshot.causes.statements import slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.model import moment_us
-from dbdyno.snapshot.wording import rate, three
+from dbdyno.snapshot.wording import rate, setting, three
 
 _LEAST_READS = 10.0
 """Pages a second that a buffer pool reads before it is blamed."""
@@ -100,7 +100,7 @@ def redo_log(change: MariadbChange) -> Iterator[Cause]:
 def settings(change: MariadbChange) -> Iterator[Cause]:
     """Settings that are not what they were."""
     for row in change.changed_settings():
-        yield Cause(f"setting {row['name']}: {row['old']} → {row['new']}", weight=0.4)
+        yield Cause("setting " + setting(row["name"], row["old"], row["new"]), weight=0.4)
 
 
 RULES = (lock_waits, restarts, buffer_pool, redo_log, settings)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from dbdyno.snapshot.causes.change import Cause, Change, Pair
+from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Pair
 from dbdyno.snapshot.causes.postgres.plans import analyzed
 from dbdyno.snapshot.causes.statements import no_more_work
 from dbdyno.snapshot.ends import relation
-from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.model import Row, moment_us
 from dbdyno.snapshot.wording import rate, three
 
 _DEAD_ROWS = 1000
+_WRITE = re.compile(r"\s*(?:insert|update|delete|merge)\b", re.I)
 SCANS_MORE = 1.1
 """From so many times the scans on, a table is scanned more."""
 LONGER, LEAST_ROWS = 1.3, 100
@@ -37,12 +39,13 @@ def dropped_indexes(change: Change) -> Iterator[Cause]:
         f" where not exists (select 1 from {after} b where b.datid = a.datid and b.relid = a.relid"
         f" and b.indexrelname = a.indexrelname)"
     )
+    yield from _made_anew(change, rows)
     for row in rows:
         table = change.tables.get((row["datid"], row["relid"]))
-        if table is None:
+        if table is None or _successor(change, row["datid"], row["relid"]) is not None:
             continue
         slow, scans = change.of_table(table.name), (table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
-        if not slow and scans[1] <= SCANS_MORE * scans[0]:
+        if (not slow and scans[1] <= SCANS_MORE * scans[0]) or change.gone_early(_gone_in(change, row)):
             continue
         yield Cause(
             f"index {row['name']} on {table.name} was dropped",
@@ -53,19 +56,81 @@ def dropped_indexes(change: Change) -> Iterator[Cause]:
         )
 
 
+def _made_anew(change: Change, rows: list[dict[str, Any]]) -> Iterator[Cause]:
+    """A table that was made anew with fewer indexes (a load that swaps tables, a restore), if a statement is slower
+    since. `rows`: indexes that went."""
+    after = change.after.ends("pg_stat_user_indexes")[1]
+    for old in dict.fromkeys((row["datid"], row["relid"]) for row in rows):
+        new = _successor(change, *old)
+        if new is None or old not in change.tables or new not in change.tables:
+            continue
+        gone = [row for row in rows if (row["datid"], row["relid"]) == old]
+        of_new = f"select indexrelname as name from {after} where datid = {int(new[0])} and relid = {int(new[1])}"
+        kept = {row["name"] for row in change.after.query(of_new)}
+        name, slow = change.tables[new].name, change.of_table(change.tables[new].name)
+        if len(kept) >= len(gone) or not slow:
+            continue
+        lost = sorted({row["name"] for row in gone} - kept)
+        scans = (change.tables[old].before.get("seq_scan", 0), change.tables[new].after.get("seq_scan", 0))
+        words = f"table {name} was made anew, without its index{'' if len(lost) == 1 else 'es'} {', '.join(lost)}"
+        yield Cause(words, f"sequential scans of {name} {rate(*scans)}", slow, _gone_at(change, gone[0]), weight=3)
+
+
+def _successor(change: Change, datid: int, relid: int) -> tuple[int, int] | None:
+    """The number of the table that has the name of this one since, which went."""
+    first, middle, last = change.states
+    old = first.get((datid, relid)) or middle.get((datid, relid))
+    if old is None or (datid, relid) in last:
+        return None
+    names = ("datid", "schemaname", "relname")
+    found = (one for key, one in last.items() if key not in first and all(one[name] == old[name] for name in names))
+    return next(((datid, int(str(one["relid"]))) for one in found), None)
+
+
+def new_indexes(change: Change) -> Iterator[Cause]:
+    """Indexes that were made, where a statement that writes to their table does more work a call since, for as many
+    rows: each of them is written to as well."""
+    view = "pg_stat_user_indexes"
+    if not change.both(view):
+        return
+    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
+    rows = change.before.query(
+        f"select a.indexrelname as name, a.datid, a.relid from {after} a"
+        f" anti join {before} b on a.datid = b.datid and (a.indexrelid = b.indexrelid"
+        f" or (a.relid = b.relid and a.indexrelname = b.indexrelname)) order by 1"
+    )
+    for key in dict.fromkeys((row["datid"], row["relid"]) for row in rows):
+        table = change.tables.get(key) if key in change.states[0] else None
+        names = [row["name"] for row in rows if (row["datid"], row["relid"]) == key]
+        writes = frozenset(n for n in change.heavier_of(table.name) if _writes(change.statements[n])) if table else None
+        if table is None or not writes:
+            continue
+        first = max(writes, key=lambda n: change.statements[n].grown("ms"))
+        work = " → ".join(map(three, change.statements[first].per_call("work")))
+        made = (
+            f"index {names[0]} on {table.name} was" if len(names) == 1 else f"{len(names)} indexes on {table.name} were"
+        )
+        yield Cause(
+            f"{made} created: writes are dearer", f"blocks per call {work}; {', '.join(names[:5])}", writes, weight=2.6
+        )
+
+
+def _writes(one: Pair) -> bool:
+    """Whether a statement changes rows, about as many a call as before."""
+    old, new = one.per_call("rows")
+    return _WRITE.match(one.text) is not None and one.heavier() and new <= HEAVIER * max(old, 1.0)
+
+
+def _gone_in(change: Change, row: dict[str, Any]) -> Row | None:
+    """The sub-interval in which it went, where that is of the stretches."""
+    which = f"datid = {int(row['datid'])} and indexrelid = {int(row['indexrelid'])}"
+    return change.gone_in("pg_stat_user_indexes", which)
+
+
 def _gone_at(change: Change, row: dict[str, Any]) -> str:
     """Between which snapshots it went, where they are of the stretches."""
-    for one in (change.after, change.before):
-        if len(one.chain) <= 2:
-            continue
-        source, _ = one.sums.relation("pg_stat_user_indexes", folded=False)
-        found = source and one.query(
-            f"select part from {source} where life = 'gone' and datid = {int(row['datid'])}"
-            f" and indexrelid = {int(row['indexrelid'])}"
-        )
-        if found:
-            return f"before {moment_us(next(p['at_us'] for p in one.sums.parts() if p['number'] == found[0]['part']))}"
-    return f"before {moment_us(change.after.after.at_ns // 1000)}"
+    part = _gone_in(change, row)
+    return f"before {moment_us(part['at_us'] if part else change.after.after.at_ns // 1000)}"
 
 
 def other_plans(change: Change) -> Iterator[Cause]:
@@ -96,6 +161,8 @@ def other_ways(change: Change) -> Iterator[Cause]:
             for name in ("seq_scan", "idx_scan")
         )
         if more > 0.3 and lookups < -0.3 and (moved := _moved(table, calls)):
+            beside = [one.name for one in change.tables.values() if analyzed(one) and slow & change.of_table(one.name)]
+            moved += [f"{name} was analyzed" for name in sorted(beside)]
             yield Cause(f"another plan for {table.name}, with the same indexes", ", ".join(moved), slow, weight=2.5)
 
 
@@ -110,7 +177,8 @@ def _moved(table: Pair, calls: list[float]) -> list[str]:
 
 
 def _fewer_indexes(change: Change, table: str) -> bool:
-    return any(f" on {table} was dropped" in cause.words for cause in dropped_indexes(change))
+    words = (f" on {table} was dropped", f"table {table} was made anew, without")
+    return any(word in cause.words for cause in dropped_indexes(change) for word in words)
 
 
 def grown_tables(change: Change) -> Iterator[Cause]:
@@ -183,4 +251,4 @@ def _state(rows: dict[Hashable, dict[str, Any]], key: Hashable, name: str) -> fl
     return float(rows.get(key, {}).get(name) or 0)
 
 
-RULES = (dropped_indexes, other_plans, other_ways, grown_tables, bloated_tables)
+RULES = (dropped_indexes, new_indexes, other_plans, other_ways, grown_tables, bloated_tables)

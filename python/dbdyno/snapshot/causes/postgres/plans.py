@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dbdyno.snapshot.causes.change import Cause, Change, Pair
 from dbdyno.snapshot.causes.statements import named
 from dbdyno.snapshot.model import moment_us
-from dbdyno.snapshot.wording import times
+from dbdyno.snapshot.wording import three, times
 
 
 def proved_flips(change: Change) -> Iterator[Cause]:
@@ -35,7 +35,7 @@ def generic_flips(change: Change) -> Iterator[Cause]:
     for number, one in change.generic.items():
         pair = change.statements.get(number)
         if pair is not None and number not in change.proved and (pair.slower() or pair.heavier()):
-            evidence = f"{one.what}; {change.work} per call " + "{:.3g} → {:.3g}".format(*pair.per_call("work"))
+            evidence = f"{one.what}; {change.work} per call " + " → ".join(map(three, pair.per_call("work")))
             yield Cause(f"another generic plan: {named(pair)}", evidence, frozenset([number]), weight=2.7)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.host import of_stretches, used
 from dbdyno.snapshot.postgres.parts import present
+from dbdyno.snapshot.renumbered import fingerprints, renumbered
 
 CROWDED = 0.75
 """Of a host's processors, used by others, to say so."""
@@ -30,6 +31,8 @@ class PostgresChange(Change):
         ("pg_stat_io", "fsync_time", "object = 'wal'", "ms of WAL syncs"),
     )
     jitter_us = 0
+    renumbered: frozenset[Key] = frozenset()
+    """Statements that have another identifier than before."""
 
     def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
         """Rates by queryid; statements inside of functions are in those that called them."""
@@ -51,6 +54,17 @@ class PostgresChange(Change):
                 texts[int(row["queryid"])] = row["query"] or ""
         return {int(row.pop("queryid")): rates(row, one.seconds) for row in rows}
 
+    def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:
+        """Those of the same text: their table was made anew, or the server upgraded."""
+        old, new = (map(str, side) for side in sides)
+        moved = renumbered(old, new, fingerprints(self.before, self.after))
+        for one, other in moved.items():
+            for side in (side for side in sides if int(one) in side):
+                kept = side.setdefault(int(other), {})
+                for name, value in side.pop(int(one)).items():
+                    kept[name] = kept.get(name, 0.0) + value
+        self.renumbered = frozenset(map(int, moved.values()))
+
     def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Rates of the counters; of live and dead rows the state at the end."""
         view = "pg_stat_user_tables"
@@ -71,8 +85,16 @@ class PostgresChange(Change):
         return is_ours(text)
 
     def remarks(self) -> list[str]:
-        """That others had most of the host, where they had: then times are theirs as well as the server's."""
-        known = of_stretches(self.before, self.after)
-        if known is None or max(one.others for one in known) < CROWDED * known[1].cores:
-            return []
-        return [f"the host was not the server's alone: {used(*known)}"]
+        """That others had most of the host, where they had: then times are theirs as well as the server's. That
+        statements were compared by their texts."""
+        known, found = of_stretches(self.before, self.after), []
+        if known is not None and max(one.others for one in known) >= CROWDED * known[1].cores:
+            found.append(f"the host was not the server's alone: {used(*known)}")
+        count = len(self.renumbered & self.statements.keys())
+        if count:
+            whose = "1 statement has" if count == 1 else f"{count} statements have"
+            found.append(
+                f"{whose} another identifier than before, and the same text: a table was made anew, or the server is"
+                " another version; before and after are compared by the text"
+            )
+        return found

@@ -9,10 +9,11 @@ from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.statements import no_more_work, slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.postgres.epochs import upgraded
 from dbdyno.snapshot.postgres.host import Processors, of_stretches, used
-from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.postgres.sampler import ACTIVITY, BLOCKED
 from dbdyno.snapshot.settled import OURS
-from dbdyno.snapshot.wording import rate, three, times
+from dbdyno.snapshot.wording import rate, setting, three, times
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"
 MOSTLY = 0.5
@@ -25,6 +26,8 @@ ALIKE, CALLS_LEAST = 1.25, 10.0
 """So much longer take all statements, each called so often, for a processor to be the cause."""
 HOG, LONGER = 0.3, 1.1
 """From so many processors more that others use, and calls that take so many times as long, the two belong together."""
+PLACES = ("config_file", "hba_file", "ident_file")
+"""Settings that say where files are, and slow nothing; that of the data may be another device."""
 _LEAST_SYNC_MS = 1.0
 """A sync of the WAL that takes less is not called slow."""
 
@@ -78,10 +81,23 @@ def lock_waits(change: Change) -> Iterator[Cause]:
         evidence = (
             f"sessions waiting for a lock {old:.2g} → {new:.2g} on average, of {busy_old:.2g} → {busy:.2g} active"
         )
+        evidence += _holders(change.after)
         # a lock of a table is waited for while a statement is parsed, which is in no statement's time
         outside = 1000 * (new - old) > 2 * max(change.grown_ms, 0.0)
         whose, weight = (frozenset[int](), OUTSIDE) if outside else (waiting, 2.8)
         yield Cause("sessions wait for each other's locks", evidence, whose, weight=weight)
+
+
+def _holders(one: Interval) -> str:
+    """What those do that are waited for, where most of them do nothing."""
+    source, _ = one.samples("blocked", BLOCKED)
+    rows = one.query(
+        f"select count(*) as n, count(*) filter (where blocker_state like 'idle in transaction%') as idle,"
+        f" mode(blocker_usename || coalesce(' of ' || nullif(blocker_application, ''), ''))"
+        f" filter (where blocker_state like 'idle in transaction%') as who from {source} where {one.inside}"
+    )
+    count, idle, who = rows[0]["n"], rows[0]["idle"], rows[0]["who"]
+    return f"; for a session that was idle in a transaction ({who})" if count and idle >= MOSTLY * count else ""
 
 
 def _sampled(one: Interval, waits: str) -> tuple[float, frozenset[int]]:
@@ -176,14 +192,15 @@ def restarts(change: Change) -> Iterator[Cause]:
     )
     reads = rate(*(side.get("blks_read", 0.0) for side in change.totals("pg_stat_database", "blks_read")))
     started = int(change.after.after.facts["started_us"])
-    words = "the server was restarted" + (", its cache was cold" if colder else "")
+    how = upgraded(change.before.before.facts, change.after.after.facts) or "restarted"
+    words = f"the server was {how}" + (", its cache was cold" if colder else "")
     yield Cause(words, f"blocks read {reads}", colder, moment_us(started), weight=2.7)
 
 
 def settings(change: Change) -> Iterator[Cause]:
     """Settings that are not what they were."""
-    for row in change.changed_settings(OURS):
-        yield Cause(f"setting {row['name']}: {row['old']} → {row['new']}", weight=0.4)
+    for row in change.changed_settings((*OURS, *PLACES)):
+        yield Cause("setting " + setting(row["name"], row["old"], row["new"]), weight=0.4)
 
 
 RULES = (slow_syncs, lock_waits, busy_processors, checkpoints, restarts, settings)
