@@ -60,7 +60,7 @@ def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
 
 def into(table: str, rest: Mapping[str, Any]) -> Into:
     """How rows go into a table, from the options."""
-    from dbdyno.move.into import REJECTS_MOST, Into
+    from dbdyno.move.into import PARTITIONS, REJECTS_MOST, Into
 
     mode, key = rest["mode"] or "insert", rest["key"]
     if (mode in ("update", "merge")) != (key is not None):
@@ -71,6 +71,8 @@ def into(table: str, rest: Mapping[str, Any]) -> Into:
         raise click.UsageError("--max-rejects needs --rejects FILE, where such rows go")
     if rest["defer_indexes"] and mode in ("update", "merge"):
         raise click.UsageError("--defer-indexes is for insert and replace: update and merge need the index of the key")
+    if rest["defer_indexes"] and mode == PARTITIONS:
+        raise click.UsageError("--defer-indexes: new partitions get their indexes after their rows in any case")
     most = rest["max_rejects"] or REJECTS_MOST
     return Into(table, mode, names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
 

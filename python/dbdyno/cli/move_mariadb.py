@@ -108,8 +108,13 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
 
 def _refuse_into(rest: Mapping[str, Any]) -> None:
+    from dbdyno.move.into import PARTITIONS
+
     why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
     refuse(rest, NOT_INTO, f"is for the way into a PostgreSQL; {why}")
+    if rest["mode"] == PARTITIONS:
+        why = "a MariaDB exchanges one partition at a time, each with a commit of its own"
+        raise click.UsageError(f"--mode {PARTITIONS} is for the way into a PostgreSQL; {why}")
 
 
 def go_on(

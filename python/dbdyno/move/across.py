@@ -9,7 +9,7 @@ can ask the server what became of it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
+from dbdyno.move import attach, partitions
 from dbdyno.move.cost import cost_sql, sentence
+from dbdyno.move.goal import Goal, maker, matched
 from dbdyno.move.hold import held
-from dbdyno.move.into import Into, Loaded
-from dbdyno.move.inward import Goal, maker, matched, reached
+from dbdyno.move.into import PARTITIONS, Into, Loaded
+from dbdyno.move.inward import reached
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.proof import MODULUS, total
 from dbdyno.move.publish import publish
@@ -63,6 +65,9 @@ def move(
                     next_step="move them to the server one by one",
                 )
             goal = matched(conn, into, heads_of(conn, plan))
+            if into.mode == PARTITIONS:
+                # Before all rows are read: it may turn out that it cannot be.
+                partitions.wanted(conn, goal.oid, into, [one.name for one in goal.columns])
             make_stages(conn, plan, goal)
         except BaseException:
             snapshot.__exit__()
@@ -251,19 +256,43 @@ def publish_staged(
         ledger.manifest["publishing"] = row[0] if row else None
         ledger.save()
 
-    loaded = publish(
-        conn,
-        goal.staged(parent, rows),
-        into,
-        None,
-        compare=level == "target",
-        first=maker(into, heads),
-        before_commit=promised,
-    )
+    if into.mode == PARTITIONS:
+        loaded = _by_partitions(conn, goal, parent, rows, into, promised, compare=level == "target")
+    else:
+        loaded = publish(
+            conn,
+            goal.staged(parent, rows),
+            into,
+            None,
+            compare=level == "target",
+            first=maker(into, heads),
+            before_commit=promised,
+        )
     ledger.manifest["status"] = "complete"
     ledger.save()
     told = sentence(ledger.manifest.get("cost", []))
     return replace(loaded, files=len(plan.chunks), source="source", read_again=again, cost=told)
+
+
+def _by_partitions(
+    conn: psycopg.Connection[Any],
+    goal: Goal,
+    parent: sql.Identifier,
+    rows: int,
+    into: Into,
+    promised: Callable[[psycopg.Connection[Any]], None],
+    *,
+    compare: bool,
+) -> Loaded:
+    """The staged rows into a copy of the partitions, and these into their places, in one transaction."""
+    names = [one.name for one in goal.columns if not one.generated]
+    with conn.transaction():
+        shadow = partitions.make(conn, partitions.wanted(conn, goal.oid, into, names), new_id())
+        staged = replace(goal.staged(parent, rows), table=shadow.root)
+        loaded = publish(conn, staged, replace(into, mode="replace"), None, compare=compare)
+        replaced = attach.publish(conn, shadow, into, names, promised)
+        partitions.drop(conn, shadow)
+    return replace(loaded, mode=into.mode, replaced=replaced)
 
 
 def _read_again(

@@ -22,9 +22,9 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move import across as handed
 from dbdyno.move.cost import cost_sql, sentence
+from dbdyno.move.goal import Goal as PostgresGoal
+from dbdyno.move.goal import matched as matched_there
 from dbdyno.move.into import Into, Loaded
-from dbdyno.move.inward import Goal as PostgresGoal
-from dbdyno.move.inward import matched as matched_there
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.mariadb import job as reading
 from dbdyno.move.mariadb.inward import made, reached, read_staged
