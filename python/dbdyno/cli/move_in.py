@@ -24,7 +24,6 @@ OUT_ONLY = (
     "columns",
     "as_text",
     "piece",
-    "dry_run",
     "hold",
     "into",
     "job",
@@ -37,6 +36,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     """Loads the files, and says what came of it."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.inward import bring
+    from dbdyno.move.rehearse import rehearse
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
@@ -44,6 +44,10 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     goal = into(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
     with given_file(source) as path:
+        if rest["dry_run"]:
+            for line in rehearse(Postgres.open(to), path, goal, how, read_again=again, compare=compare):
+                click.echo(line)
+            return
         show(bring(Postgres.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
 
 

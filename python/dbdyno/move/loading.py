@@ -39,6 +39,13 @@ WORDS = {
     "swap": "job {}: filling {}, which takes the table's name at the end",
     "staged": "job {}: staging, unlogged, into {}",
 }
+WAYS = {
+    "straight": "straight into the table",
+    "partitions": "into new partitions, which take the places of the table's",
+    "swap": "into a new table, which takes the name",
+    "staged": "staged, then added in one transaction",
+}
+"""The same, of a load that is only shown."""
 
 
 @dataclass
