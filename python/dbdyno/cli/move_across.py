@@ -16,7 +16,7 @@ from dbdyno.cli.move_wish import refuse_wish
 if TYPE_CHECKING:
     from dbdyno.move.run import How
 
-NOT_HERE = ("rejects", "max_rejects", "as_text", "patterns", "partition_by")
+NOT_HERE = ("as_text", "patterns", "partition_by")
 
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 URLS = ("mariadb://", "mysql://")
 NOT_INTO = ("defer_indexes",)
-NOT_ACROSS = ("rejects", "max_rejects", "dry_run")
 
 
 def is_mariadb(dsn: str) -> bool:
@@ -98,7 +97,8 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
     if is_mariadb(to):
         _refuse_into(rest)
-    refuse(rest, NOT_ACROSS, "is not for the way from server to server where one is a MariaDB")
+        refuse(rest, ("rejects", "max_rejects"), "is not for the way from a server into a MariaDB; from files it is")
+    refuse(rest, ("dry_run",), "is not for the way from server to server where one is a MariaDB")
     wish = _wish(rest)
     table = rest["into"] or next(iter(wish.tables), None)
     if table is None or rest["job"] is None:

@@ -41,7 +41,8 @@ def show_plan(source: Postgres, wish: Wish, how: How, target: Postgres | None = 
 
 
 def _show_target(plan: Plan, target: Postgres, into: Into) -> None:
-    from dbdyno.move.across import heads_of, reached_target
+    from dbdyno.move.across import reached_target
+    from dbdyno.move.arrived import heads_of
     from dbdyno.move.goal import matched
     from dbdyno.move.rehearse import columns_of
     from dbdyno.move.run import across
