@@ -18,7 +18,7 @@ from test_trust import JUNK, mutated
 from command_line import dbdyno
 from dbdyno.bench.engine import owed
 from dbdyno.errors import MoveError
-from dbdyno.move.inward import files_of
+from dbdyno.move.filed import files_of
 from dbdyno.move.ledger import INNER, Ledger
 from dbdyno.move.proof import check_files, known
 

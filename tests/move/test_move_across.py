@@ -17,6 +17,7 @@ from test_move_in import content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
+from dbdyno.move.ledger import Ledger
 
 
 def across(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -68,7 +69,7 @@ def test_a_query_makes_its_table_and_a_merge_counts(lab: Lab) -> None:
     [
         (("--table", "t", "--into", "nowhere"), "there is no such table"),
         (("--table", "t", "--into", "narrow"), "has no column 'x'"),
-        (("--table", "t", "--into", "u", "--rejects", "bad"), "is not for the way from server to server"),
+        (("--table", "t", "--into", "u", "--text", "x"), "is not for the way from server to server"),
         (("--table", "t", "--into", "u", "--verify", "files"), "there are none from server to server"),
         (("--query", "select 1 as id"), "--into"),
         (("--table", "t", "--into", "checked"), "check constraint"),
@@ -140,3 +141,32 @@ def test_kills_at_random_instants_double_and_lose_nothing(lab: Lab, kills: int) 
 
 def _staged(lab: Lab) -> bool:
     return lab.rows("select count(*) > 0 from pg_stat_activity where query like 'copy %dbdyno_move_%'") == [(True,)]
+
+
+def test_bad_rows_go_to_a_file_with_the_chunk_and_the_others_in(lab: Lab) -> None:
+    lab.run(
+        "create table t as select g as id, g::text as x from generate_series(1, 400) g",
+        "update t set x = 'much too long' where id in (7, 300)",
+        "create table u (id int primary key check (id <> 9), x varchar(5))",
+        "insert into u values (1000, 'old')",
+    )
+    bad = lab.folder / "bad.jsonl"
+    words = ("--to", lab.dsn, "--into", "u", "--piece", "8KiB", "--verify", "source", "--rejects")
+    few = dbdyno("move", lab.dsn, "--table", "t", *words, bad, "--job", lab.folder / "few", "--max-rejects", "2")
+    assert (few.returncode, "more than 2 rows cannot go in" in few.stderr) == (2, True), few.stderr
+    assert not bad.exists()
+    assert lab.rows("select count(*) from u") == [(1,)]
+    # The rows still stand staged: once the table takes them, the job goes on.
+    lab.run("alter table u drop constraint u_id_check")
+    done = dbdyno("move", "resume", lab.folder / "few", "--source", lab.dsn, "--to", lab.dsn)
+    assert (done.returncode, "2 rows rejected" in done.stdout) == (1, True), done.stderr
+    told = [json.loads(line) for line in bad.read_text().splitlines()]
+    assert sorted(one["values"]["id"] for one in told) == [7, 300]
+    chunks = Ledger.open(lab.folder / "few").plan["chunks"]
+    assert {one["file"] for one in told} <= {f"chunk {one['number']}" for one in chunks}, told
+    assert len({(one["file"], one["row"]) for one in told}) == 2, told
+    assert all("value too long" in one["reason"] and one["code"] == "22001" for one in told)
+    assert lab.rows("select count(*), count(*) filter (where id = 1000) from u") == [(399, 1)]
+    again = dbdyno("move", lab.dsn, "--table", "t", *words, bad, "--job", lab.folder / "again")
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert lab.rows("select count(*) from pg_class where relname like 'dbdyno_move_%'") == [(0,)]

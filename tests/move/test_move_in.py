@@ -21,7 +21,7 @@ from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
-from dbdyno.move import inward
+from dbdyno.move import inward, loading
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.merging import Merged
 from dbdyno.move.run import How
@@ -201,14 +201,14 @@ def test_who_is_cut_off_while_rows_are_published_is_told_that_nobody_knows(
     def interrupted(*_: object, **__: object) -> Merged:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inward, "publish", ended)
+    monkeypatch.setattr(loading, "publish", ended)
     with pytest.raises(MoveError, match="all of them are there, or none is") as told:
         loaded(lab)
     assert "count the rows of the table" in str(told.value)
-    monkeypatch.setattr(inward, "publish", interrupted)
+    monkeypatch.setattr(loading, "publish", interrupted)
     with pytest.raises(KeyboardInterrupt, match="all of them are there, or none is: count the rows"):
         loaded(lab)
-    monkeypatch.setattr(inward, "fill", interrupted)
+    monkeypatch.setattr(loading, "fill", interrupted)
     with pytest.raises(KeyboardInterrupt, match="nothing of u was changed"):
         loaded(lab)
     assert lab.rows("select count(*) from u") == [(0,)]

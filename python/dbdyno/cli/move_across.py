@@ -10,12 +10,13 @@ import click
 
 from dbdyno.cli import move_options as shared
 from dbdyno.cli.move_in import into, names, refuse, show
+from dbdyno.cli.move_plan import show_plan
 from dbdyno.cli.move_wish import refuse_wish
 
 if TYPE_CHECKING:
     from dbdyno.move.run import How
 
-NOT_HERE = ("rejects", "max_rejects", "as_text", "dry_run", "patterns", "partition_by")
+NOT_HERE = ("as_text", "patterns", "partition_by")
 
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
@@ -34,6 +35,9 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
     table = rest["into"] or next(iter(wish.tables), None)
     if table is None:
         raise click.UsageError("name the table that takes the rows of the query: --into")
+    if rest["dry_run"]:
+        show_plan(Postgres.open(source), wish, how, Postgres.open(to), into(table, rest))
+        return
     if rest["job"] is None:
         raise click.UsageError("name a new folder for the job's ledger: --job; `dbdyno move resume` goes on from it")
     goal = into(table, rest)

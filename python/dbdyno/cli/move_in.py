@@ -24,7 +24,6 @@ OUT_ONLY = (
     "columns",
     "as_text",
     "piece",
-    "dry_run",
     "hold",
     "into",
     "job",
@@ -37,6 +36,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     """Loads the files, and says what came of it."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.inward import bring
+    from dbdyno.move.rehearse import rehearse
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
@@ -44,6 +44,10 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     goal = into(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
     with given_file(source) as path:
+        if rest["dry_run"]:
+            for line in rehearse(Postgres.open(to), path, goal, how, read_again=again, compare=compare):
+                click.echo(line)
+            return
         show(bring(Postgres.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
@@ -60,7 +64,7 @@ def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
 
 def into(table: str, rest: Mapping[str, Any]) -> Into:
     """How rows go into a table, from the options."""
-    from dbdyno.move.into import REJECTS_MOST, Into
+    from dbdyno.move.into import PARTITIONS, REJECTS_MOST, Into
 
     mode, key = rest["mode"] or "insert", rest["key"]
     if (mode in ("update", "merge")) != (key is not None):
@@ -71,6 +75,8 @@ def into(table: str, rest: Mapping[str, Any]) -> Into:
         raise click.UsageError("--max-rejects needs --rejects FILE, where such rows go")
     if rest["defer_indexes"] and mode in ("update", "merge"):
         raise click.UsageError("--defer-indexes is for insert and replace: update and merge need the index of the key")
+    if rest["defer_indexes"] and mode == PARTITIONS:
+        raise click.UsageError("--defer-indexes: new partitions get their indexes after their rows in any case")
     most = rest["max_rejects"] or REJECTS_MOST
     return Into(table, mode, names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
 

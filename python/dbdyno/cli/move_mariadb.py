@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 URLS = ("mariadb://", "mysql://")
 NOT_INTO = ("defer_indexes",)
-NOT_ACROSS = ("rejects", "max_rejects")
 
 
 def is_mariadb(dsn: str) -> bool:
@@ -82,6 +81,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     from dbdyno.move.mariadb.inward import bring
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
+    refuse(rest, ("dry_run",), "is not for the way into a MariaDB")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load: --table, once")
     _refuse_into(rest)
@@ -97,7 +97,8 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
     if is_mariadb(to):
         _refuse_into(rest)
-    refuse(rest, NOT_ACROSS, "is not for the way from server to server")
+        refuse(rest, ("rejects", "max_rejects"), "is not for the way from a server into a MariaDB; from files it is")
+    refuse(rest, ("dry_run",), "is not for the way from server to server where one is a MariaDB")
     wish = _wish(rest)
     table = rest["into"] or next(iter(wish.tables), None)
     if table is None or rest["job"] is None:
@@ -108,8 +109,13 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
 
 def _refuse_into(rest: Mapping[str, Any]) -> None:
+    from dbdyno.move.into import PARTITIONS
+
     why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
     refuse(rest, NOT_INTO, f"is for the way into a PostgreSQL; {why}")
+    if rest["mode"] == PARTITIONS:
+        why = "a MariaDB exchanges one partition at a time, each with a commit of its own"
+        raise click.UsageError(f"--mode {PARTITIONS} is for the way into a PostgreSQL; {why}")
 
 
 def go_on(
@@ -160,6 +166,7 @@ def _show_plan(target: MariaDB, wish: Wish, how: How) -> None:
 
     from dbdyno.move.mariadb.job import aloud, plan_of
     from dbdyno.move.mariadb.source import connect, select_sql
+    from dbdyno.move.plural import counted
     from dbdyno.move.run import new_id
 
     job = new_id()
@@ -170,7 +177,7 @@ def _show_plan(target: MariaDB, wish: Wish, how: How) -> None:
     for place, table in enumerate(plan.tables):
         chunks = [chunk for chunk in plan.chunks if chunk.table == place]
         size = sum(chunk.bytes for chunk in chunks)
-        click.echo(f"{table.schema}.{table.name}: {table.kind}, {size / 1e6:,.1f} MB, {len(chunks)} chunks")
+        click.echo(f"{table.schema}.{table.name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
         for column in table.columns:
             held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
             click.echo(f"  {column.name}: {column.mariadb_type} -> {held}{', in words' if column.cast else ''}")

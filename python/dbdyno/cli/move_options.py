@@ -71,9 +71,9 @@ def in_options(command: F) -> F:
         [
             click.option(
                 "--mode",
-                type=click.Choice(["insert", "replace", "update", "merge"]),
-                help="On the way in: add rows, empty the table first, change rows with the same key, or change and"
-                " add.",
+                type=click.Choice(["insert", "replace", "replace-partitions", "update", "merge"]),
+                help="On the way in: add rows, empty the table first, replace the partitions that rows come for, change"
+                " rows with the same key, or change and add.",
             ),
             click.option("--key", help="Columns that tell rows apart, for update and merge, with commas between."),
             click.option("--create", is_flag=True, help="Make the table, from the types that the files note."),

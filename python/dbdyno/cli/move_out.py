@@ -13,6 +13,7 @@ from dbdyno.cli import move_options as shared
 from dbdyno.cli import move_oracle, move_wide
 from dbdyno.cli.move_across import hand_on
 from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
+from dbdyno.cli.move_plan import show_plan
 from dbdyno.cli.move_wish import refuse_wish
 from dbdyno.errors import MoveError
 
@@ -20,13 +21,19 @@ if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger import Ledger
     from dbdyno.move.run import How
-    from dbdyno.move.source import Snapshot, Wish
+    from dbdyno.move.source import Snapshot
 
 
 _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
 
 
-@click.command("move")
+class _Move(click.Command):
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """The command's own name is SOURCE in its usage (`move.py`): it is not said twice."""
+        return ["--to TARGET [OPTIONS]"]
+
+
+@click.command("move", cls=_Move)
 @click.argument("source")
 @click.option(
     "--table", "tables", multiple=True, help="Table, view or materialized view, as SQL writes it. Repeatable."
@@ -73,6 +80,12 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
 
     In: all of it or nothing. The files go into a staging table; one transaction publishes it.
     """
+    if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
+        raise MoveError(
+            "is not there, and is no connection string",
+            where=source,
+            next_step="name a folder of files, one file, - or postgresql://user@host/database",
+        )
     spark = rest["engine"] == "spark"
     if spark != (rest["master"] is not None):
         raise click.UsageError("--engine spark needs --master, the cluster; and --master is for it alone")
@@ -135,7 +148,7 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any])
     refuse_wish(wish)
     target = Postgres.open(source)
     if rest["dry_run"]:
-        _show_plan(target, wish, how)
+        show_plan(target, wish, how)
         return
     ledger, snapshot = begin(target, wish, folder, how, shared.say)
     with snapshot, shared.goes_on(folder):
@@ -162,23 +175,3 @@ def finish(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, level
         click.echo(line)
     if proved.differs:
         click.get_current_context().exit(1)
-
-
-def _show_plan(target: Postgres, wish: Wish, how: How) -> None:
-    from dbdyno.move.run import aloud, new_id, plan_of
-    from dbdyno.move.source import copy_sql, take
-
-    with take(target, wish, new_id()) as snapshot:
-        plan = plan_of(target, snapshot, new_id(), how)
-        for line in aloud(plan, snapshot.conn.info.server_version)[1:]:
-            click.echo(line)
-        for place, table in enumerate(plan.tables):
-            chunks = [chunk for chunk in plan.chunks if chunk.table == place]
-            if not chunks:
-                raise MoveError("has no relation with rows of its own", where=f"{table.schema}.{table.name}")
-            size = sum(chunk.bytes for chunk in chunks)
-            click.echo(f"{table.schema}.{table.name}: {table.kind}, {size / 1e6:,.1f} MB, {len(chunks)} chunks")
-            for column in table.columns:
-                held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
-                click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
-            click.echo(f"  {copy_sql(snapshot.conn, plan.tables, chunks[0])}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.move_mariadb import is_mariadb
 from dbdyno.cli.move_options import job_argument
 from dbdyno.cli.output import format_options, show_rows
 
@@ -25,6 +26,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
         show_rows([{**one, "waits": _waits(one["waits"])} for one in sessions], form, output)
         return
     records, plan = ledger.records(), ledger.plan
+    into = plan.get("into")
     rows = []
     for place, table in enumerate(plan["tables"]):
         chunks = [chunk["number"] for chunk in plan["chunks"] if chunk["table"] == place]
@@ -35,15 +37,18 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
                 "chunks": len(chunks),
                 "finished": len(done),
                 "rows": sum(record["rows"] for record in done),
-                "file_bytes": sum(record["file_bytes"] for record in done),
+                **({} if into else {"file_bytes": sum(record["file_bytes"] for record in done)}),
             }
         )
     show_rows(rows, form, output)
     if form in (None, "table") and output is None:
         state = ledger.manifest["status"]
         if state == "running" and not ledger.is_held():
-            state = f"ended before it was done; next: dbdyno move resume {job} --source DSN"
+            to = f" --to {'mariadb://...' if is_mariadb(into['target']) else 'DSN'}" if into else ""
+            state = f"ended before it was done; next: dbdyno move resume {job} --source DSN{to}"
         click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
+        if into:
+            click.echo(f"Target: {into['table']} of {into['target']}, {into['mode']}.")
         proved = known(ledger)
         click.echo(proved.sentences()[1] if records else "Nothing is finished yet.")
         if proved.cost is not None:

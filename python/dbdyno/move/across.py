@@ -9,8 +9,7 @@ can ask the server what became of it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +19,19 @@ from psycopg import sql
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
-from dbdyno.move.cost import cost_sql, sentence
+from dbdyno.move import partitions
+from dbdyno.move.arrived import asked_for, asked_of, heads_of, is_published, publish_staged, stage_names
+from dbdyno.move.cost import cost_sql
+from dbdyno.move.filed import rejects_of
+from dbdyno.move.goal import Goal, matched
 from dbdyno.move.hold import held
-from dbdyno.move.into import Into, Loaded
-from dbdyno.move.inward import Goal, maker, matched, reached
+from dbdyno.move.into import PARTITIONS, Into, Loaded
+from dbdyno.move.inward import reached
 from dbdyno.move.ledger import Ledger
-from dbdyno.move.proof import MODULUS, total
-from dbdyno.move.publish import publish
 from dbdyno.move.resume import refuse_ended, resume
 from dbdyno.move.run import How, Make, Plan, Say, begin, new_id, work
 from dbdyno.move.source import Snapshot, Wish, application, copy_sql, failure, session_settings, session_sql
 from dbdyno.move.splits import Chunk
-from dbdyno.move.staging import PREFIX
-
-Heads = list[dict[str, Any]]
 
 
 def move(
@@ -50,7 +48,8 @@ def move(
 ) -> Loaded:
     """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
     job = new_id()
-    asked = {**asdict(into), "rejects": None, "target": target.safe_dsn}
+    rejects_of(into, [])
+    asked = asked_for(into, target.safe_dsn)
     with reached_target(target, into) as conn:
         asked["server"] = target.identity(conn)
         ledger, snapshot = begin(source, wish, folder, how, say, into=asked, job=job)
@@ -63,6 +62,9 @@ def move(
                     next_step="move them to the server one by one",
                 )
             goal = matched(conn, into, heads_of(conn, plan))
+            if into.mode == PARTITIONS:
+                # Before all rows are read: it may turn out that it cannot be.
+                partitions.wanted(conn, goal.oid, into, [one.name for one in goal.columns])
             make_stages(conn, plan, goal)
         except BaseException:
             snapshot.__exit__()
@@ -124,41 +126,6 @@ def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[
             yield conn
     except psycopg.Error as error:
         raise failure(error, into.table) from None
-
-
-def asked_of(plan: Plan) -> Into:
-    given = dict(plan.into or {})
-    for name in ("target", "server"):
-        given.pop(name)
-    return Into(**{**given, "key": tuple(given["key"])})
-
-
-def heads_of(conn: psycopg.Connection[Any], plan: Plan) -> Heads:
-    """The columns as files would have them: what each is staged as."""
-    columns = plan.tables[0].columns
-    asked = "select format_type(to_regtype(name), -1) from unnest(%s::text[]) with ordinality u(name, n) order by n"
-    names = [f'pg_catalog."{one.wire or "text"}"' for one in columns]
-    types = [row[0] for row in conn.execute(asked, [names])]
-    lost = next((one for one, found in zip(columns, types, strict=True) if found is None), None)
-    if lost is not None:
-        raise MoveError(
-            f"is {lost.pg_type}, which the target does not know",
-            where=f"column {lost.name}",
-            next_step="leave it out by --columns, or move it as text by way of files",
-        )
-    return [
-        {"name": one.name, "holds": found, "pg_type": one.pg_type, "came": one.pg_type, "arrow": one.pg_type}
-        for one, found in zip(columns, types, strict=True)
-    ]
-
-
-def stage_names(plan: Plan, goal: Goal) -> tuple[sql.Identifier, list[sql.Identifier]]:
-    """The staging table that all others inherit from, and one for each chunk."""
-    parent = f"{PREFIX}{plan.id}"
-    return (
-        sql.Identifier(goal.schema, parent),
-        [sql.Identifier(goal.schema, f"{parent}_{chunk.number}") for chunk in plan.chunks],
-    )
 
 
 def make_stages(conn: psycopg.Connection[Any], plan: Plan, goal: Goal) -> None:
@@ -223,88 +190,3 @@ def _maker(target: Postgres, conn: psycopg.Connection[Any], goal: Goal) -> Make:
         )
 
     return make
-
-
-def publish_staged(
-    target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str
-) -> Loaded:
-    plan = Plan.from_json(ledger.plan)
-    heads = heads_of(conn, plan)
-    goal = matched(conn, into, heads)
-    parent = stage_names(plan, goal)[0]
-    records = ledger.records()
-    rows = sum(one["rows"] for one in records.values())
-    here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
-    if here is None or here[0] != rows:
-        raise MoveError(
-            f"{rows:,} rows were staged and {here[0] if here else 0:,} are there: a restart of the server empties"
-            " unlogged tables",
-            where=parent.as_string(conn),
-            next_step=f"dbdyno move resume {ledger.folder} --restart",
-        )
-    again = level in ("source", "target")
-    if again:
-        _read_again(target, conn, parent, goal, total(records), how)
-
-    def promised(inside: psycopg.Connection[Any]) -> None:
-        row = inside.execute("select txid_current()").fetchone()
-        ledger.manifest["publishing"] = row[0] if row else None
-        ledger.save()
-
-    loaded = publish(
-        conn,
-        goal.staged(parent, rows),
-        into,
-        None,
-        compare=level == "target",
-        first=maker(into, heads),
-        before_commit=promised,
-    )
-    ledger.manifest["status"] = "complete"
-    ledger.save()
-    told = sentence(ledger.manifest.get("cost", []))
-    return replace(loaded, files=len(plan.chunks), source="source", read_again=again, cost=told)
-
-
-def _read_again(
-    target: Postgres, conn: psycopg.Connection[Any], parent: sql.Identifier, goal: Goal, wanted: str, how: How
-) -> None:
-    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
-    text = sql.SQL("copy (select {} from {}) to stdout (format binary)")
-    columns = [{"name": one.name, "kind": "text", "pg_type": one.staged} for one in goal.columns]
-    job = _core.MoveJob(
-        {
-            "connection": {**target.conninfo(), "application_name": application("reads again")},
-            "session_sql": [session_settings(conn, lasting=True)],
-            "tables": [{"columns": columns}],
-            "chunks": [
-                {"number": 0, "table": 0, "sql": text.format(names, parent).as_string(conn), "path": None, "raw": True}
-            ],
-            "workers": 1,
-            "memory_bytes": how.memory_bytes,
-        }
-    )
-    found: Mapping[str, Any] | None = None
-    while (event := job.next(0.2)) is not None:
-        if "failed" in event:
-            raise MoveError(event["failed"]["message"], where="reading the staged rows again")
-        found = event.get("done", found)
-    if found is None or int(found["hash"], 16) % MODULUS != int(wanted, 16):
-        raise MoveError(
-            "the staged rows are not those of the source; nothing of the table was changed",
-            next_step="report it, with the versions of dbdyno and of both servers",
-        )
-
-
-def is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
-    """What the server says of the transaction that published it."""
-    number = ledger.manifest.get("publishing")
-    if number is None:
-        return False
-    row = conn.execute("select txid_status(%s)", [int(number)]).fetchone()
-    state = row[0] if row else None
-    if state == "in progress":
-        raise MoveError(
-            "the job is being published", where=str(ledger.folder), next_step="wait a moment, then resume again"
-        )
-    return bool(state == "committed")

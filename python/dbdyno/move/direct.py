@@ -34,18 +34,9 @@ select c.relrowsecurity or c.relhasrules from pg_catalog.pg_class c where c.oid 
 """
 
 
-def fits(
-    conn: psycopg.Connection[Any],
-    staged: Staged,
-    into: Into,
-    files: Sequence[Path],
-    how: How,
-    came: Mapping[str, str | None],
-) -> bool:
-    """Whether one session may put the files straight into the table."""
+def fits(conn: psycopg.Connection[Any], staged: Staged, into: Into, how: How) -> bool:
+    """Whether one session may put the files straight into the table, which takes their bytes."""
     if how.workers != 1 or into.mode not in ("insert", "replace"):
-        return False
-    if not takes(staged, files, came):
         return False
     row = None if into.create else conn.execute(RULED_SQL, [staged.oid]).fetchone()
     return not (row and row[0])

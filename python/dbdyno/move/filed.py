@@ -1,4 +1,5 @@
-"""The files of the way in: which they are, what their job recorded of them, and what is in their heads."""
+"""The files of the way in: which they are, what their job recorded of them, what is in their heads, and what must hold
+of what was read of them."""
 
 from __future__ import annotations
 
@@ -6,14 +7,17 @@ import contextlib
 import csv
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from dbdyno import _core
+from dbdyno.core_types import MoveCount, MoveDone
 from dbdyno.errors import MoveError
+from dbdyno.move.into import Into
 from dbdyno.move.ledger import INNER, Filed, Ledger
 from dbdyno.move.ledger import files_of as parts_of
+from dbdyno.move.rejects import Rejects
 from dbdyno.move.staging import CSV
 
 
@@ -92,3 +96,45 @@ def spooled(stream: IO[bytes]) -> Iterator[Path]:
         shutil.copyfileobj(stream, file, 1 << 20)
         file.flush()
         yield Path(file.name)
+
+
+def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
+    """Where rejected rows go. Raises `MoveError`."""
+    if into.rejects is None:
+        return None
+    if into.rejects.exists():
+        raise MoveError("is there already", where=str(into.rejects), next_step="name a new file for rejected rows")
+    if not into.rejects.absolute().parent.is_dir():
+        raise MoveError("its folder is not there", where=str(into.rejects), next_step="make the folder first")
+    return Rejects(into.rejects, into.rejects_most, files)
+
+
+def refused(rejects: Rejects, done: Sequence[MoveDone]) -> None:
+    """Rows of the files that could not even be staged."""
+    for file in done:
+        for one in file["refused"]:
+            rejects.add(file["number"], one["row"], f"column {one['column']}: {one['reason']}", None, None)
+
+
+def refuse_other_than_records(
+    files: Sequence[Path], done: Sequence[MoveCount], records: dict[str, Filed] | None
+) -> None:
+    """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
+    for path, one in zip(files, done, strict=True):
+        record = (records or {}).get(str(path))
+        if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):
+            raise MoveError(
+                "holds other rows than its job wrote; nothing of the table was changed",
+                where=str(path),
+                next_step="move the table out again",
+            )
+
+
+def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `MoveError` where rows cannot be read again, since they were not staged."""
+    if any(one["refused"] for one in done):
+        raise MoveError(
+            "rows were rejected before they were staged: the others alone have no hash to compare with",
+            where="--verify",
+            next_step="nothing of the table was changed; repair them, or leave --verify out",
+        )

@@ -13,6 +13,8 @@ from dbdyno.move.plural import counted
 
 TEXTS = ("text", "character varying", "bpchar", "name")
 REJECTS_MOST = 100
+PARTITIONS = "replace-partitions"
+"""The mode that replaces those partitions, whole, that rows came for."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class Loaded:
     """Indexes that --defer-indexes left where they were, with the reason."""
     made: tuple[str, ...] = ()
     """Those that were made again."""
+    replaced: tuple[str, ...] = ()
+    """Partitions that others have taken the place of."""
     created: bool = False
     records: bool = False
     """Whether the files are those of a finished job, and hold what its records say."""
@@ -106,6 +110,7 @@ class Loaded:
         done = {
             "insert": added,
             "replace": f"the table emptied and {added}",
+            PARTITIONS: f"{counted(len(self.replaced), 'partition')} replaced and {added}, the others as they were",
             "update": f"{counted(one.changed, 'row')} changed, {one.same:,} the same, {one.absent:,} not there and left"
             " out",
             "merge": f"{added}, {one.changed:,} changed, {one.same:,} the same",
@@ -121,6 +126,8 @@ class Loaded:
             )
         if self.made:
             lines.append(f"Made again at the end: {', '.join(self.made)}.")
+        if self.replaced:
+            lines.append(f"Attached in place of the old ones: {', '.join(self.replaced)}.")
         lines += [f"Left in place: {one}." for one in self.kept]
         lines += [f"NOT the same: {one.sentence()}." for one in self.rounded]
         if self.not_compared:

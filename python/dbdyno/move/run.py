@@ -158,10 +158,15 @@ def aloud(plan: Plan, version: int) -> list[str]:
         name = f"{table.schema}.{table.name}" if table.schema else "the query"
         if streams:
             kind = table.kind if len(streams) == len(table.relations) else "foreign partition"
-            lines.append(f"{name}: one stream for each {kind}, which has no blocks to cut by")
+            each = "" if len(table.relations) == 1 else f" for each {kind}"
+            lines.append(f"{name}: one stream{each}, since {_a(kind)} has no blocks to cut by")
         elif version < TID_RANGES_SINCE:
             lines.append(f"{name}: one stream for each relation; PostgreSQL reads ranges of blocks from version 14 on")
     return lines
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
 
 
 def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say, make: Make | None = None) -> None:

@@ -109,6 +109,8 @@ def fill(
 def _failure(failed: MoveFailed, files: Sequence[Path]) -> MoveError:
     steps = {**NEXT, "refused": "repair the value, or let such rows go to a file by --rejects"}
     step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+    if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
+        step = "make a partition for such rows, or let them go to a file by --rejects"
     chunk = failed.get("chunk")
     where = files[chunk].name if chunk is not None else None
     return MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)

@@ -30,8 +30,10 @@ SNAPSHOTS_S = 5
 LOOK_S = 0.1
 ODD_SQL = """
 select case
-    when c.relkind <> 'r' or c.relispartition or c.relhassubclass then 'it has partitions or children, or is one'
-    when exists (select from pg_catalog.pg_inherits i where i.inhrelid = c.oid) then 'it inherits from another table'
+    when c.relkind <> 'r' or c.relhassubclass or (c.relispartition and not %(of_partition)s)
+        then 'it has partitions or children, or is one'
+    when not c.relispartition and exists (select from pg_catalog.pg_inherits i where i.inhrelid = c.oid)
+        then 'it inherits from another table'
     when pg_get_userbyid(c.relowner) <> current_user then 'it belongs to ' || pg_get_userbyid(c.relowner)
     when c.relpersistence <> 'p' then 'it is unlogged or temporary'
     when c.relrowsecurity or c.relhasrules then 'it has rules or row-level security'
@@ -51,18 +53,21 @@ select case
     when exists (select from pg_catalog.pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
                  and d.deptype in ('e', 'x')) then 'it belongs to an extension'
     end
-from pg_catalog.pg_class c left join pg_catalog.pg_class t on t.oid = c.reltoastrelid where c.oid = %s::oid
+from pg_catalog.pg_class c left join pg_catalog.pg_class t on t.oid = c.reltoastrelid where c.oid = %(oid)s::oid
 """
 DEPENDENT_SQL = """
 select pg_describe_object(d.classid, d.objid, d.objsubid)
 from pg_catalog.pg_class c join pg_catalog.pg_type y on y.oid = c.reltype
 join pg_catalog.pg_depend d on (d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid)
                             or (d.refclassid = 'pg_type'::regclass and d.refobjid in (c.reltype, y.typarray))
-where c.oid = %s::oid
+where c.oid = %(oid)s::oid
   and not (d.classid = 'pg_class'::regclass and (d.objid = c.reltoastrelid or exists (
            select from pg_catalog.pg_index i where i.indexrelid = d.objid and i.indrelid = c.oid)))
   and not (d.classid = 'pg_constraint'::regclass and exists (
-           select from pg_catalog.pg_constraint n where n.oid = d.objid and n.conrelid = c.oid and n.contype <> 'f'))
+           select from pg_catalog.pg_constraint n where n.oid = d.objid and n.conrelid = c.oid
+           and (n.contype <> 'f' or %(of_partition)s)))
+  and not (d.classid = 'pg_trigger'::regclass and %(of_partition)s and exists (
+           select from pg_catalog.pg_trigger g where g.oid = d.objid and g.tgisinternal))
   and not (d.classid = 'pg_attrdef'::regclass and exists (
            select from pg_catalog.pg_attrdef f where f.oid = d.objid and f.adrelid = c.oid))
   and not (d.classid = 'pg_type'::regclass and d.objid in (c.reltype, y.typarray))
@@ -100,14 +105,21 @@ where datname = current_database() and pid <> pg_backend_pid() and age(backend_x
 
 def against(conn: psycopg.Connection[Any], oid: int) -> str | None:
     """Why another table cannot take the name of this one; None where it can."""
-    row = conn.execute(ODD_SQL, [oid]).fetchone()
+    return odd(conn, oid) or blind(conn)
+
+
+def odd(conn: psycopg.Connection[Any], oid: int, *, of_partition: bool = False) -> str | None:
+    """What is said of this table, or stands on it, and would be lost with it. Of a partition's keys and foreign keys
+    the new one gets its own."""
+    given = {"oid": oid, "of_partition": of_partition}
+    row = conn.execute(ODD_SQL, given).fetchone()
     if row and row[0]:
         return str(row[0])
-    row = conn.execute(DEPENDENT_SQL, [oid]).fetchone()
+    row = conn.execute(DEPENDENT_SQL, given).fetchone()
     if row:
         return f"{row[0]} stands on it"
     published = conn.execute(SCHEMAS_SQL).fetchone() == (True,) and conn.execute(PUBLISHED_SQL, [oid]).fetchone()
-    return "its schema is published" if published == (True,) else blind(conn)
+    return "its schema is published" if published == (True,) else None
 
 
 def blind(conn: psycopg.Connection[Any]) -> str | None:
@@ -143,7 +155,7 @@ def filled_apart(
 def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str], into: Into) -> Loaded | str:
     """Gives the new table the target's name; or the reason why not, and nothing has changed. Raises `MoveError`,
     `psycopg.Error`."""
-    if _older_snapshots(conn):
+    if older_snapshots(conn):
         return "a session has a snapshot from before the rows came"
     loaded = Loaded(files=0, in_files=staged.rows, mode=into.mode, changes=Merged(new=staged.rows), created=into.create)
     rename = sql.SQL("alter table {} rename to {}").format(staged.stage, sql.Identifier(name[1]))
@@ -157,7 +169,8 @@ def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str]
         conn.execute(sql.SQL("analyze {}").format(staged.stage))
     with conn.transaction():
         conn.execute(sql.SQL("lock table {} in access exclusive mode").format(staged.table))
-        reason = against(conn, staged.oid) or _alike(conn, staged)
+        new = conn.execute("select to_regclass(%s)::oid", [staged.stage.as_string(conn)]).fetchone()
+        reason = against(conn, staged.oid) or alike(conn, staged.oid, new[0] if new else 0, staged.stage)
         if reason is not None:
             return reason
         made = indexes.drop(conn, staged.oid, staged.table, staged.kind)
@@ -169,27 +182,28 @@ def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str]
         return replace(loaded, made=made.make_again(conn))
 
 
-def _alike(conn: psycopg.Connection[Any], staged: Staged) -> str | None:
-    """Gives the new table the privileges of the old one; what still differs."""
-    row = conn.execute("select to_regclass(%s)::oid", [staged.stage.as_string(conn)]).fetchone()
-    new = row[0] if row else 0
-    for grantee, privilege, passes in conn.execute(PRIVILEGES_SQL, [staged.oid]).fetchall():
+def alike(
+    conn: psycopg.Connection[Any], old: int, new: int, table: sql.Composable, *, but: str | None = None
+) -> str | None:
+    """Gives the new table the privileges of the old one; what still differs. `but`: a check that is ours."""
+    for grantee, privilege, passes in conn.execute(PRIVILEGES_SQL, [old]).fetchall():
         who = sql.SQL("public") if grantee is None else sql.Identifier(grantee)
         option = sql.SQL(" with grant option" if passes else "")
         text = sql.SQL("grant {} on {} to {}{}")
-        conn.execute(text.format(sql.SQL(privilege), staged.stage, who, option))
+        conn.execute(text.format(sql.SQL(privilege), table, who, option))
     for what, query in (
         ("its columns were altered meanwhile", SHAPE_SQL),
         ("its constraints were altered meanwhile", CHECKS_SQL),
         ("its access method is another", METHOD_SQL),
         ("its privileges were given by others than its owner", PRIVILEGES_SQL),
     ):
-        if conn.execute(query, [staged.oid]).fetchall() != conn.execute(query, [new]).fetchall():
+        before, after = conn.execute(query, [old]).fetchall(), conn.execute(query, [new]).fetchall()
+        if before != [row for row in after if but is None or row[0] != but]:
             return what
     return None
 
 
-def _older_snapshots(conn: psycopg.Connection[Any]) -> bool:
+def older_snapshots(conn: psycopg.Connection[Any]) -> bool:
     """Whether a session still has a snapshot from before the last worker's commit: it would see a part of the rows."""
     with conn.transaction():
         row = conn.execute("select (pg_catalog.txid_current() % 4294967296)::text").fetchone()

@@ -10,7 +10,7 @@ publishes them all.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move import across as handed
+from dbdyno.move import arrived
 from dbdyno.move.cost import cost_sql, sentence
+from dbdyno.move.filed import rejects_of
+from dbdyno.move.goal import Goal as PostgresGoal
+from dbdyno.move.goal import matched as matched_there
 from dbdyno.move.into import Into, Loaded
-from dbdyno.move.inward import Goal as PostgresGoal
-from dbdyno.move.inward import matched as matched_there
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.mariadb import job as reading
 from dbdyno.move.mariadb.inward import made, reached, read_staged
@@ -76,20 +78,21 @@ def move(
     level: str,
 ) -> Loaded:
     """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
-    asked = {**asdict(into), "rejects": None, "target": target.safe_dsn}
+    rejects_of(into, [])
+    asked = arrived.asked_for(into, target.safe_dsn)
     if isinstance(target, Postgres):
         assert isinstance(source, MariaDB)
         with handed.reached_target(target, into) as conn:
             ledger = reading.begin(source, wish, folder, how, say, {**asked, "server": target.identity(conn)})
             plan = _one_table(ledger)
             try:
-                there = matched_there(conn, into, handed.heads_of(conn, plan))
+                there = matched_there(conn, into, arrived.heads_of(conn, plan))
                 handed.make_stages(conn, plan, there)
             except BaseException:
                 ledger.discard()
                 raise
             reading.work(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
-            return handed.publish_staged(target, conn, ledger, into, how, level)
+            return arrived.publish_staged(target, conn, ledger, into, how, level)
     with reached(target, "begins") as conn:
         asked["server"] = target.identity(conn)
         if isinstance(source, MariaDB):
@@ -122,23 +125,23 @@ def go_on(
     ledger.refuse_foreign()
     refuse_ended(ledger)
     plan = Plan.from_json(ledger.plan)
-    into, restart = handed.asked_of(plan), restart or not ledger.records()
+    into, restart = arrived.asked_of(plan), restart or not ledger.records()
     again: dict[str, Any] = {"restart": restart, "as_of_now": as_of_now}
     if isinstance(target, Postgres):
         assert isinstance(source, MariaDB)
         with handed.reached_target(target, into) as conn:
             _refuse_other(target, conn, plan)
-            if handed.is_published(conn, ledger):
+            if arrived.is_published(conn, ledger):
                 _complete(ledger)
                 return None
-            there = matched_there(conn, into, handed.heads_of(conn, plan))
+            there = matched_there(conn, into, arrived.heads_of(conn, plan))
             if not restart:
                 handed.empty_unfinished(conn, plan, there, ledger)
             if restart or len(ledger.records()) < len(plan.chunks):
                 pieces = _to_postgres(target, conn, there)
                 stage = lambda fresh: handed.make_stages(conn, fresh, there)  # noqa: E731
                 reading.resume(source, ledger, how, say, pieces, restarted=stage, completes=False, **again)
-            return handed.publish_staged(target, conn, ledger, into, how, level)
+            return arrived.publish_staged(target, conn, ledger, into, how, level)
     with reached(target, plan.id) as conn:
         _refuse_other(target, conn, plan)
         created = into.create
@@ -204,7 +207,7 @@ def _to_postgres(target: Postgres, conn: Any, goal: PostgresGoal) -> reading.Pie
     copy = sql.SQL("copy {} ({}) from stdin (format binary)")
 
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        children = dict(zip([one.number for one in plan.chunks], handed.stage_names(plan, goal)[1], strict=True))
+        children = dict(zip([one.number for one in plan.chunks], arrived.stage_names(plan, goal)[1], strict=True))
         return {
             "target": {
                 "connection": {**target.conninfo(), "application_name": application(plan.id)},

@@ -15,9 +15,15 @@ from dbdyno.bench.mariadb.session import rows
 from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
-from dbdyno.move.filed import described, files_of
+from dbdyno.move.filed import (
+    described,
+    files_of,
+    refuse_other_than_records,
+    refuse_unstaged,
+    refused,
+    rejects_of,
+)
 from dbdyno.move.into import Into, Loaded
-from dbdyno.move.inward import refuse_other_than_records, refuse_unstaged, refused, rejects_of
 from dbdyno.move.mariadb.publish import publish
 from dbdyno.move.mariadb.source import SESSION, failure
 from dbdyno.move.mariadb.target import (

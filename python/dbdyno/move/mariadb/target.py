@@ -29,6 +29,10 @@ GENERATED_SQL = """
 select column_name, coalesce(collation_name, ''), coalesce(character_set_name, '') from information_schema.columns
 where table_schema = %s and table_name = %s
 """
+KEYED_SQL = """
+select index_name from information_schema.statistics
+where table_schema = %s and table_name = %s and seq_in_index = 1 and column_name in %s limit 1
+"""
 _OWN_TYPE = re.compile(
     r"[a-z0-9]+(?:\((?:\d+(?:,\d+)?|'(?:[^'\\]|'')*'(?:,'(?:[^'\\]|'')*')*)\))?(?: unsigned| zerofill)*", re.IGNORECASE
 )
@@ -140,6 +144,13 @@ def matched(conn: Any, database: str, into: Into, heads: Heads) -> Goal:
     missing = [key for key in into.key if key not in {one.name for one in fields}]
     if missing:
         raise MoveError(f"what comes has no column {missing[0]!r}", where="--key")
+    if into.key and not rows(conn, KEYED_SQL, [schema, name, list(into.key)]):
+        # The server would look through the whole table for each row: 500,000 rows took more than ten minutes.
+        raise MoveError(
+            f"has no index that begins with a column of the key ({', '.join(into.key)})",
+            where=into.table,
+            next_step=f"alter table {into.table} add index ({', '.join(quoted(one) for one in into.key)})",
+        )
     return Goal(schema, name, tuple(fields))
 
 

@@ -1,0 +1,54 @@
+"""`dbdyno move ... --dry-run`: the plan of a way out, or from server to server. No row is read, nothing is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.errors import MoveError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.into import Into
+    from dbdyno.move.run import How, Plan
+    from dbdyno.move.source import Wish
+
+
+def show_plan(source: Postgres, wish: Wish, how: How, target: Postgres | None = None, into: Into | None = None) -> None:
+    """The pieces, the types, the first statement; and where rows go to another server, what becomes of them there."""
+    from dbdyno.move.plural import counted
+    from dbdyno.move.run import aloud, new_id, plan_of
+    from dbdyno.move.source import copy_sql, take
+
+    with take(source, wish, new_id()) as snapshot:
+        plan = plan_of(source, snapshot, new_id(), how)
+        for line in aloud(plan, snapshot.conn.info.server_version)[1:]:
+            click.echo(line)
+        for place, table in enumerate(plan.tables):
+            chunks = [chunk for chunk in plan.chunks if chunk.table == place]
+            if not chunks:
+                raise MoveError("has no relation with rows of its own", where=f"{table.schema}.{table.name}")
+            name = f"{table.schema}.{table.name}" if table.schema else "the query"
+            size = sum(chunk.bytes for chunk in chunks)
+            click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
+            for column in table.columns if target is None else ():
+                held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
+                click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
+            if target is not None and into is not None:
+                _show_target(plan, target, into)
+            click.echo(f"  {copy_sql(snapshot.conn, plan.tables, chunks[0])}")
+
+
+def _show_target(plan: Plan, target: Postgres, into: Into) -> None:
+    from dbdyno.move.across import reached_target
+    from dbdyno.move.arrived import heads_of
+    from dbdyno.move.goal import matched
+    from dbdyno.move.rehearse import columns_of
+    from dbdyno.move.run import across
+
+    with reached_target(target, into) as conn:
+        goal = matched(conn, into, heads_of(conn, across(plan, {})))
+        click.echo(f"into {goal.schema}.{goal.name} of {target.safe_dsn}: {into.mode}")
+        for line in columns_of(goal):
+            click.echo(line)
