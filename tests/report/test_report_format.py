@@ -181,3 +181,12 @@ def test_foreign_text_shows_what_it_hides():
     assert fmt.text("a\x1b[31mb\u202ec\x00\r\nd\te") == "a\\x1b[31mb\\u202ec\\x00\nd\te"
     assert fmt.line("  select\n\t1  ") == "select 1"
     assert fmt.line("abcdef", 4) == "abc…"
+
+
+def test_an_interval_is_of_one_kind():
+    """One end was a factor and the other a percentage: `×0.467 to −46 %`."""
+    assert spaced(fmt.interval(0.467, 0.54)) == "×0.467 to ×0.540"
+    assert spaced(fmt.interval(1.62, 2.24)) == "×1.62 to ×2.24"
+    assert spaced(fmt.interval(1.059, 1.073)) == "+5.9 % to +7.3 %"
+    assert spaced(fmt.interval(0.7, 2e6)) == "×0.700 to > ×1000"
+    assert fmt.interval(None, 2) == fmt.NONE
