@@ -220,6 +220,7 @@ def test_a_most_beyond_the_levels_is_said_to_be_no_measurement(tmp_path: Path):
     law = {n: 1000 * n / (1 + 0.01 * (n - 1) + 0.002 * n * (n - 1)) for n in (1, 2, 4, 6, 8, 12, 16)}
     model = judged(tmp_path, factor("sessions", {str(n): 1e6 / rate for n, rate in law.items()}), blocks=8)
     said = model["factors"]["curves"][0]["law"]["sentence"]
+    assert f"S{said[1:]}." in model["verdict"]["sentences"]
     assert " sessions, beyond the 16 that were run: " in said, said
 
 

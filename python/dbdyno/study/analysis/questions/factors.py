@@ -374,4 +374,4 @@ def _at(curve: dict[str, object], several: bool) -> str:
 
 def _capital(text: str) -> str:
     """A sentence's first letter, unless it begins with a name of the user's or the engine's."""
-    return text[:1].upper() + text[1:] if text.split(" ", 1)[0] in _OURS else text
+    return text[:1].upper() + text[1:] if text.split(" ", 1)[0].rstrip(":") in _OURS else text
