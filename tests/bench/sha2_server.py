@@ -17,8 +17,9 @@ import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
 from listener import Listener
 
 PLUGIN = b"caching_sha2_password"
@@ -88,7 +89,6 @@ class Sha2Server(Listener):
             self.given.append("proof")
             talk.send(b"\x01" + PROVED)
             return True
-        talk.send(b"\x01" + WHOLE)
         return self._whole(talk, challenge)
 
     def _proves(self, proof: bytes, challenge: bytes) -> bool:
@@ -96,6 +96,7 @@ class Sha2Server(Listener):
         return sha256(xor(proof, sha256(self.kept + challenge))) == self.kept
 
     def _whole(self, talk: Talk, challenge: bytes) -> bool:
+        talk.send(b"\x01" + WHOLE)
         answer = talk.receive()
         if answer == ASKS_KEY and not talk.encrypted:
             self.given.append("asks for the key")
@@ -157,3 +158,21 @@ class Talk:
                 raise EOFError
             found += part
         return found
+
+
+@dataclass
+class SigningServer(Sha2Server):
+    """One that has a challenge signed, as MariaDB's `ed25519` does; passwords of 32 bytes alone, for which that is the
+    standard's own signature."""
+
+    def _whole(self, talk: Talk, challenge: bytes) -> bool:
+        del challenge
+        asked = secrets.token_bytes(32)
+        talk.send(b"\xfeclient_ed25519\x00" + asked)
+        public = ed25519.Ed25519PrivateKey.from_private_bytes(self.password).public_key()
+        try:
+            public.verify(talk.receive(), asked)
+        except InvalidSignature:
+            return False
+        self.given.append("signature")
+        return True

@@ -18,6 +18,7 @@ from target_help import eventually
 
 from dbdyno import _core
 from dbdyno.bench.clients import duckdb_reader, harness, stream
+from dbdyno.bench.clients.arms import name_of
 from dbdyno.bench.clients.arrivals import Arrivals, drawn
 from dbdyno.bench.clients.builtin import BUILTIN, absent, found, installing
 from dbdyno.bench.clients.failures import Failures, failures_of
@@ -477,3 +478,23 @@ def test_a_program_is_never_taken_from_the_current_folder(monkeypatch: pytest.Mo
 def test_several_packages_that_are_gone_are_several(packages: tuple[str, ...], words: str | None):
     """It said "the package connectorx, pandas is not installed"."""
     assert absent(packages) == words
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("psycopg", "psycopg"),
+        (["./my-client", "--fast"], "my-client"),
+        (["/usr/bin/python3", "clients/one.py", "--fast"], "python3 one.py"),
+        (["java", "-cp", "build:lib/*", "my.Client"], "java"),
+    ],
+)
+def test_a_client_is_named_by_what_is_run(command: str | list[str], name: str):
+    """Two clients in Python were both "the client python"."""
+    assert name_of(command) == name
+
+
+def test_text_among_records_is_shown_without_what_follows_it():
+    with pytest.raises(StreamError) as caught:
+        list(Reader().take(b"hello\n" + bytes(42) + b"Z" * 96))
+    assert caught.value.message.endswith("as record 1: 'hello'")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sha2_server import Sha2Server, new_key, public_pem
+from sha2_server import Sha2Server, SigningServer, new_key, public_pem
 
 from certificates import make
 from dbdyno import _core
@@ -122,3 +122,16 @@ def test_a_key_that_cannot_be_read_is_said_before_anything_is_sent(
     with Sha2Server(PASSWORD.encode()) as server, pytest.raises(TargetError, match=words):
         load(server, server_public_key=path)
     assert server.given == []
+
+
+def test_a_challenge_is_signed_by_the_load_and_by_what_watches_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What watches asked a package for it that is not installed, and spoke of TLS."""
+    password = "thirty-two bytes of one password"
+    monkeypatch.setenv("MYSQL_PWD", password)
+    with SigningServer(password.encode()) as server:
+        load(server, password)
+        control(server)
+        assert server.given == ["signature", "signature"]
+        monkeypatch.setenv("MYSQL_PWD", "thirty-two bytes of two password")
+        with pytest.raises(TargetError, match="Access denied"):
+            control(server)

@@ -209,7 +209,10 @@ def test_what_no_client_can_do_is_refused_before_anything_runs(lab, arms, words)
 
 def test_a_plan_check_shows_the_client_and_starts_none(lab, tmp_path):
     said = lab("plan", "check", lab.plan(arm("dies", tmp_path / "pid") + "fetch_size = 1000\n")).stdout
-    assert f"client {Path(sys.executable).name}, statements sent as prepared, 1,000 rows at a time" in said
+    assert (
+        f"client {Path(sys.executable).name} {PRETENDED.name}, statements sent as prepared, 1,000 rows at a time"
+        in said
+    )
     assert not (tmp_path / "pid").exists()
 
 
@@ -235,7 +238,8 @@ def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
     found = json.loads(lab("client", "check", "psycopg", "--dsn", dsn, "--format", "json").stdout)
     assert len(found) == 18
     assert [row for row in found if row["verdict"] == "failed"] == []
-    assert sum(row["verdict"] == "told" for row in found) == 2
+    client, own = (row["detail"] for row in found if row["verdict"] == "told")
+    assert all("/s, mean " in cost and " us of CPU each" in cost for cost in (client, own)), "by one measure"
     words = ("client", "check", "--dsn", dsn, "--", sys.executable, str(PRETENDED), "honest")
     said = lab(*words, code=1).stdout
     assert "ok      starts: pretended 1.0" in said and "failed  counts rows: rows of a query without any" in said

@@ -192,3 +192,12 @@ def test_a_whole_number_in_a_table_has_no_zeros_behind_its_point(value: float, s
     """Three waiters each were 3.000."""
     row = Row({"each": value})
     assert words(row, Column("each", "each", "number")) == said
+
+
+def test_an_interval_is_of_one_kind():
+    """One end was a factor and the other a percentage: `×0.467 to −46 %`."""
+    assert spaced(fmt.interval(0.467, 0.54)) == "×0.467 to ×0.540"
+    assert spaced(fmt.interval(1.62, 2.24)) == "×1.62 to ×2.24"
+    assert spaced(fmt.interval(1.059, 1.073)) == "+5.9 % to +7.3 %"
+    assert spaced(fmt.interval(0.7, 2e6)) == "×0.700 to > ×1000"
+    assert fmt.interval(None, 2) == fmt.NONE

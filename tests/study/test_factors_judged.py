@@ -13,6 +13,7 @@ from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.errors import PlanError
+from dbdyno.report.figures import sweep
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.stats.levels import compare_levels
@@ -187,3 +188,45 @@ def test_of_words_the_best_is_told_against_whom_and_how_far_behind_the_last_is()
     said = _sentence("client", ["own", "jdbc", "adbc", "r"], found)
     assert said.startswith("client jdbc is best by the means, ")
     assert " against own; own may be best, too; r is 5.0" in said and said.endswith(" against jdbc")
+    swing = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    spread = np.exp(np.column_stack([0 * swing, -0.3 + 0.5 * swing, -0.1 + 0.4 * swing[::-1]]))
+    said = _sentence("client", ["own", "psycopg", "jdbc"], compare_levels(spread, threshold=0.02, level=0.95))
+    assert " against jdbc; psycopg, jdbc may be best, too" in said, "the nearest of them, not the first in the plan"
+
+
+@pytest.mark.drawn
+def test_a_planted_scalability_law_is_told_with_all_its_parameters_and_drawn(tmp_path: Path):
+    """Of one's own throughput and of the most there was no interval; the line of the law was not on the page."""
+    law = {n: 1000 * n / (1 + 0.05 * (n - 1) + 0.002 * n * (n - 1)) for n in (1, 2, 4, 8, 16, 32)}
+    model = judged(tmp_path, factor("sessions", {str(n): 1e6 / rate for n, rate in law.items()}), blocks=8)
+    (curve,) = model["factors"]["curves"]
+    assert curve["law"]["law"] == "usl" and curve["law"]["holds"]
+    peak = (0.95 / 0.002) ** 0.5
+    planted = {"g": 1000, "s": 0.05, "k": 0.002, "peak": peak, "most": 7396}
+    for name, value in planted.items():
+        found = curve["law"]["parameters"][name]
+        assert found["low"] < found["value"] < found["high"] and found["value"] == pytest.approx(value, rel=0.1)
+    said = curve["law"]["sentence"]
+    assert said.startswith("scalability law: ") and " a second by one, contention " in said and "coherence 0." in said
+    assert " sessions: 7" in said and "beyond" not in said
+    drawn = model["figures"]["sweep"]["curves"][0]["law"]
+    assert [drawn[0]["x"], drawn[-1]["x"]] == [1, 32]
+    assert all(point["per_s"] == pytest.approx(law[32], rel=0.1) for point in drawn[-1:])
+    page = render_html(model)
+    assert 'stroke-dasharray="3,3"' in page and said.split(" (within")[0] in " ".join(page.split())
+
+
+def test_a_most_beyond_the_levels_is_said_to_be_no_measurement(tmp_path: Path):
+    law = {n: 1000 * n / (1 + 0.01 * (n - 1) + 0.002 * n * (n - 1)) for n in (1, 2, 4, 6, 8, 12, 16)}
+    model = judged(tmp_path, factor("sessions", {str(n): 1e6 / rate for n, rate in law.items()}), blocks=8)
+    said = model["factors"]["curves"][0]["law"]["sentence"]
+    assert f"S{said[1:]}." in model["verdict"]["sentences"]
+    assert " sessions, beyond the 16 that were run: " in said, said
+
+
+def test_no_line_joins_levels_that_are_words(tmp_path: Path):
+    """A line from one driver to the next says that something lies between them."""
+    words = judged(tmp_path, factor("client", {"jdbc": 1000, "adbc": 400, "r": 1600}), blocks=4)
+    numbers = judged(tmp_path / "n", factor("rows", {"1": 1000, "2": 400, "4": 1600}), blocks=4)
+    lines = [json.dumps(sweep.draw(model).to_dict()).count('"type": "line"') for model in (words, numbers)]
+    assert lines[0] == 0 < lines[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from dbdyno.report.markdown import plain, render_markdown
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.same import moment, same_plan
+from dbdyno.study.plan.typed import compiled
+from dbdyno.study.plan.workloads import for_engine
 
 SLOWER, FASTER, SAME, BROKEN = "mean_us = 1300", "mean_us = 700", "mean_us = 1003", "errors = 0.5"
 
@@ -104,6 +107,16 @@ def test_names_stay_text_in_markdown_and_xml(tmp_path: Path):
     assert "<script>" in str(suite.get("name"))
 
 
+def test_markdown_has_what_stands_below_a_name(tmp_path: Path):
+    """A comment on a change had neither an error's message nor what an arm changes."""
+    ran(tmp_path, FASTER)
+    model = analyse(find_run("last", tmp_path / "runs"))
+    model["arms"][1]["changes"] = {"work_mem": "64MB"}
+    model["errors"] = [{"arm": 0, "statement": "s", "sqlstate": "23505", "message": "duplicate key …", "failed": 1}]
+    text = render_markdown(model)
+    assert " · work\\_mem = 64MB |" in text and " · duplicate key … |" in text
+
+
 def test_what_is_markup_is_escaped_and_the_rest_is_left():
     assert plain("p99 latency: 5.0 % (95 %)") == "p99 latency: 5.0 % (95 %)"
     assert plain("work_mem *") == "work\\_mem \\*"
@@ -131,6 +144,24 @@ def test_a_plan_is_the_same_where_only_its_text_and_server_differ():
     assert same_plan(one, Manifest.of({"plan": other.to_dict()}))
     assert not same_plan(one, Manifest.of({"plan": parse_plan(plan(SLOWER, 5), Path("p.toml")).to_dict()}))
     assert not same_plan(one, Manifest.of({}))
+
+
+@pytest.mark.parametrize("workload", ['command = "true"', 'builtin = "select-only"', 'kind = "commit-loop"'])
+def test_a_run_is_of_its_plan_in_the_words_of_its_bench(workload: str):
+    """Runs of commands, and those of built-in workloads on MariaDB, were never found: no trend of them."""
+    given = parse_plan(f'title = "t"\n[workload]\n{workload}\n[[arm]]\nname = "a"\n', Path("p.toml"))
+    ran = replace(given, watch=replace(given.watch, overhead_blocks=0))
+    ran = replace(compiled(ran), workload=for_engine(compiled(ran).workload, "mariadb"))
+    assert same_plan(given, Manifest.of({"plan": ran.to_dict()}))
+    assert not same_plan(given, Manifest.of({"plan": replace(ran, sessions=7).to_dict()}))
+
+
+def test_a_file_of_no_known_form_is_refused_before_anything_runs(tmp_path: Path):
+    """It was refused when the run was over."""
+    (tmp_path / "p.toml").write_text(plan(FASTER, 5))
+    done = dbdyno("run", "p.toml", "-o", "x.pdf", cwd=tmp_path)
+    assert done.returncode == 2 and "the suffix of x.pdf names no format" in done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 def test_moments_are_days_times_and_spans():

@@ -119,7 +119,7 @@ def test_an_arm_that_fails_has_no_trend_of_its_quick_remains(tmp_path: Path):
     model = json.loads(dbdyno("trend", "p.toml", "--format", "json", cwd=tmp_path).stdout)
     assert [len(row["failed"]) for row in model["runs"]] == [0] * 5 + [1] * 5
     assert [arm["runs"] for arm in model["arms"]] == [5, 10]
-    assert "in 5 of 10 runs: it counts for no change there" in model["warnings"][-1]["text"]
+    assert any("in 5 of 10 runs: it counts for no change there" in own["text"] for own in model["warnings"])
     rows = dbdyno("trend", "p.toml", "--format", "csv", cwd=tmp_path).stdout.splitlines()
     assert sum(row.split(",")[-2].lower() == "true" for row in rows[1:]) == 15
 
@@ -149,3 +149,26 @@ def test_a_plan_without_runs_says_so(tmp_path: Path):
     done = dbdyno("trend", "p.toml", cwd=tmp_path)
     assert done.returncode == 2
     assert "has no run yet" in done.stderr
+
+
+def test_runs_on_another_engine_are_left_out_and_said_to_be(tmp_path: Path):
+    """The same plan on PostgreSQL and then on MariaDB is no change of the plan's own."""
+    runs = nights(tmp_path, [1000] * 5 + [1500] * 8)
+    for run in runs[:5]:
+        run.save(bench="postgres")
+    trend = trend_of([Run(run.path, run.manifest) for run in runs], "p")
+    assert [row["run"] for row in trend["runs"]] == [run.id for run in runs[5:]]
+    assert [arm["changes"] for arm in trend["arms"]] == [[], []]
+    said = [own["text"] for own in trend["warnings"]]
+    assert "5 of 13 runs of this plan were on another engine than the last (mock)" in said
+    assert any(text.startswith("no run has canaries of its machine") for text in said)
+
+
+def test_runs_of_one_day_are_named_by_their_time(changed: Path):
+    """Seven marks of the axis said the same date."""
+    trend = trend_of(list(list_runs(changed / "runs")), "p")
+    for at, row in enumerate(trend["runs"]):
+        row["started_at"] = f"2026-11-01T{at:02d}:30:00+00:00"
+    drawn = json.dumps(figures.ORDER[[own.name for own in figures.ORDER].index("trend")].draw(dict(trend)).to_dict())
+    assert "03:30" in drawn or "02:30" in drawn
+    assert "runs of 2026-11-01 in order of time (UTC)" in drawn

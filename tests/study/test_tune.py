@@ -37,6 +37,8 @@ def test_the_best_of_sixteen_is_found_and_confirmed_in_fresh_blocks(tmp_path: Pa
     assert race["ran"] <= 0.5 * 16 * 20
     assert order[race["leader"]] == 15
     assert "15 is best of 16" in done.stdout or "15 is ahead of 16" in done.stdout
+    assert f"{race['ran']} turns were run; every arm in all 20 blocks would have been 320" in done.stdout
+    assert "a verdict at 95 % takes at least" not in done.stdout, "a race holds its level after every block"
     assert "FASTER  15 is" in done.stdout, "the gain is that of fresh blocks"
     assert "to confirm it: dbdyno run confirm.toml" in done.stdout
     again = dbdyno("run", "confirm.toml", "--seed", "9", cwd=tmp_path)

@@ -280,3 +280,11 @@ def test_a_page_says_amount_share_interval_rest_and_why_there_is_none():
     (section,) = pages_why.sections({"why": [held]})
     assert section.findings[0].sentence.startswith("No cause is named")
     assert not list(pages_why.sections({}))
+
+
+def test_where_nothing_was_seen_no_time_is_given_to_the_processor():
+    """Without a sample and without the host's word on CPU all time was "ready to run"."""
+    blind = [
+        replace(side(name, io__Read=us), samples=0, weights=np.zeros((BLOCKS, 1))) for name, us in (("a", 9), ("b", 1))
+    ]
+    assert told(*blind).withheld == "neither a wait nor CPU of a was seen: nothing says where its time went"

@@ -73,6 +73,7 @@ pub use connection::{
 pub use draw::{Drawer, DrawnScript, DrawnStatement, DrawnTransaction, DrawnValue};
 pub use error::LoadError;
 pub use line::{Lateness, Line, LineSpec};
+pub use mysql::auth::signed as mariadb_signed;
 pub use mysql::rows::RowSession;
 pub use mysql::values::{Point, Span, WireRow, WireValue};
 pub use mysql::{KnownError, known_errors};

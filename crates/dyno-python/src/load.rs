@@ -27,6 +27,12 @@ pub(crate) fn mariadb_errors() -> Vec<(u16, &'static str, &'static str)> {
     dyno_load::known_errors().map(|error| (error.number, error.state, error.condition)).collect()
 }
 
+/// The answer to the challenge of MariaDB's `ed25519`.
+#[pyfunction]
+pub(crate) fn mariadb_signed(password: &[u8], challenge: &[u8]) -> Vec<u8> {
+    dyno_load::mariadb_signed(password, challenge)
+}
+
 /// What an external client reports of an error, without values: the message, and all of it in one line. `known` is text
 /// that may be repeated.
 #[pyfunction]

@@ -232,9 +232,14 @@ def end_with_verdict(analysis: Model, command: Literal["run", "compare"]) -> Non
         raise click.exceptions.Exit(code)
 
 
+def form_asked(form: str | None, output: Path | None) -> str:
+    """The form of a verdict: by name, else by the suffix of the file. Raises `Error` for a suffix that names none."""
+    return form_of(form, output, (*FORMATS, "junit"))
+
+
 def show_analysis(analysis: Mapping[str, Any], form: str | None, output: Path | None) -> None:
     """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
-    kind = form_of(form, output, (*FORMATS, "junit"))
+    kind = form_asked(form, output)
     from dbdyno.report.flat import rows
     from dbdyno.report.html import render_html, write_html
 

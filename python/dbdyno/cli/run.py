@@ -92,9 +92,11 @@ def command(
     dbdyno run plan.toml --fail-on slower -o verdict.md    in a build: a comment, and its exit code
     """
     from dbdyno.cli.cells_options import access_of
+    from dbdyno.cli.compare import form_asked
     from dbdyno.signals import Interrupted
     from dbdyno.study.run.progress import for_stream
 
+    form_asked(form, output)  # before anything is run
     cut = None if resume_name is None else _cut(what, resume_name, out)
     plan = None if cut is not None else _plan(what, _options(settings), target, _length(quick, full), blocks, aa)
     reached = {"reach": lambda: access_of(ways), "user": ways["user"]}

@@ -144,7 +144,7 @@ def change(ratio: object) -> str:
         return f">{THIN}×{count(FACTOR_MOST)}"
     if given <= 1 / FACTOR_MOST:
         return f"<{THIN}×{1 / FACTOR_MOST:g}"
-    if given >= 2 or given <= 0.5:
+    if _is_factor(given):
         return f"×{significant(given, 3)}"
     points = (given - 1) * 100
     shown = f"{abs(points):.{2 if abs(points) < 0.095 else 1 if abs(points) < 9.95 else 0}f}"
@@ -153,11 +153,19 @@ def change(ratio: object) -> str:
     return f"{'+' if points > 0 else MINUS}{shown}{THIN}%"
 
 
+def _is_factor(ratio: float) -> bool:
+    """Whether a ratio is better read as a factor than as a percentage."""
+    return ratio >= 2 or ratio <= 0.5
+
+
 def interval(low: object, high: object) -> str:
-    """Two ratios as a range of changes: `+5.9 % to +7.3 %`."""
-    if number(low) is None or number(high) is None:
+    """Two ratios as a range of changes: `+5.9 % to +7.3 %`, or of factors where one of them is: `×1.90 to ×2.40`."""
+    ends = [end for end in (number(low), number(high)) if end is not None]
+    if len(ends) < 2:
         return NONE
-    return f"{change(low)} to {change(high)}"
+    if not any(map(_is_factor, ends)):
+        return f"{change(low)} to {change(high)}"
+    return " to ".join(change(end) if _is_factor(end) or end < 0 else f"×{significant(end, 3)}" for end in ends)
 
 
 def probability(p: object) -> str:

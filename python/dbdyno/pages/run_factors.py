@@ -49,7 +49,7 @@ def _table(curve: Given, label: str, unit: str, where: Any) -> Table:
     )
     rows = [Row(_row(at, row, curve)) for at, row in enumerate(reading.entries(curve, "levels"))]
     law = reading.dig(curve, "law", "sentence")
-    note = fmt.line(law, 200) if law and reading.dig(curve, "law", "law") != "constant" else ""
+    note = fmt.line(law, 400) if law and reading.dig(curve, "law", "law") != "constant" else ""
     return common.table(f"{name}{f' at {held}' if held else ''}", shown, rows, note=note, where=where)
 
 

@@ -103,7 +103,8 @@ def resources(model: Analysis) -> Iterator[Section]:
     if not given:
         return
     rows = [{**row, "arm": arm(model, row.get("arm"))} for row in given]
-    calls = " read_calls:number3 write_calls:number3 read_bytes:bytes:from_storage write_bytes:bytes:to_storage"
+    calls = " read_calls:number3:reads write_calls:number3:writes"
+    calls += " read_bytes:bytes:from_storage write_bytes:bytes:to_storage"
     has_calls = any(row.get("read_calls") is not None for row in given)
     log = " log_bytes:bytes:log" if any(row.get("log_bytes") is not None for row in given) else ""
     shown = columns("arm:text user_ns:ns:CPU,_user system_ns:ns:CPU,_system" + log + (calls if has_calls else ""))

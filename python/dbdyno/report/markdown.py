@@ -112,5 +112,6 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _cell(row: Row, column: Any) -> str:
-    text = f"{shown.cell_of(row, column).lead}{shown.words(row, column)}"
-    return plain(text) or " "
+    cell = shown.cell_of(row, column)
+    notes = "".join(f" · {note}" for note in cell.notes)
+    return plain(f"{cell.lead}{shown.words(row, column)}{notes}") or " "

@@ -52,6 +52,11 @@ class Law:
         """Whether it describes every level."""
         return self.farthest <= FARTHEST
 
+    def at(self, x: ArrayLike) -> Floats:
+        """What it says of these places."""
+        plain = {name: one.value for name, one in self.parameters.items()}
+        return np.asarray(_AT[self.law](plain, np.asarray(x, dtype=np.float64)))
+
 
 _Fit = Callable[[Floats, Floats], dict[str, float]]
 _AT: dict[str, Callable[[dict[str, float], Floats], Floats]] = {

@@ -63,7 +63,8 @@ fn sha2(password: &[u8], challenge: &[u8]) -> Vec<u8> {
 }
 
 /// Ed25519 (RFC 8032, section 5.1.6), but for its seed: MariaDB takes the password itself, however long it is.
-fn signed(password: &[u8], challenge: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn signed(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     let expanded = digest(&SHA512, password);
     let (left, right) = expanded.as_ref().split_at(32);
     let mut key = [0; 32];

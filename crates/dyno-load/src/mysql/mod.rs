@@ -9,7 +9,7 @@
 //! Limits: a server before MariaDB 10.2 is refused (it ends result sets in another way). `LOAD DATA LOCAL` is
 //! offered only where a script brings its data: no file of this machine is ever read. Compression is not spoken.
 
-mod auth;
+pub mod auth;
 mod greeting;
 mod known_errors;
 pub mod link;

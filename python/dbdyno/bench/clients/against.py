@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from dbdyno.bench.clients.builtin import BUILTIN
-from dbdyno.bench.clients.conformance import Verdict, examined, own_cost
+from dbdyno.bench.clients.conformance import Examined, Failed, Verdict, examined
+from dbdyno.bench.clients.costs import costs
 from dbdyno.bench.kinds import kind_of
 
 
@@ -18,12 +20,19 @@ def verdicts(client: tuple[str, ...], dsn: str | None) -> Iterator[Verdict]:
         from dbdyno.bench.mariadb.server import open_target as open_mariadb
 
         with open_mariadb(None if dsn == "mariadb" else dsn, tcp=True) as server:
-            yield from examined(mariadb.examination(server, words))
-            yield own_cost(server.load_connection("dbdyno"))
+            yield from _all(mariadb.examination(server, words), server.load_connection("dbdyno"))
         return
     from dbdyno.bench.postgres.clients import examination
     from dbdyno.bench.postgres.server import open_target
 
     with open_target(dsn, tcp=True) as target:
-        yield from examined(examination(target, words))
-        yield own_cost(target.conninfo())
+        yield from _all(examination(target, words), target.conninfo())
+
+
+def _all(own: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict]:
+    """The checks, and what the client costs where it starts at all."""
+    last = None
+    for last in examined(own):
+        yield last
+    if last is not None and not (last.check == "starts" and last.verdict == Failed):
+        yield from costs(own, connection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,10 @@ def refuse_other_engine(arm: Arm, engine: str, where: str) -> None:
         )
 
 
+_SOURCES = (".py", ".js", ".cjs", ".mjs", ".jar", ".java", ".rb", ".pl", ".R", ".php", ".lua", ".ts", ".sh")
+"""Files that another program runs."""
+
+
 def told(client: ClientArm) -> dict[str, str]:
     """What a manifest says of an arm's client."""
     about = client.process.about if client.process is not None else ""
@@ -63,7 +68,17 @@ def told(client: ClientArm) -> dict[str, str]:
 
 def named(arm: Arm) -> str:
     """A client in words: the name of a built-in one, else its program."""
-    return arm.client if isinstance(arm.client, str) else Path((arm.client or ["?"])[0]).name
+    return name_of(arm.client or ["?"])
+
+
+def name_of(client: str | Sequence[str]) -> str:
+    """The name of a built-in client, else the file of a command; where that is a language's own program, such as
+    Python's, what it is told to run as well."""
+    if isinstance(client, str):
+        return client
+    program = Path(client[0]).name
+    files = [Path(word).name for word in client[1:] if Path(word).suffix in _SOURCES]
+    return " ".join([program, *files[:1]])
 
 
 def in_words(arm: Arm, protocol: str) -> str:

@@ -5,12 +5,9 @@ Checks run one after the other on one process; after one that failed the next be
 
 from __future__ import annotations
 
-import statistics
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 Held, Failed, Told = "ok", "failed", "told"
 LATE_S = 1.0
 """How much longer than asked a slice of short statements may take."""
-COST_S = 1.0
 PATIENCE_S = 8.0
 """What a client under test may take to answer what takes no time."""
 SLICE_NS = 50_000_000
@@ -140,7 +136,9 @@ def ends(own: Examined) -> str:
 def tells_all_of_its_time(own: Examined) -> str:
     """What takes its time on the server takes that long, and transactions fill the time that their sessions have."""
     own.job(own.words.pause)
-    shortest = int(_whole(own.run(1)[1])["elapsed_ns"].min())
+    whole = _whole(own.run(1)[1])
+    _same(own.words.pause, [code.decode() for code in whole["code"]], [""])
+    shortest = int(whole["elapsed_ns"].min())
     if shortest < PAUSE_NS:
         raise WrongError(f"what takes {PAUSE_NS / 1e6:g} ms on the server took {shortest / 1e6:.3g} ms")
     own.job(own.words.session, sessions=SESSIONS)
@@ -292,20 +290,6 @@ def stops(own: Examined) -> str:
     return f"after {took:.2f} s"
 
 
-def cost(own: Examined) -> str:
-    """What `select 1` costs by this client: the least that an operation can take."""
-    own.job("select 1;")
-    own.run(length_ns=SLICE_NS)
-    process = own.arm.process
-    assert process is not None
-    before = process.cpu_ns()
-    end, records = own.run(length_ns=round(COST_S * 1e9))
-    used, whole = process.cpu_ns() - before, _whole(records)
-    median = statistics.median(whole["elapsed_ns"].tolist()) / 1e3
-    each = used / 1e3 / len(whole)
-    return f"{len(whole) * 1e9 / end.elapsed_ns:,.0f}/s, median {median:.0f} us, {each:.0f} us of CPU each"
-
-
 CHECKS: dict[str, Callable[[Examined], str]] = {
     "starts": greets,
     "runs so many transactions": counts,
@@ -323,30 +307,7 @@ CHECKS: dict[str, Callable[[Examined], str]] = {
     "closes sessions": closes,
     "ends with its stdin": ends_with_stdin,
     "stops": stops,
-    "cost of `select 1`": cost,
 }
-
-
-def own_cost(connection: Mapping[str, Any]) -> Verdict:
-    """What `select 1` costs by dbdyno's own client."""
-    from dbdyno import _core
-
-    arm: LoadArm = {
-        "name": "own",
-        "connection": connection,
-        "scripts": [{"name": "check", "text": "select 1;"}],
-        "sessions": 1,
-    }
-    load = _core.Load({"seed": 7, "arms": [arm]})
-    with tempfile.TemporaryDirectory() as folder:
-        load.begin_block(Path(folder) / "calls", "b")
-        report = load.run(0, [(0, 0, round(COST_S * 1e9), None)])
-        load.abandon_block()
-        load.disconnect(0)
-    own = report["arms"][0]
-    count, busy_ns = max(1, own["transactions"]), max(1, own["busy_ns"])
-    each = f"mean {busy_ns / count / 1e3:.0f} us, {report['cpu_ns'] / count / 1e3:.0f} us of CPU each"
-    return Verdict("the same by dbdyno's own client", Told, f"{count * 1e9 / busy_ns:,.0f}/s, {each}")
 
 
 def examined(own: Examined) -> Iterator[Verdict]:
@@ -362,9 +323,8 @@ def examined(own: Examined) -> Iterator[Verdict]:
 
 
 def _checked(own: Examined, name: str, check: Callable[[Examined], str]) -> Verdict:
-    held = Verdict(name, Told if check is cost else Held, "")
     try:
-        return replace(held, detail=check(own))
+        return Verdict(name, Held, check(own))
     except NotOfferedError as error:
         own.arm.kill()
         return Verdict(name, Told, error.message)

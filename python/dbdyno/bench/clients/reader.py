@@ -97,7 +97,8 @@ class Reader:
 
 def _shown(data: bytes) -> str:
     """What text there is in bytes, for an error."""
-    text = "".join(char if char.isprintable() else " " for char in data[:SHOWN_MOST].decode(errors="replace")).strip()
+    data = data[:SHOWN_MOST].partition(b"\0")[0]  # what comes behind a text is a record again
+    text = "".join(char if char.isprintable() else " " for char in data.decode(errors="replace")).strip()
     plain = sum(char.isascii() for char in text)
     return f": {text!r}" if text and plain > len(text) * 3 // 4 else ""
 

@@ -40,6 +40,12 @@ def describe_prepared(
     if how.turn_ns:
         lines.append(f"an arm's share of a block: {how.turn_ns / 1e9:g} s")
         lines.append(f"time: about {_duration(ready.seconds())} of load, and the switches")
+    else:
+        turns = sum(len(block.turns) for block in ready.blocks)
+        lines.append(
+            f"time: that of {turns:,} turns of {how.turn_transactions:,} transactions each; a run says how long"
+        )
+        lines.append("    it takes when each arm has answered once")
     lines += _wrap(
         f"resolution: {RESOLUTION[how.switch]}; `dbdyno run --aa` measures what this "
         "set-up can see and how many blocks a given difference needs"

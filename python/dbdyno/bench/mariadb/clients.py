@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from dbdyno.bench.clients.arms import named, refuse_other_engine
+from dbdyno.bench.clients.arms import name_of, named, refuse_other_engine
 from dbdyno.bench.clients.builtin import found
 from dbdyno.bench.clients.check_words import MARIADB
 from dbdyno.bench.clients.conformance import PATIENCE_S, Examined
@@ -75,8 +75,9 @@ def examination(target: MariaDB, client: str | list[str]) -> Examined:
     }
     started = found(client, Path(), "client")
     environment = environment_of(arm["connection"], "client")
-    name = client if isinstance(client, str) else Path(client[0]).name
-    made = ClientArm(Job(arm, _core.Drawer(arm, 7)), started.command, {**started.environment, **environment}, name)
+    made = ClientArm(
+        Job(arm, _core.Drawer(arm, 7)), started.command, {**started.environment, **environment}, name_of(client)
+    )
     made.secret, made.answer_s = environment.get("MARIADB_PASSWORD"), PATIENCE_S
 
     def alive() -> int:

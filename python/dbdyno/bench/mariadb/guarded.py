@@ -25,6 +25,8 @@ AT_ONCE = ("", "mysql_native_password", "caching_sha2_password")
 TELLS = (b"mysql_clear_password", b"dialog", b"sha256_password")
 """Methods by which a server is told the password itself."""
 OLD = b"mysql_old_password"
+SIGNED = b"client_ed25519"
+"""A challenge is signed; PyMySQL does it by a package that we do not ask for, and the load's own client can."""
 NO_KEY = b"no key was named"
 """Given to the driver where the user names no public key of the server: it would take one from whoever sends it."""
 NO_METHOD, NO_TLS, MALFORMED = 2061, 2026, 2027
@@ -89,10 +91,20 @@ def guarded() -> Any:
             if plugin_name == OLD or (plugin_name in TELLS and not self._secure):
                 why = "which is broken" if plugin_name == OLD else "and no ssl_ca proves whose it is"
                 raise failure(NO_METHOD, f"the server asks for the password by {plugin_name.decode()}, {why}")
-            return super()._process_auth(plugin_name, *rest)
+            return _signed(self, *rest) if plugin_name == SIGNED else super()._process_auth(plugin_name, *rest)
 
         def query(self, *given: Any, **more: Any) -> Any:
             with in_words("the server answers what nobody asked"):
                 return super().query(*given, **more)
 
     return Guarded
+
+
+def _signed(connection: Any, asked: Any, *_: Any) -> Any:
+    """Signs a server's challenge, and takes its answer."""
+    from dbdyno import _core
+
+    connection.write_packet(_core.mariadb_signed(connection.password, asked.read_all()))
+    answer = connection._read_packet()
+    answer.check_error()
+    return answer

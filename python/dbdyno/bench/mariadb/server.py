@@ -25,7 +25,13 @@ IDENTITY = (
 )
 """What tells a server's data from another's: its own number; where it has none (10.11.5), the folder they lie in."""
 
-PLAIN = "neither TLS nor a server_public_key"
+_STEPS = {
+    "neither TLS nor a server_public_key": "use TLS (ssl_ca=...), or name the file of the server's key: "
+    "server_public_key=...",
+    "CERTIFICATE_VERIFY_FAILED": "name the file of the authority that signed the server's certificate: ssl_ca=...",
+}
+_CHECK = "check address, user and password (MYSQL_PWD, or read_default_file=...)"
+"""What to do about a login that failed, by what was said."""
 KEPT = ("ssl_ca", "ssl_cert", "ssl_key", "ssl_verify_identity", "server_public_key")
 """Options of a connection string that hold beside what the server says."""
 _HIDDEN_NAMES = ("password", "passphrase", "secret")
@@ -234,9 +240,7 @@ class MariaDB:
         return TargetError(
             f"cannot log in: {text}",
             where=self._where.safe,
-            next_step="check address, user and password (MYSQL_PWD, or read_default_file=...)"
-            if PLAIN not in text
-            else "use TLS (ssl_ca=...), or name the file of the server's key: server_public_key=...",
+            next_step=next((step for words, step in _STEPS.items() if words in text), _CHECK),
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from dbdyno.bench.clients.arms import named
+from dbdyno.bench.clients.arms import name_of, named
 from dbdyno.bench.clients.builtin import BUILTIN, found
 from dbdyno.bench.clients.conformance import PATIENCE_S, Examined
 from dbdyno.bench.clients.job import Job
@@ -164,9 +164,8 @@ def examination(target: Postgres, client: str | list[str]) -> Examined:
     started = found(client, Path(), "client")
     parameters = parameters_of(target, mark, None)
     refuse_laxer(client, parameters, "client")
-    name = client if isinstance(client, str) else Path(client[0]).name
     words = {**started.environment, **environment(parameters)}
-    made = ClientArm(Job(arm, _core.Drawer(arm, 7)), started.command, words, name)
+    made = ClientArm(Job(arm, _core.Drawer(arm, 7)), started.command, words, name_of(client))
     made.secret, made.answer_s = parameters.get("password"), PATIENCE_S
 
     def alive() -> int:

@@ -116,7 +116,12 @@ class ProgramBench(QuietBench):
             lines.append(f"arm {arm.name!r}: {_command(plan, arm)}; {plan.sessions_of(arm)} at a time")
             before = plan.workload.prepare
             lines += [f"  before each, not timed: {_command(plan, arm, before)}"] if before else []
-        about = f"time: about {self.ready.seconds():.0f} s, if a command takes next to nothing"
+        turns, each = sum(len(block.turns) for block in self.ready.blocks), self.ready.timing.turn_transactions
+        about = f"time: about {self.ready.seconds():.0f} s, and more where a command takes longer than its turn"
+        if each is not None:
+            about = (
+                f"time: that of {turns * each:,} commands; a run says how long they take when each arm has ended once"
+            )
         return "\n".join(
             [plan.title, plan.question, "", *lines, "", about, *self.ready.notes, "", "nothing was run", ""]
         )

@@ -35,6 +35,7 @@ class _Panel(NamedTuple):
     what: str
     upright: base.Channel
     names: list[str]
+    laws: list[dict[str, Any]] = []  # noqa: RUF012 - a default that nobody changes
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
@@ -47,7 +48,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     label = fmt.line(sweep.get("x_label") or "", 40)
     operation = fmt.line(sweep.get("operation") or "operation", 20)
     names = list(dict.fromkeys(point["curve"] for point in points))
-    rate, time = _panel(points, "rate", look, "throughput per second", names), None
+    rate, time = _panel(points, "rate", look, "throughput per second", names)._replace(laws=_laws(sweep)), None
     timed = [point for point in points if point["time"] is not None]
     if timed:
         time = _panel(timed, "time", look, f"mean time of a {operation}", names)
@@ -86,6 +87,18 @@ def _points(sweep: Mapping[str, object]) -> list[_Point]:
                     "time_high": fmt.number(point.get("mean_high_ns")) or time,
                 }
             )
+    return found
+
+
+def _laws(sweep: Mapping[str, object]) -> list[dict[str, Any]]:
+    """Points of the laws that curves follow, each with the name of its curve."""
+    found = []
+    for curve in reading.entries(sweep, "curves"):
+        name = fmt.line(curve.get("name") or "", 60)
+        for point in reading.entries(curve, "law"):
+            x, rate = fmt.number(point.get("x")), fmt.number(point.get("per_s"))
+            if x is not None and x > 0 and rate is not None and rate > 0:
+                found.append({"curve": name, "x": x, "rate": rate})
     return found
 
 
@@ -134,8 +147,9 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
     )
     y = alt.Y(f"{what}:Q", **upright)
     rows = alt.Chart(base.data(panel.points))
-    layers = [
-        rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash),
+    # Between two words there is nothing that a line could pass.
+    layers = [] if words else [rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)]
+    layers += [
         rows.mark_rule(strokeWidth=1.5).encode(
             x=x, y=alt.Y(f"{what}_low:Q", **upright), y2=alt.Y2(f"{what}_high"), color=colour
         ),
@@ -143,6 +157,10 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
             x=x, y=y, color=colour, description=alt.Description("tip:N")
         ),
     ]
+    if panel.laws:
+        law = alt.Chart(base.data(panel.laws)).mark_line(strokeWidth=1.5, strokeDash=[3, 3], clip=True)
+        # One line a curve, in one colour: beside the levels' own line it is told by its dashes.
+        layers.append(law.encode(x=x, y=y, detail="curve:N", color=alt.value(theme.INK)))
     return views.layer(*layers, width=look.plot, height=look.height(230))
 
 
@@ -153,8 +171,8 @@ def _rate_label(value: float) -> str:
 FIGURE = base.Figure(
     name="sweep",
     title="What more of it brings, setting by setting",
-    how_to_read="A curve per setting, a dot per arm with its interval over blocks. While a curve "
-    "rises, more load brings more; where it lies flat, something is full. Both scales are "
-    "logarithmic: twice as much is everywhere the same distance.",
+    how_to_read="A curve per setting, a dot per arm with its interval over blocks. Where it rises, more brings more; "
+    "where it is flat, something is full. Short dashes: its law, if it has one. Numbers stand on logarithmic "
+    "scales: twice as much is everywhere the same distance.",
     draw=draw,
 )

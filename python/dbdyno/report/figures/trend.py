@@ -139,12 +139,16 @@ def _levels(points: list[_Point], changes: list[int], count: int) -> list[_Level
 
 
 def _days(runs: list[_Run], look: theme.Look) -> dict[str, object]:
-    """The axis of runs: some are named by their day."""
+    """The axis of runs: some are named by their day, or by their time where all are of one day."""
     most = 4 if look.narrow else 9
     step = max(1, -(-len(runs) // most))
     shown = [float(at) for at in range(0, len(runs), step)]
-    days = {at: str(runs[int(at)].get("started_at") or "")[:10] for at in shown}
-    return {"title": "runs in order of time", "grid": False, **axes.labelled(shown, lambda at: days[at])}
+    moments = {at: str(runs[int(at)].get("started_at") or "") for at in shown}
+    days = {moment[:10] for moment in moments.values()}
+    part, title = slice(0, 10), "runs in order of time"
+    if len(days) == 1:
+        part, title = slice(11, 16), f"runs of {days.pop()} in order of time (UTC)"
+    return {"title": title, "grid": False, **axes.labelled(shown, lambda at: moments[at][part])}
 
 
 FIGURE = base.Figure(

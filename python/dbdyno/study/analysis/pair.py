@@ -51,7 +51,7 @@ def analyse_pair(first: Run, second: Run) -> Model:
             **run_facts(first, measures.arms[0].blocks),
             "randomised": False,
             "id": f"{first.id} and {second.id}",
-            "title": " against ".join(titles) if titles[0] != titles[1] else f"two {titles[0]}",
+            "title": " against ".join(titles) if titles[0] != titles[1] else f"{titles[0]}: two runs",
         },
         "arms": [
             {

@@ -76,12 +76,15 @@ class Trend(TypedDict):
 
 
 def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> Trend:
-    """The model of a trend page. Raises `EvidenceError` where there is no run, `StatsError` for an unknown metric."""
+    """The model of a trend page, of the runs on the engine of the last. Raises `EvidenceError` where there is no run,
+    `StatsError` for an unknown metric."""
     from dbdyno.stats.metrics import metric_named
     from dbdyno.study.analysis.analyse import headline_of
 
     if not runs:
         raise EvidenceError("has no run yet", where=title, next_step="dbdyno run it, or name another folder: --runs")
+    engine, every = runs[-1].manifest.bench, len(runs)
+    runs = [run for run in runs if run.manifest.bench == engine]
     headline = metric or headline_of(runs[-1])
     about, level = metric_named(headline), float(runs[-1].manifest.plan["judge"]["level"])
     rows = [_row(run, headline) for run in runs]
@@ -107,6 +110,12 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> Tren
             }
         )
     warnings += _failing(rows, names)
+    if len(runs) < every:
+        text = f"{every - len(runs)} of {every} runs of this plan were on another engine than the last ({engine})"
+        warnings.append({"code": "engine", "text": text, "next": "they are left out"})
+    if not any(row["canaries"] for row in rows):
+        text = "no run has canaries of its machine: a machine in another state would show as a change"
+        warnings.append({"code": "machine", "text": text, "next": "look at what else ran there"})
     left = sum(not row["comparable"] for row in rows)
     if left:
         text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"

@@ -148,7 +148,8 @@ def between(of: Examined) -> Iterator[Gate]:
     if not compared:
         return
     if all(map(_succeeded, measures.arms)):
-        yield gates.enough_blocks(of.blocks, judge["level"])
+        if of.kind != "tune":  # a race holds its level after every block
+            yield gates.enough_blocks(of.blocks, judge["level"])
         batches = min(len(arm.blocks) for arm in measures.arms) // measures.batch_size(judge["headline"])
         yield gates.blocks_missing(of.blocks, max(batches - of.blocks, 0))
     if not of.virtual and (of.kind in ("experiment", "aa") or (of.kind == "sweep" and judge.get("equal_work"))):

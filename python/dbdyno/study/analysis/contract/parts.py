@@ -103,11 +103,19 @@ class SweepPoint(TypedDict):
     mean_high_ns: float
 
 
+class LawPoint(TypedDict):
+    """What the law of a curve says of a place between its levels."""
+
+    x: float
+    per_s: float
+
+
 class SweepCurve(TypedDict):
-    """The arms that differ in the axis alone."""
+    """The arms that differ in the axis alone; `law` where their throughput follows one that bends."""
 
     name: str
     points: list[SweepPoint]
+    law: NotRequired[list[LawPoint]]
 
 
 class Sweep(TypedDict):

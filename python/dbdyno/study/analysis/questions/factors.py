@@ -10,7 +10,6 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.decisions import PROVISIONAL
@@ -19,12 +18,12 @@ from dbdyno.stats.gates import enough_blocks
 from dbdyno.stats.words import change_of, duration, size
 from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
+from dbdyno.study.analysis.questions.laws import LawRow, law_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dbdyno.stats.laws import Law
     from dbdyno.stats.levels import Interaction, Levels
 
     Array = NDArray[np.float64]
@@ -98,7 +97,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
             continue
         own = _curve(factor, held, arms, about, found)
         comparisons, blocks = comparisons + found.pairs, min(blocks, found.blocks)
-        own["law"] = _law(own, measures, values, judge["level"])
+        own["law"] = _law(own, measures, values, judge["level"], headline)
         curves.append(own)
     axis = judge.get("factor") or axis_of(about)
     acting = list(_interactions(about, names, values, judge))
@@ -259,7 +258,8 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
     if found.course == "flat":
         return f"{names[0]} or {', '.join(texts[1:])}: no difference larger than {100 * found.threshold:g} %"
     if len(may_be) > 1:
-        others, near = ", ".join(texts[at] for at in may_be if at != best), 0 if best else may_be[1]
+        others = ", ".join(texts[at] for at in may_be if at != best)
+        near = 0 if best else max(may_be[1:], key=lambda at: float(found.means[at]))
         head = (
             f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"
         )
@@ -272,52 +272,17 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
     return f"{names[best]} is best, {times(best, second)}{behind}{last}"
 
 
-def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float) -> dict[str, object] | None:
-    """The simple law that a curve of numbers follows; of a load it is one of throughput."""
-    from dbdyno.stats.laws import fit_law
-
+def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float, headline: str) -> LawRow | None:
+    """The law of a curve of numbers; of a load it is one of throughput."""
     xs = [row["x"] for row in curve["levels"]]
     if None in xs:
         return None
     arms, is_load = [row["arm"] for row in curve["levels"]], curve["factor"] in LOADS
     given = _better(measures, "throughput", True) if is_load else values
-    found = fit_law(xs, given[:, arms], is_load=is_load, level=level)
-    if found is None:
-        return None
-    return {
-        "law": found.law,
-        "holds": found.holds,
-        "farthest": found.farthest,
-        "parameters": {name: asdict(one) for name, one in found.parameters.items()},
-        "sentence": _law_said(curve["factor"], found, [row["level"] for row in curve["levels"]]),
-    }
-
-
-def _law_said(factor: str, found: Law, levels: list[str]) -> str:
-    if not found.holds:
-        return f"no simple law: the nearest, {found.law}, misses a level by {100 * found.farthest:.0f} %"
-    off = f"within {max(100 * found.farthest, 0.1):.2g} %"
-    p = found.parameters
-    if found.law == "usl":
-        peak, most = p["peak"], p["most"]
-        words = f"scalability law: contention {_percent(p['s'])}, coherence {_percent(p['k'])}"
-        if math.isfinite(peak.value):
-            words += f"; most at {_range(peak)} {factor}, {most.value:.4g} a second"
-        return f"{words} ({off})"
-    if found.law == "saturating":
-        word = next((_WORDS[kind] for kind, _ in _read(levels)), "{:.3g}".format)
-        return f"saturates: half of its most is reached at {factor} {_range(p['h'], word)} ({off})"
-    return {"constant": f"constant ({off})", "linear": f"a straight line over {factor} ({off})"}[found.law]
-
-
-def _percent(one: Any) -> str:
-    ends = f" ({100 * max(one.low, 0.0):.2g} to {100 * one.high:.2g} %)" if math.isfinite(one.high) else ""
-    return f"{100 * one.value:.3g} %{ends}"
-
-
-def _range(one: Any, word: Callable[[float], str] = "{:.3g}".format) -> str:
-    ends = f" ({word(max(one.low, 0.0))} to {word(one.high)})" if math.isfinite(one.high) else ""
-    return f"{word(one.value)}{ends}"
+    kinds = [kind for kind, _ in _read([row["level"] for row in curve["levels"]])]
+    word = _WORDS[kinds[0]] if kinds else "{:.3g}".format
+    is_rate = is_load or headline == "throughput"
+    return law_of(curve["factor"], xs, given[:, arms], word, level=level, is_load=is_load, is_rate=is_rate)
 
 
 def _interactions(about: list[dict[str, str]], names: list[str], values: Array, judge: Judging) -> Any:
@@ -409,4 +374,4 @@ def _at(curve: dict[str, object], several: bool) -> str:
 
 def _capital(text: str) -> str:
     """A sentence's first letter, unless it begins with a name of the user's or the engine's."""
-    return text[:1].upper() + text[1:] if text.split(" ", 1)[0] in _OURS else text
+    return text[:1].upper() + text[1:] if text.split(" ", 1)[0].rstrip(":") in _OURS else text

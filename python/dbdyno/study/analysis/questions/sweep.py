@@ -7,7 +7,7 @@ The number that grows is what differs between arms in most values, the sessions 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.manifest import ArmRecord
 from dbdyno.evidence.run import Run
@@ -47,9 +47,20 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     model["figures"] |= {"distribution": [], "quantile_ratio": [], "tail": []}
     if planned:
         factors.add(model, measures, run, headline)
+        _laws(model["figures"]["sweep"], model["factors"]["curves"])
     else:
         model["verdict"] = _verdict(model["figures"]["sweep"])
     model["verdict"]["sentences"] += _limits(run)
+
+
+def _laws(sweep: Sweep, curves: list[dict[str, Any]]) -> None:
+    """The law that each curve follows, for its picture."""
+    drawn = {
+        frozenset(row["arm"] for row in curve["levels"]): (curve["law"] or {}).pop("drawn", []) for curve in curves
+    }
+    for curve in sweep["curves"]:
+        if points := drawn.get(frozenset(point["arm"] for point in curve["points"])):
+            curve["law"] = points
 
 
 def set_by(arm: ArmRecord) -> dict[str, str]:

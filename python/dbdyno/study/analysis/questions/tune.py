@@ -46,7 +46,8 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
             }
         )
     judge = run.manifest.plan["judge"]
-    full = race["blocks"] * len(names)
+    planned = run.manifest.plan["schedule"]["blocks"]
+    full = planned * len(names)
     model["tune"] = {
         "metric": headline,
         "level": judge["level"],
@@ -57,10 +58,10 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
         "leader": race["leader"],
         "rows": rows,
     }
-    model["verdict"] = _verdict(model["tune"], race, names, judge)
+    model["verdict"] = _verdict(model["tune"], race, names, judge, planned)
 
 
-def _verdict(tune: dict[str, Any], race: dict[str, Any], names: list[str], judge: Judging) -> VerdictRow:
+def _verdict(tune: dict[str, Any], race: dict[str, Any], names: list[str], judge: Judging, planned: int) -> VerdictRow:
     leader, still = names[tune["leader"]], [at for at in race["alive"] if at != tune["leader"]]
     certain = race["end"] == "one"
     words = f"{leader} is best of {len(names)}" if certain else f"{leader} is ahead of {len(names)}"
@@ -77,7 +78,7 @@ def _verdict(tune: dict[str, Any], race: dict[str, Any], names: list[str], judge
         others = ", ".join(names[at] for at in still[:6]) + (f" and {len(still) - 6} more" if len(still) > 6 else "")
         sentences.append(f"{why[:1].upper()}{why[1:]}: {others}.")
     sentences.append(
-        f"{tune['ran']} turns were run; every arm in all {race['blocks']} blocks would have been {tune['full']}. "
+        f"{tune['ran']} turns were run; every arm in all {planned} blocks would have been {tune['full']}. "
         f"Who left is surely worse than another, at {100 * judge['level']:g} % over the whole race."
     )
     decision = "found" if certain or race["end"] == "equal" else "unclear"

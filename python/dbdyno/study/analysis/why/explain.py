@@ -122,6 +122,8 @@ def _lack(split: Split) -> tuple[str, str] | None:
                 " little",
                 "a longer run, more sessions, or a larger activity_hz under [watch]",
             )
+        if not known and not side.samples and not side.cpu_count.sum():
+            return (f"neither a wait nor CPU of {side.name} was seen: nothing says where its time went", "")
         if not np.isfinite(side.mean(np.ones(side.blocks, dtype=bool))):
             return (f"no transaction of {side.name} succeeded", "")
     if split.blocks < BLOCKS_LEAST:

@@ -1,0 +1,88 @@
+"""What `select 1` costs by a client, and by dbdyno's own on the same server: in turns, since a machine is now faster
+and now slower, and by the same measure, a mean, which is what a rate is made of.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.clients.conformance import SLICE_NS, Examined, Failed, Told, Verdict
+from dbdyno.bench.clients.process import ClientError
+
+if TYPE_CHECKING:
+    from dbdyno.core_types import LoadArm
+
+SCRIPT = "select 1;"
+TURN_NS = 250_000_000
+ORDER = ("client", "own", "own", "client", "client", "own", "own", "client")
+NAMES = {"client": f"cost of `{SCRIPT[:-1]}`", "own": "the same by dbdyno's own client"}
+
+
+@dataclass
+class Spent:
+    """Transactions, the time that they took, and the CPU of the client for them."""
+
+    count: int = 0
+    elapsed_ns: int = 0
+    cpu_ns: int = 0
+
+    def add(self, count: int, elapsed_ns: int, cpu_ns: int) -> None:
+        """Counts another turn."""
+        self.count += count
+        self.elapsed_ns += elapsed_ns
+        self.cpu_ns += cpu_ns
+
+    def __str__(self) -> str:
+        count, elapsed_ns = max(1, self.count), max(1, self.elapsed_ns)
+        mean_us, cpu_us = elapsed_ns / count / 1e3, self.cpu_ns / count / 1e3
+        return f"{count * 1e9 / elapsed_ns:,.0f}/s, mean {mean_us:.0f} us, {cpu_us:.0f} us of CPU each"
+
+
+def costs(examined: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict]:
+    """Both costs; of a client that cannot run it, why, and that of our own alone."""
+    from dbdyno import _core
+
+    arm: LoadArm = {
+        "name": "own",
+        "connection": connection,
+        "scripts": [{"name": "check", "text": SCRIPT}],
+        "sessions": 1,
+    }
+    load, spent, broken = _core.Load({"seed": 7, "arms": [arm]}), {name: Spent() for name in NAMES}, ""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                examined.job(SCRIPT)
+                examined.run(length_ns=SLICE_NS)
+            except ClientError as error:
+                broken = error.message
+            for at, who in enumerate(ORDER):
+                if who == "own":
+                    load.begin_block(Path(folder) / f"calls{at}", "b")
+                    report = load.run(0, [(0, at, TURN_NS, None)])
+                    load.abandon_block()
+                    own = report["arms"][0]
+                    spent[who].add(own["transactions"], own["busy_ns"], report["cpu_ns"])
+                elif not broken:
+                    try:
+                        spent[who].add(*_turn(examined))
+                    except ClientError as error:
+                        broken = error.message
+            load.disconnect(0)
+    finally:
+        examined.arm.end()
+    yield Verdict(NAMES["client"], Failed if broken else Told, broken or str(spent["client"]))
+    yield Verdict(NAMES["own"], Told, str(spent["own"]))
+
+
+def _turn(examined: Examined) -> tuple[int, int, int]:
+    """Transactions of the client in a turn, the turn's time, and its CPU."""
+    process = examined.arm.process
+    assert process is not None
+    before = process.cpu_ns()
+    end, _ = examined.run(length_ns=TURN_NS)
+    return end.rows, end.elapsed_ns, process.cpu_ns() - before

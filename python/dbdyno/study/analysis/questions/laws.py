@@ -1,0 +1,89 @@
+"""The simple law that a curve of levels follows: its parameters, its sentence, and the points of its line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypedDict
+
+from dbdyno.study.analysis.contract.parts import LawPoint
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.stats.laws import Estimate, Law
+
+Word = Callable[[float], str]
+BENT = ("usl", "saturating")
+"""Laws whose line says more than the line from level to level."""
+POINTS = 48
+_FOUR: Word = "{:.4g}".format
+_THREE: Word = "{:.3g}".format
+
+
+class LawRow(TypedDict):
+    """A law; `drawn`: points of its line, where it is one of throughput that bends."""
+
+    law: str
+    holds: bool
+    farthest: float
+    parameters: dict[str, dict[str, float]]
+    sentence: str
+    drawn: list[LawPoint]
+
+
+def law_of(
+    factor: str, xs: list[float], values: NDArray[np.float64], word: Word, *, level: float, is_load: bool, is_rate: bool
+) -> LawRow | None:
+    """The law of `values` (blocks by levels) at `xs`; `word` has a place in words, `is_rate`: they are a throughput."""
+    from dataclasses import asdict
+
+    import numpy as np
+
+    from dbdyno.stats.laws import fit_law
+
+    found = fit_law(xs, values, is_load=is_load, level=level)
+    if found is None:
+        return None
+    drawn: list[LawPoint] = []
+    if found.holds and found.law in BENT and is_rate:
+        places = np.geomspace(min(xs), max(xs), POINTS)
+        drawn = [{"x": float(x), "per_s": float(y)} for x, y in zip(places, found.at(places), strict=True)]
+    return {
+        "law": found.law,
+        "holds": found.holds,
+        "farthest": found.farthest,
+        "parameters": {name: asdict(own) for name, own in found.parameters.items()},
+        "sentence": _said(factor, found, max(xs), word),
+        "drawn": drawn,
+    }
+
+
+def _said(factor: str, found: Law, last: float, word: Word) -> str:
+    if not found.holds:
+        return f"no simple law: the nearest, {found.law}, misses a level by {100 * found.farthest:.0f} %"
+    off = f"within {max(100 * found.farthest, 0.1):.2g} %"
+    p = found.parameters
+    if found.law == "usl":
+        words = f"scalability law: {_range(p['g'], _FOUR)} a second by one, contention {_percent(p['s'])}, "
+        words += f"coherence {_percent(p['k'])}"
+        if math.isfinite(p["peak"].value):
+            beyond = f", beyond the {last:g} that were run" if p["peak"].value > last else ""
+            words += f"; most at {_range(p['peak'])} {factor}{beyond}: {_range(p['most'], _FOUR)} a second"
+        return f"{words} ({off})"
+    if found.law == "saturating":
+        half = _range(p["h"], word)
+        where = f"{half} sessions" if factor == "sessions" else f"{factor} {half}"
+        return f"saturates: half of its most is reached at {where} ({off})"
+    return {"constant": f"constant ({off})", "linear": f"a straight line over {factor} ({off})"}[found.law]
+
+
+def _percent(own: Estimate) -> str:
+    ends = f" ({100 * max(own.low, 0.0):.3g} to {100 * own.high:.3g} %)" if math.isfinite(own.high) else ""
+    return f"{100 * own.value:.3g} %{ends}"
+
+
+def _range(own: Estimate, word: Word = _THREE) -> str:
+    ends = f" ({word(max(own.low, 0.0))} to {word(own.high)})" if math.isfinite(own.high) else ""
+    return f"{word(own.value)}{ends}"
