@@ -118,6 +118,22 @@ def test_a_statement_of_a_steady_load_is_no_cause_for_its_share_of_next_to_nothi
         assert causes(change) == []
 
 
+def test_a_command_that_ran_once_is_no_new_statement_and_stands_behind_a_cause_that_lasts(tmp_path: Path):
+    """A count of a session that then held its transaction open was "new statement", before what the transaction did."""
+    made = Server(tmp_path / "snaps")
+    made.texts = {1: "select 1", 2: "select count(*) from orders"}
+    for at in range(9):
+        made.call(1, 100, 1000.0 if at < 5 else 1700.0)
+        if at == 6:
+            made.call(2, 1, 900.0)
+        made.step()
+    taken = made.store.of(None)
+    with Interval(made.store, taken[0], taken[4]) as before, Interval(made.store, taken[4], taken[8]) as after:
+        found = [(one.words, one.evidence) for one in causes(change_of(before, after))]
+    assert found[0][0] == "slower: select 1 (1)"
+    assert found[1] == ("ran once: select count(*) from orders (2)", "took 900 ms")
+
+
 class NewView(Server):
     """A server that has a view more from its upgrade on."""
 

@@ -13,7 +13,7 @@ def three(value: float) -> str:
 
 def times(old: float, new: float) -> str:
     """`162 µs → 5.43 ms`, from milliseconds."""
-    return f"{_span(old)} → {_span(new)}"
+    return f"{span(old)} → {span(new)}"
 
 
 def rate(old: float, new: float) -> str:
@@ -30,7 +30,8 @@ def _value(value: object) -> str:
     return "(not there)" if value is None else str(value) or "(empty)"
 
 
-def _span(ms: float) -> str:
+def span(ms: float) -> str:
+    """A time with its unit, from milliseconds; 0 for none."""
     if ms <= 0:
         return "0"
     for limit, factor, unit in ((1, 1e3, "µs"), (1000, 1, "ms")):

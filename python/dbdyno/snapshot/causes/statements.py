@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.model import beginning
-from dbdyno.snapshot.wording import rate, three, times
+from dbdyno.snapshot.wording import rate, span, three, times
 
 _SHARE = 0.1
 """A statement with less of the change is not named by itself."""
@@ -23,9 +23,13 @@ def _large(change: Change, number: Key) -> bool:
 
 
 def new_statements(change: Change) -> Iterator[Cause]:
-    """Statements that the first stretch had none of."""
+    """Statements that the first stretch had none of. One that ran once is a command beside the load, not the load."""
     for number, one in change.statements.items():
         if not one.before.get("calls") and _large(change, number):
+            if one.after["calls"] * change.after.seconds < 1.5:
+                took = f"took {span(one.per_call('ms')[1])}"
+                yield Cause(f"ran once: {named(one)}", took, frozenset([number]), weight=0.5)
+                continue
             calls = rate(0, one.after["calls"])
             yield Cause(f"new statement: {named(one)}", f"calls {calls}", frozenset([number]), weight=2)
 

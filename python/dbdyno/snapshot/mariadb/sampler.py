@@ -3,8 +3,9 @@
 Each look is one row: the server itself puts the sessions into CSV. Seen are clients that work on a
 statement or hold a transaction open. What a session waits for is what the server says of it: a row
 lock of InnoDB, else the running wait event (consumer `events_waits_current`), else the state of the
-process list, which does not tell CPU from file access. The digest of the statement is known where
-the consumer `events_statements_current` is on; texts, which hold literals, are never read.
+process list, which does not tell CPU from file access. Where the consumer `events_statements_current` is
+on, the last statement of a session idle in a transaction is known; that of a running one is not, for the
+server tells a digest when the statement has ended. Texts, which hold literals, are never read.
 
 Limits: a wait shorter than the period is seen by luck only; averages over many looks are right.
 Without PROCESS only our own user's sessions are visible.
