@@ -1,6 +1,6 @@
 """What exact waits cost: pgbench with and without `dbdyno trace record`, turns in ABBA order.
 
-    python benches/record.py [--rounds 4] [--seconds 5]
+    python benches/record.py [--mode sites|watch] [--rounds 4] [--seconds 5]
 
 CPU of a select-only transaction (one session; the backend's own, as the kernel accounts it when the process ends) and
 throughput of TPC-B (two sessions). Both arms of a pair run on the same server within seconds. A busy machine moves the
@@ -26,6 +26,7 @@ from dbdyno.trace.record.place import Place
 from dbdyno.trace.record.recording import Wanted, recording
 
 ORDER = "ABBA"
+Tracer = contextlib.AbstractContextManager[dict[str, Any]]
 
 
 def pgbench(engine: EmbeddedPostgres, *options: str) -> str:
@@ -49,21 +50,22 @@ def reaped_s(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def recorded(engine: EmbeddedPostgres, on: bool) -> Iterator[dict[str, Any]]:
-    """Records while the block runs, if it is on; the dict has what the recorder told."""
+def recorded(engine: EmbeddedPostgres, mode: str | None) -> Iterator[dict[str, Any]]:
+    """Records while the block runs, if there is a mode; the dict has what the recorder told."""
     told: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        if not on:
+        if mode is None:
             yield told
             return
-        with recording(Place(int(engine.pid or 0)), Path(folder) / "run", Wanted(cost_limit=0)) as it:
+        wanted = Wanted(cost_limit=0, mode=mode)
+        with recording(Place(int(engine.pid or 0)), Path(folder) / "run", wanted) as it:
             yield told
         told |= it.told
 
 
-def turn(engine: EmbeddedPostgres, on: bool, options: list[str]) -> dict[str, float]:
-    """One turn of pgbench: CPU per transaction, throughput, and what was recorded."""
-    with recorded(engine, on) as told:
+def turn(engine: EmbeddedPostgres, tracer: Tracer, options: list[str]) -> dict[str, float]:
+    """One turn of pgbench beside a tracer: CPU per transaction, throughput, and what was recorded."""
+    with tracer as told:
         before = reaped_s(int(engine.pid or 0))
         text = pgbench(engine, *options)
         time.sleep(0.1)
@@ -75,23 +77,30 @@ def turn(engine: EmbeddedPostgres, on: bool, options: list[str]) -> dict[str, fl
     return {"cpu_us": used / done * 1e6, "tps": tps, "lost": told.get("lost", 0), "own": own, "notes_s": rate}
 
 
+def workloads_of(seconds: int) -> dict[str, list[str]]:
+    """What pgbench does."""
+    length = ["-n", "-T", str(seconds)]
+    return {
+        "select-only, 1 session": ["-S", "-M", "prepared", "-c", "1", *length],
+        "TPC-B, 2 sessions": ["-M", "prepared", "-c", "2", *length],
+    }
+
+
 def main() -> None:
     """Both workloads."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mode", choices=["sites", "watch"], default="sites")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=int, default=5)
     chosen = parser.parse_args()
     with EmbeddedPostgres() as engine:
         pgbench(engine, "-i", "-s", "5", "-q")
-        length = ["-n", "-T", str(chosen.seconds)]
-        workloads = {
-            "select-only, 1 session": ["-S", "-M", "prepared", "-c", "1", *length],
-            "TPC-B, 2 sessions": ["-M", "prepared", "-c", "2", *length],
-        }
+        workloads = workloads_of(chosen.seconds)
         for name, options in workloads.items():
             arms: dict[str, list[dict[str, float]]] = {"A": [], "B": []}
             for arm in ORDER * chosen.rounds:
-                arms[arm].append(turn(engine, arm == "B", options))
+                mode = chosen.mode if arm == "B" else None
+                arms[arm].append(turn(engine, recorded(engine, mode), options))
             told(name, arms)
 
 

@@ -286,7 +286,7 @@ fn number(register: Register) -> u32 {
 }
 
 /// As many open files as the probes of all processors need, as far as the hard limit goes.
-fn allow_files(needed: usize) {
+pub(crate) fn allow_files(needed: usize) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit lives through both calls.
     unsafe {

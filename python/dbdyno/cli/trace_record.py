@@ -89,7 +89,7 @@ def command(
         click.echo(f"dbdyno: {warning}", err=True)
     click.echo(f"{out}: {it.told['calls']} calls, {it.told['waits']} waits of {it.told['sessions_all']} sessions")
     click.echo(f"next: dbdyno trace profile {out}", err=True)
-    if it.told.get("lost"):
+    if it.told.get("lost") or it.told.get("undecoded") or it.told.get("refused"):
         raise click.exceptions.Exit(2)
 
 

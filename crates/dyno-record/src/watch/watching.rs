@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::RecordError;
+use crate::attach::allow_files;
 use crate::perf::{Event, Note, Ring, Scope, Source, now_ns, record};
 use crate::process;
 use crate::recording::{Wanted, who};
@@ -15,6 +16,9 @@ use super::target::{Target, next, why};
 
 /// A new process has its place in shared memory after a millisecond or two; after so long it never will.
 const YOUNG_NS: u64 = 5_000_000_000;
+/// Four for each backend; as far as the hard limit goes.
+const FILES_MOST: usize = 1 << 16;
+
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
@@ -103,6 +107,7 @@ impl Watching {
     pub fn take_up(&mut self) -> Result<(), RecordError> {
         let (since_ns, pids) = (now_ns(), process::children(self.target.postmaster));
         self.pages = pages(pids.len());
+        allow_files(FILES_MOST);
         let mut first_refusal = None;
         for pid in pids {
             let who = process::title(pid).map_or_else(Who::default, |title| who(&title));

@@ -30,6 +30,7 @@ from dbdyno.version import VERSION
 FORMAT = "postgresql waits"
 COST_LIMIT = 0.05
 LOST = "the kernel lost notes"
+UNDECODED = "changes of a wait that the code does not tell"
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
             }
         ],
         "totals": {"account": {"calls": told.get("calls"), "waits": told.get("waits")}, "recorder": told},
-        "unread": {LOST: told["gaps"]} if told.get("gaps") else {},
+        "unread": {what: told[key] for what, key in ((LOST, "gaps"), (UNDECODED, "undecoded")) if told.get(key)},
         "warnings": warnings_of(told),
         "refused": [],
         "options": {
