@@ -177,6 +177,7 @@ impl Attached {
         let numbers = self.define(probes);
         let program = CString::new(process::program(self.postmaster).display().to_string())
             .map_err(|error| RecordError::System("the program's path".to_owned(), io::Error::other(error)))?;
+        let is_light = !numbers.is_empty() && process::numbers_are_the_kernels();
         let wanted: Vec<(Source<'_>, Option<u32>, Told)> = if numbers.is_empty() {
             allow_files((probes.len() + 1) * processors.len() + 64);
             let one = |probe: &Probe| {
@@ -186,12 +187,15 @@ impl Attached {
             probes.iter().map(one).collect()
         } else {
             let told = |at: usize| Told::Fields(probes::Event::ALL[at]);
-            numbers.iter().map(|(at, number)| (Source::Tracepoint(*number), None, told(*at))).collect()
+            let source = |number: &u64| Source::Tracepoint(*number, is_light);
+            numbers.iter().map(|(at, number)| (source(number), None, told(*at))).collect()
         };
         for cpu in processors {
             let scope = Scope { pid: -1, cpu };
-            let first = Event::open(&Source::Tasks, scope, None).map_err(refused)?;
-            self.rings.push(Ring::of(&first, RING_PAGES).map_err(refused)?);
+            let first = Event::open(&Source::Tasks(is_light), scope, None).map_err(refused)?;
+            let mut ring = Ring::of(&first, RING_PAGES).map_err(refused)?;
+            ring.is_light = is_light;
+            self.rings.push(ring);
             let at = self.opened.len();
             self.opened.push(first);
             for (source, register, told) in &wanted {

@@ -16,6 +16,7 @@ pub mod elf;
 mod error;
 pub mod job;
 pub mod names;
+pub mod notes;
 pub mod perf;
 pub mod probes;
 pub mod process;
