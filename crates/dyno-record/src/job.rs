@@ -12,8 +12,8 @@ use serde_json::{Value as Json, json};
 use crate::RecordError;
 use crate::attach::Attached;
 use crate::perf::{Record, clock, now_ns};
-use crate::probes::SHED;
 use crate::recording::{Recording, Wanted};
+use crate::shed::Step;
 use crate::small;
 use crate::store::{Server, Store};
 
@@ -49,6 +49,9 @@ pub struct Request {
     /// The share of a backend's time that probes may take; 0: no limit.
     #[serde(default)]
     pub cost_limit: f64,
+    /// Whether to note where binds begin: one note more a call.
+    #[serde(default)]
+    pub details: bool,
 }
 
 /// A cut: what was recorded so far is written, and the sessions that had a part in it are told.
@@ -72,7 +75,7 @@ impl Job {
     pub fn start(request: &str) -> Result<Self, RecordError> {
         let request: Request =
             serde_json::from_str(request).map_err(|error| RecordError::Request(error.to_string()))?;
-        let attached = Attached::to(request.pid)?;
+        let attached = Attached::to(request.pid, request.details)?;
         let (stop, progress) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Json::Null)));
         let cuts = Arc::new(Cuts::default());
         let (stops, tells) = (Arc::clone(&stop), Arc::clone(&progress));
@@ -87,7 +90,7 @@ impl Job {
         };
         let recording = Recording::new(&attached, wanted, store);
         let cut_by = Arc::clone(&cuts);
-        let work = move || Running::new(attached, recording, request, stops, tells, cut_by).run();
+        let work = move || Running::new(attached, recording, request, stops, tells, cut_by, offset_ns).run();
         let thread = std::thread::Builder::new()
             .name("dyno-record".to_owned())
             .spawn(work)
@@ -141,8 +144,10 @@ struct Running {
     /// When the cut that is asked for was first seen; when the last was made.
     cut_at_ns: Option<u64>,
     cut_before_ns: u64,
-    /// What was given up, and when.
-    shed: Vec<String>,
+    /// What was given up, when by the wall's clock, and the sentence about it.
+    shed: Vec<(Step, u64, String)>,
+    /// Monotonic clock to that of the wall.
+    offset_ns: i64,
 }
 
 impl Running {
@@ -153,9 +158,10 @@ impl Running {
         stops: Arc<AtomicBool>,
         tells: Arc<Mutex<Json>>,
         cuts: Arc<Cuts>,
+        offset_ns: i64,
     ) -> Self {
         let (cut_at_ns, shed) = (None, Vec::new());
-        Self { attached, recording, request, stops, tells, cuts, cut_at_ns, cut_before_ns: 0, shed }
+        Self { attached, recording, request, stops, tells, cuts, cut_at_ns, cut_before_ns: 0, shed, offset_ns }
     }
 
     /// Makes the cut that is asked for, as soon as all notes of its time are there.
@@ -199,7 +205,7 @@ impl Running {
                 return Err(error.into());
             }
             if drained_ns - judged_ns >= JUDGED_NS {
-                stopped = self.too_dear(drained_ns - judged_ns, drained_ns - begin_ns);
+                stopped = self.too_dear(drained_ns - judged_ns, ripe_ns, begin_ns);
                 judged_ns = drained_ns;
             }
             if drained_ns - said_ns >= 200_000_000 || last {
@@ -230,8 +236,10 @@ impl Running {
     }
 
     /// Where a backend pays more for the probes than is allowed, some are given up; why it stops, where none is left to.
-    fn too_dear(&mut self, over_ns: u64, elapsed_ns: u64) -> Option<String> {
+    fn too_dear(&mut self, over_ns: u64, at_ns: u64, begin_ns: u64) -> Option<String> {
         let most = self.recording.busy.drain().max_by_key(|busy| busy.1)?;
+        let given_up: Vec<Step> = self.shed.iter().map(|one| one.0).collect();
+        let next = self.recording.next_step(&given_up);
         let share = most.1 as f64 / over_ns as f64;
         if self.request.cost_limit <= 0.0 || share <= self.request.cost_limit {
             return None;
@@ -242,14 +250,13 @@ impl Running {
             share * 100.0,
             self.request.cost_limit * 100.0
         );
-        while let Some(what) = SHED.get(self.shed.len()) {
-            let found = self.attached.shed(self.shed.len());
-            self.shed.push(format!("from {:.0} s on without {what}: {why}", elapsed_ns as f64 / 1e9));
-            if found {
-                return None;
-            }
-        }
-        Some(format!("stopped: {why}"))
+        let Some(step) = next else { return Some(format!("stopped: {why}")) };
+        self.attached.shed(step);
+        self.recording.give_up(step, at_ns);
+        let after_s = at_ns.saturating_sub(begin_ns) as f64 / 1e9;
+        let said = format!("from {after_s:.0} s on without {}: {why}", step.said());
+        self.shed.push((step, (at_ns as i64 + self.offset_ns) as u64, said));
+        None
     }
 
     fn told(&self, elapsed_ns: u64) -> Json {
@@ -270,7 +277,8 @@ impl Running {
             "probes_ns": counts.probes_ns,
             "busiest_ns": most,
             "own_cpu_ns": clock(libc::CLOCK_THREAD_CPUTIME_ID),
-            "shed": self.shed,
+            "shed": self.shed.iter().map(|one| &one.2).collect::<Vec<_>>(),
+            "unrecorded": self.shed.iter().map(|one| json!({"what": one.0.said(), "from_ns": one.1})).collect::<Json>(),
             "sites": self.attached.sites.0,
             "sites_stepped": self.attached.sites.1,
         })

@@ -11,6 +11,7 @@
 #![allow(clippy::doc_markdown)] // names of products
 
 pub mod attach;
+pub mod classes;
 pub mod code;
 pub mod elf;
 mod error;
@@ -22,6 +23,7 @@ pub mod probes;
 pub mod process;
 pub mod recording;
 pub mod session;
+pub mod shed;
 pub mod sites;
 pub mod small;
 pub mod tracefs;

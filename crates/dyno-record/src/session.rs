@@ -35,6 +35,7 @@ struct Waiting {
     think: bool,
     cut: i64,
     price_ns: u64,
+    class: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -96,6 +97,10 @@ pub struct Known {
     pub next_wait: u64,
     /// What the probe of the note at hand costs, ns.
     pub price_ns: u64,
+    /// The class of waits that it would be given up with, else 0.
+    pub class: u8,
+    /// How long waits of such classes took, ns, since it was last asked.
+    pub waited_ns: [u64; 16],
 }
 
 impl Known {
@@ -131,7 +136,8 @@ impl Session {
             made.open(since_ns, known);
         }
         if event != 0 {
-            made.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE, price_ns: 0 });
+            made.waiting =
+                Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE, price_ns: 0, class: 0 });
         }
         made
     }
@@ -211,13 +217,15 @@ impl Session {
             self.open(at_ns, known);
         }
         if event != 0 {
-            self.waiting = Some(Waiting { event, since_ns: at_ns, cpu_ns: 0, think, cut: 0, price_ns: known.price_ns });
+            let Known { price_ns, class, .. } = *known;
+            self.waiting = Some(Waiting { event, since_ns: at_ns, cpu_ns: 0, think, cut: 0, price_ns, class });
         }
     }
 
     fn end_wait(&mut self, at_ns: u64, cut: i64, store: &mut Store, known: &mut Known) {
         let Some(waiting) = self.waiting.take() else { return };
         let elapsed_ns = at_ns.saturating_sub(waiting.since_ns);
+        known.waited_ns[usize::from(waiting.class & 0xf)] += elapsed_ns;
         let cut = waiting.cut | cut;
         let corrected_ns = if cut == 0 { elapsed_ns.saturating_sub(waiting.price_ns) } else { elapsed_ns };
         let mut row = WaitRow {
@@ -304,10 +312,15 @@ impl Session {
         }
     }
 
-    /// A SQLSTATE is being reported, of an error or of less.
-    pub fn state(&mut self, at_ns: u64, state: u32, store: &mut Store, known: &mut Known) {
+    /// A SQLSTATE is being reported, of an error or of less. Where no statement was taken up there is one, it is being bound.
+    pub fn state(&mut self, at_ns: u64, state: u32, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         self.last_state = state;
+        let text = text.filter(|text| !text.is_empty());
+        if let (Some(calling), Some(text)) = (self.calling.as_mut().filter(|calling| !calling.is_taken_up), text) {
+            (calling.is_taken_up, calling.kind) = (true, "bind");
+            calling.statement = store.statement_of_text(text);
+        }
     }
 
     /// The error was one.
@@ -358,8 +371,17 @@ impl Session {
         self.lost_since = Some(at_ns);
     }
 
+    /// Waits of a class are no longer noted: nobody will tell when the one that is open ends.
+    pub fn give_up(&mut self, class: u8, at_ns: u64, store: &mut Store, known: &mut Known) {
+        if self.waiting.is_some_and(|waiting| waiting.class == class) {
+            self.tick(at_ns);
+            self.end_wait(self.until_ns, NOT_ENDED, store, known);
+        }
+    }
+
     fn not_observed(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
-        self.waiting = Some(Waiting { event: UNOBSERVED, since_ns, cpu_ns: 0, think: false, cut: 0, price_ns: 0 });
+        let event = UNOBSERVED;
+        self.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think: false, cut: 0, price_ns: 0, class: 0 });
         self.end_wait(self.until_ns, 0, store, known);
         self.open(self.until_ns, known);
     }

@@ -34,12 +34,13 @@ LOST = "the kernel lost notes"
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whom to record, for how long, and what it may cost: a share of a backend's time, 0 for any."""
+    """Whom to record, for how long, what it may cost (a share of a backend's time, 0: any), and whether with binds."""
 
     database: str | None = None
     user: str | None = None
     for_ns: int | None = None
     cost_limit: float = COST_LIMIT
+    details: bool = False
 
 
 @dataclass
@@ -80,6 +81,7 @@ def recording(place: Place, out: Path, wanted: Wanted | None = None) -> Iterator
             "user": wanted.user,
             "for_ns": wanted.for_ns,
             "cost_limit": wanted.cost_limit,
+            "details": wanted.details,
         }
         made = Recording(_core.Recorder(json.dumps(request)))
         try:
@@ -125,6 +127,7 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
             "user": wanted.user,
             "for_ns": wanted.for_ns,
             "cost_limit": wanted.cost_limit,
+            "details": wanted.details,
         },
     }
 
@@ -137,8 +140,12 @@ def warnings_of(told: dict[str, Any]) -> list[str]:
             f"The kernel lost {told['lost']:,} notes in {told['gaps']:,} gaps: what the sessions did there is"
             " 'unobserved'."
         )
-    for said in told.get("shed", []):
-        found.append(f"The recording goes on {said}. --cost-limit sets the limit, 0 lifts it.")
+    for missing, said in zip(told.get("unrecorded", []), told.get("shed", []), strict=False):
+        since = datetime.fromtimestamp(missing["from_ns"] / 1e9, UTC)
+        found.append(
+            f"{missing['what'][0].upper()}{missing['what'][1:]} were not recorded from {since:%H:%M:%S} UTC on"
+            f" (none shown does not mean none): {said.partition(': ')[2]}. --cost-limit sets the limit, 0 lifts it."
+        )
     if told.get("stopped"):
         found.append(f"The recording {told['stopped']}. --cost-limit sets the limit, 0 lifts it.")
     if told.get("without_fields"):
