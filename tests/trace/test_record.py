@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -20,7 +21,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.cli.trace_record import line
 from dbdyno.errors import TargetError, TraceError
 from dbdyno.trace.record.place import place_of
-from dbdyno.trace.record.recording import Wanted
+from dbdyno.trace.record.recording import Wanted, warnings_of
 from kernel_probes import require_probes
 
 KINDS = (
@@ -114,7 +115,7 @@ def test_calls_rows_and_errors_are_those_of_the_client(engine: EmbeddedPostgres,
     run = tmp_path / "run"
     with session(engine) as connection:
         connection.execute("create table counted (a int)")
-    with recorded(engine, run), session(engine) as connection:
+    with recorded(engine, run, Wanted(cost_limit=0, details=True)), session(engine) as connection:
         for _ in range(30):
             connection.execute("insert into counted select generate_series(1, 7)", prepare=False)
         for number in range(40):
@@ -133,6 +134,25 @@ def test_calls_rows_and_errors_are_those_of_the_client(engine: EmbeddedPostgres,
     assert rows(run, "select error, count(*) from errors group by error") == [(state, 3)]
 
 
+def test_without_details_a_bind_is_part_of_its_statement_and_one_that_fails_has_it_still(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    with session(engine) as connection:
+        connection.execute("create table plain (a int)")
+    with recorded(engine, run), session(engine) as connection:
+        for number in range(10):
+            connection.execute("select a from plain where a < %s", [number], prepare=True)
+        for _ in range(2):
+            with contextlib.suppress(psycopg.errors.InvalidTextRepresentation):
+                connection.execute("select %s::int", ["no number"], prepare=True)
+    kinds = "select kind, count(*) from calls c join statements s using (statement) where text like ? group by kind"
+    assert sorted(rows(run, kinds, "select a from plain%")) == [("exec", 10), ("parse", 1)]
+    state = sum((ord(letter) - ord("0")) << (6 * at) for at, letter in enumerate("22P02"))
+    failed = "select text, count(*) from errors join statements using (statement) where error = ? group by text"
+    assert rows(run, failed, state) == [("select $1::int", 2)]
+
+
 def test_the_profile_of_a_recording_leaves_no_time_out(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     import json
 
@@ -148,6 +168,7 @@ def test_the_profile_of_a_recording_leaves_no_time_out(engine: EmbeddedPostgres,
     classes = {line["name"].lower(): line["class"] for line in lines}
     assert classes["io:walsync"] == "commit"
     assert {"cpu", "think time"} <= classes.keys()
+    assert any(warning["text"].startswith("A probe costs") for warning in page["warnings"])
 
 
 def test_only_sessions_of_a_database_are_recorded_where_one_is_named(engine: EmbeddedPostgres, tmp_path: Path) -> None:
@@ -198,15 +219,40 @@ def test_what_is_too_dear_is_given_up_step_by_step_and_said(engine: EmbeddedPost
             time.sleep(0.1)
     assert failed == []
     given_up = [one.partition("without ")[2].partition(":")[0] for one in it.told["shed"]]
-    assert given_up == ["parse, bind and query ids", "statements and their rows"]
+    assert given_up == [missing["what"] for missing in it.told["unrecorded"]]
+    assert "statements and their rows" in given_up
     assert "more than the limit" in it.told["stopped"]
-    assert len([one for one in it.warnings if "--cost-limit" in one]) == 3
+    assert len([one for one in it.warnings if "--cost-limit" in one]) == len(given_up) + 1
     [(begun,)] = rows(tmp_path / "run", "select min(started_ns) from waits")
     last = "select max(c.started_ns) from calls c where c.kind = ?"
-    ends = [rows(tmp_path / "run", last, kind)[0][0] - begun for kind in ("parse", "exec", "message")]
-    assert ends == sorted(ends), "details end first, statements then, calls without a statement last"
+    ends = [rows(tmp_path / "run", last, kind)[0][0] - begun for kind in ("exec", "message")]
+    assert ends == sorted(ends), "statements end first, calls without a statement last"
     [(waits_until,)] = rows(tmp_path / "run", "select max(started_ns) from waits where event = 'Client:ClientRead'")
-    assert waits_until - begun >= ends[-1], "waits were told to the end"
+    assert waits_until - begun >= ends[-1] - 50_000_000, "waits for the client were told to the end"
+
+
+@pytest.mark.soak
+def test_short_waits_that_are_dear_are_given_up_before_statements_and_the_profile_says_since_when(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    with recorded(engine, run, Wanted(cost_limit=1e-6)) as it, session(engine) as connection:
+        connection.execute("set work_mem = '64kB'")
+        while not it.look().get("shed"):
+            connection.execute("select count(*) from (select generate_series(1, 100000) order by 1 desc) s")
+        time.sleep(0.2)
+        for _ in range(3):
+            connection.execute("select count(*) from (select generate_series(1, 100000) order by 1 desc) s")
+    assert it.told["unrecorded"][0]["what"] == "waits of class IO"
+    since_ns = it.told["unrecorded"][0]["from_ns"]
+    spills = "select count(*), max(started_ns) from waits where event ilike 'IO:BufFile%'"
+    [(spilled, until_ns)] = rows(run, spills)
+    assert spilled > 1_000 and until_ns <= since_ns
+    later = "select count(*) from calls join statements using (statement) where text like 'select count%'"
+    assert rows(run, later + " and started_ns > ?", since_ns)[0][0] >= 3, "statements go on"
+    clock = datetime.fromtimestamp(since_ns / 1e9, UTC).strftime("%H:%M:%S")
+    said = dbdyno("trace", "profile", str(run)).stdout
+    assert f"Waits of class IO were not recorded from {clock} UTC on" in " ".join(said.split())
 
 
 def test_the_live_line_says_what_is_no_longer_recorded() -> None:
@@ -214,6 +260,17 @@ def test_the_live_line_says_what_is_no_longer_recorded() -> None:
     told = {**counted, "elapsed_ns": 12_000_000_000, "shed": ["from 10 s on without statements and their rows: why"]}
     assert line(told, {}).endswith("of a core; from 10 s on without statements and their rows")
     assert line({**told, "shed": []}, {}).endswith("of a core")
+
+
+def test_a_class_of_waits_that_was_given_up_is_a_warning_with_its_time() -> None:
+    missing = [{"what": "waits of class IO", "from_ns": 1_795_603_711_000_000_000}]
+    [said] = warnings_of(
+        {"unrecorded": missing, "shed": ["from 5 s on without waits of class IO: process 7 spent 9 %"]}
+    )
+    assert said == (
+        "Waits of class IO were not recorded from 10:48:31 UTC on (none shown does not mean none): process 7 spent 9 %."
+        " --cost-limit sets the limit, 0 lifts it."
+    )
 
 
 def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None:

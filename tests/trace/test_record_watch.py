@@ -204,7 +204,7 @@ def test_watchpoints_that_are_too_dear_are_given_up_step_by_step(engine: Embedde
         while not it.is_over():
             time.sleep(0.1)
     assert failed == []
-    assert [one.partition("without ")[2].partition(" (")[0] for one in it.told["shed"]] == ["calls and statements"]
+    assert [one["what"] for one in it.told["unrecorded"]] == ["calls and statements"]
     assert "more than the limit" in it.told["stopped"]
     last = "select max(c.started_ns) from calls c where c.kind = ?"
     exec_end, message_end = (rows(tmp_path / "run", last, kind)[0][0] for kind in ("exec", "message"))

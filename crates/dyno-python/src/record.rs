@@ -11,7 +11,7 @@ fn failed(py: Python<'_>, error: &RecordError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// A recording of a server's waits. `request` is JSON: pid, mode, only, out, database, user, for_ns, cost_limit.
+/// A recording of a server's waits. `request` is JSON: pid, mode, only, out, database, user, for_ns, cost_limit, details.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Recorder {
     job: Job,

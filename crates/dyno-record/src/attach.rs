@@ -13,6 +13,7 @@ use crate::names::Names;
 use crate::perf::{Event, REGISTERS, Ring, Scope, Source};
 use crate::probes::{self, Probe, Version, What};
 use crate::process;
+use crate::shed::Step;
 use crate::sites::Value;
 use crate::tracefs::{self, Defined, Definition};
 use crate::{RecordError, Trap};
@@ -110,8 +111,9 @@ fn query_ids(image: &Image, postmaster: i32, shift: u64) -> bool {
 }
 
 impl Attached {
-    /// Probes the server that process `pid` belongs to; notes begin with [`Attached::enable`].
-    pub fn to(pid: i32) -> Result<Self, RecordError> {
+    /// Probes the server that process `pid` belongs to; notes begin with [`Attached::enable`]. For `details` see
+    /// [`probes::plan`].
+    pub fn to(pid: i32, details: bool) -> Result<Self, RecordError> {
         let postmaster = process::postmaster(pid)?;
         let program = process::program_name(postmaster)?;
         let image = Image::open(&process::program(postmaster))?;
@@ -122,7 +124,7 @@ impl Attached {
         let mut code = Code::read(&image, &functions, &addresses);
         code.long_nops = trap.long_nops;
         let shift = process::base(postmaster)?.wrapping_sub(image.first);
-        let plan = probes::plan(&code, &version, query_ids(&image, postmaster, shift))?;
+        let plan = probes::plan(&code, &version, query_ids(&image, postmaster, shift), details)?;
         let name = |name| image.need(name).map(|symbol| symbol.addr);
         let mut names = Names::new(&code, name("pgstat_get_wait_event")?, name("pgstat_get_wait_event_type")?);
         let names = all_names(&mut names);
@@ -154,7 +156,7 @@ impl Attached {
         let definitions: Vec<Definition> = probes
             .iter()
             .map(|probe| {
-                let (event, fields) = probe.what.fields();
+                let (event, fields) = probe.fields();
                 Definition { event: event as usize, offset: probe.offset, fields }
             })
             .collect();
@@ -177,6 +179,7 @@ impl Attached {
         let numbers = self.define(probes);
         let program = CString::new(process::program(self.postmaster).display().to_string())
             .map_err(|error| RecordError::System("the program's path".to_owned(), io::Error::other(error)))?;
+        let is_light = !numbers.is_empty() && process::numbers_are_the_kernels();
         let wanted: Vec<(Source<'_>, Option<u32>, Told)> = if numbers.is_empty() {
             allow_files((probes.len() + 1) * processors.len() + 64);
             let one = |probe: &Probe| {
@@ -186,12 +189,15 @@ impl Attached {
             probes.iter().map(one).collect()
         } else {
             let told = |at: usize| Told::Fields(probes::Event::ALL[at]);
-            numbers.iter().map(|(at, number)| (Source::Tracepoint(*number), None, told(*at))).collect()
+            let source = |number: &u64| Source::Tracepoint(*number, is_light);
+            numbers.iter().map(|(at, number)| (source(number), None, told(*at))).collect()
         };
         for cpu in processors {
             let scope = Scope { pid: -1, cpu };
-            let first = Event::open(&Source::Tasks, scope, None).map_err(refused)?;
-            self.rings.push(Ring::of(&first, RING_PAGES).map_err(refused)?);
+            let first = Event::open(&Source::Tasks(is_light), scope, None).map_err(refused)?;
+            let mut ring = Ring::of(&first, RING_PAGES).map_err(refused)?;
+            ring.is_light = is_light;
+            self.rings.push(ring);
             let at = self.opened.len();
             self.opened.push(first);
             for (source, register, told) in &wanted {
@@ -219,21 +225,20 @@ impl Attached {
         }
     }
 
-    /// Closes the probes of a step of [`probes::SHED`]; whether there were any.
-    pub fn shed(&mut self, step: usize) -> bool {
-        let events = &self.events;
-        let is_of_step = |event: &Event| match events.get(&event.id) {
-            Some(Told::Register(what, _)) => what.shed_at() == Some(step),
-            Some(Told::Fields(told)) => told.shed_at() == Some(step),
-            None => false,
+    /// Closes the probes of a step; what they still note has no meaning from here on.
+    pub fn shed(&mut self, step: Step) {
+        let places = &self.places;
+        let is_of_step = |told: &Told| match told {
+            Told::Register(_, place) => places.get(place).and_then(Probe::step) == Some(step),
+            Told::Fields(event) => event.step() == Some(step),
         };
+        let opened = std::mem::take(&mut self.opened).into_iter();
         let (shed, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.opened).into_iter().partition(|event| is_of_step(event));
+            opened.partition(|event| self.events.get(&event.id).is_some_and(is_of_step));
         self.opened = kept;
-        let found = !shed.is_empty();
+        self.events.retain(|_, told| !is_of_step(told));
         // The kernel waits for a grace period: not while the rings fill.
         self.closing.push(std::thread::spawn(move || drop(shed)));
-        found
     }
 
     /// What a sample tells, and its number where it has one.

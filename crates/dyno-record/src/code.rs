@@ -123,6 +123,11 @@ pub fn named(found: &Instruction) -> Option<u64> {
 /// function that calls none may keep data.
 const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
 
+/// Prefixes of a segment: the kernel takes no probe on an instruction with one (ENOTSUPP), be it the padding of a compiler.
+fn is_refused(prefix: u8) -> bool {
+    matches!(prefix, 0x26 | 0x2e | 0x36 | 0x3e)
+}
+
 /// Whether the kernel carries the instruction out itself when a probe stands on it, instead of stepping over a copy;
 /// `long_nops` says whether this kernel does so with those.
 pub fn is_emulated(found: &Instruction, bytes: &[u8], long_nops: bool) -> bool {
@@ -134,7 +139,13 @@ pub fn is_emulated(found: &Instruction, bytes: &[u8], long_nops: bool) -> bool {
                 FlowControl::Call | FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
             )
         }
-        _ => long_nops && found.mnemonic() == Mnemonic::Nop && found.op_count() == 1 && bytes != NOP5,
+        _ => {
+            let is_nop = found.mnemonic() == Mnemonic::Nop && found.op_count() == 1;
+            long_nops
+                && is_nop
+                && bytes != NOP5
+                && !bytes.iter().take_while(|byte| **byte != 0x0f).any(|byte| is_refused(*byte))
+        }
     }
 }
 
@@ -143,5 +154,25 @@ impl Code<'_> {
     pub fn is_cheap(&self, found: &Instruction) -> bool {
         let bytes = self.image.bytes(found.ip());
         is_emulated(found, &bytes[..found.len().min(bytes.len())], self.long_nops)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iced_x86::{Decoder, DecoderOptions};
+
+    use super::is_emulated;
+
+    fn emulated(bytes: &[u8]) -> bool {
+        let found = Decoder::with_ip(64, bytes, 0x1000, DecoderOptions::NONE).decode();
+        assert_eq!(found.len(), bytes.len());
+        is_emulated(&found, bytes, true)
+    }
+
+    #[test]
+    fn no_probe_stands_on_a_nop_with_a_segment_prefix_which_the_kernel_refuses() {
+        assert!(emulated(&[0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00]));
+        assert!(!emulated(&[0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00]));
+        assert!(!emulated(&[0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00]));
     }
 }

@@ -13,8 +13,8 @@ use crate::RecordError;
 use crate::attach::Attached;
 use crate::handles::Handles;
 use crate::perf::{Record, clock, now_ns};
-use crate::probes::SHED;
 use crate::recording::{Recording, Wanted};
+use crate::shed::Step;
 use crate::small;
 use crate::store::{Server, Store};
 use crate::watch;
@@ -67,6 +67,9 @@ pub struct Request {
     /// The share of a backend's time that probes may take; 0: no limit.
     #[serde(default)]
     pub cost_limit: f64,
+    /// Whether to note where binds begin: one note more a call.
+    #[serde(default)]
+    pub details: bool,
 }
 
 /// A recording that runs.
@@ -158,7 +161,7 @@ impl Job {
 
 /// A recording by probes, ready to run.
 fn by_sites(request: Request, handles: Handles) -> Result<Work, RecordError> {
-    let attached = Attached::to(request.pid)?;
+    let attached = Attached::to(request.pid, request.details)?;
     // The kernel's clock of notes and the wall's, read one after the other.
     let offset_ns = clock(libc::CLOCK_REALTIME) as i64 - now_ns() as i64;
     let store = Store::new(&request.out, offset_ns);
@@ -169,7 +172,7 @@ fn by_sites(request: Request, handles: Handles) -> Result<Work, RecordError> {
         user: request.user.clone(),
     };
     let recording = Recording::new(&attached, wanted, store);
-    Ok(Box::new(move || Running { attached, recording, request, handles, shed: Vec::new() }.run()))
+    Ok(Box::new(move || Running { attached, recording, request, handles, shed: Vec::new(), offset_ns }.run()))
 }
 
 /// The session that paid most since this was last asked, and the share of its time, where that is above the limit.
@@ -184,8 +187,10 @@ struct Running {
     recording: Recording,
     request: Request,
     handles: Handles,
-    /// What was given up, and when.
-    shed: Vec<String>,
+    /// What was given up, when by the wall's clock, and the sentence about it.
+    shed: Vec<(Step, u64, String)>,
+    /// Monotonic clock to that of the wall.
+    offset_ns: i64,
 }
 
 impl Running {
@@ -214,7 +219,7 @@ impl Running {
                 return Err(error.into());
             }
             if drained_ns - judged_ns >= JUDGED_NS {
-                stopped = self.too_dear(drained_ns - judged_ns, drained_ns - begin_ns);
+                stopped = self.too_dear(drained_ns - judged_ns, ripe_ns, begin_ns);
                 judged_ns = drained_ns;
             }
             if drained_ns - said_ns >= 200_000_000 || last {
@@ -244,7 +249,9 @@ impl Running {
     }
 
     /// Where a backend pays more for the probes than is allowed, some are given up; why it stops, where none is left to.
-    fn too_dear(&mut self, over_ns: u64, elapsed_ns: u64) -> Option<String> {
+    fn too_dear(&mut self, over_ns: u64, at_ns: u64, begin_ns: u64) -> Option<String> {
+        let given_up: Vec<Step> = self.shed.iter().map(|one| one.0).collect();
+        let next = self.recording.next_step(&given_up);
         let (at, share) = dearest(&mut self.recording.busy, over_ns, self.request.cost_limit)?;
         let why = format!(
             "process {} spent {:.1} % of its time in probes, more than the limit of {:.1} %",
@@ -252,14 +259,13 @@ impl Running {
             share * 100.0,
             self.request.cost_limit * 100.0
         );
-        while let Some(what) = SHED.get(self.shed.len()) {
-            let found = self.attached.shed(self.shed.len());
-            self.shed.push(format!("from {:.0} s on without {what}: {why}", elapsed_ns as f64 / 1e9));
-            if found {
-                return None;
-            }
-        }
-        Some(format!("stopped: {why}"))
+        let Some(step) = next else { return Some(format!("stopped: {why}")) };
+        self.attached.shed(step);
+        self.recording.give_up(step, at_ns);
+        let after_s = at_ns.saturating_sub(begin_ns) as f64 / 1e9;
+        let said = format!("from {after_s:.0} s on without {}: {why}", step.said());
+        self.shed.push((step, (at_ns as i64 + self.offset_ns) as u64, said));
+        None
     }
 
     fn told(&self, elapsed_ns: u64) -> Json {
@@ -281,7 +287,8 @@ impl Running {
             "probes_ns": counts.probes_ns,
             "busiest_ns": most,
             "own_cpu_ns": clock(libc::CLOCK_THREAD_CPUTIME_ID),
-            "shed": self.shed,
+            "shed": self.shed.iter().map(|one| &one.2).collect::<Vec<_>>(),
+            "unrecorded": self.shed.iter().map(|one| json!({"what": one.0.said(), "from_ns": one.1})).collect::<Json>(),
             "sites": self.attached.sites.0,
             "sites_stepped": self.attached.sites.1,
         })

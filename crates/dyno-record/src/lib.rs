@@ -11,17 +11,20 @@
 #![allow(clippy::doc_markdown)] // names of products
 
 pub mod attach;
+pub mod classes;
 pub mod code;
 pub mod elf;
 mod error;
 pub mod handles;
 pub mod job;
 pub mod names;
+pub mod notes;
 pub mod perf;
 pub mod probes;
 pub mod process;
 pub mod recording;
 pub mod session;
+pub mod shed;
 pub mod sites;
 pub mod small;
 pub mod tracefs;

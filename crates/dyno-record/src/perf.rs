@@ -6,6 +6,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::notes;
+pub use crate::notes::{Note, Record};
+
 /// What an event is, as the kernel takes it (`struct perf_event_attr`, its first 128 bytes).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,11 +77,11 @@ const GENERAL: u64 = 0x00ff_00ff;
 pub enum Source<'a> {
     /// A probe of the kernel's own kind: (number of the kind, program, offset in the file).
     Probe(u32, &'a std::ffi::CStr, u64),
-    /// A defined tracepoint, by its number: with its fields.
-    Tracepoint(u64),
-    /// Forks, exits, and who is on the processor.
-    Tasks,
-    /// The same, of one process, for its owner.
+    /// A defined tracepoint, by its number: with its fields, and nothing but them and the time where it is `true`.
+    Tracepoint(u64, bool),
+    /// Forks, exits, and who is on the processor; with nothing but the time behind them where it is `true`.
+    Tasks(bool),
+    /// Switches and exit of one process, for its owner.
     OwnTasks,
     /// Forks of one process; the reader is woken at each.
     Forks,
@@ -105,7 +108,7 @@ pub struct Scope {
 /// An open event.
 pub struct Event {
     file: File,
-    /// What its records carry.
+    /// What its records carry: the kernel's number of it, or of its tracepoint where they carry nothing but fields.
     pub id: u64,
 }
 
@@ -127,12 +130,16 @@ impl Event {
                 attributes.config1 = program.as_ptr() as u64;
                 attributes.config2 = *offset;
             }
-            Source::Tracepoint(number) => {
+            Source::Tracepoint(number, light) => {
                 attributes.kind = TRACEPOINT;
                 attributes.config = *number;
-                attributes.sample_type |= SAMPLE_RAW;
+                attributes.sample_type =
+                    if *light { SAMPLE_TIME | SAMPLE_RAW } else { attributes.sample_type | SAMPLE_RAW };
             }
-            Source::Tasks => {
+            Source::Tasks(light) => {
+                if *light {
+                    attributes.sample_type = SAMPLE_TIME;
+                }
                 attributes.kind = SOFTWARE;
                 attributes.config = SW_DUMMY;
                 attributes.flags |= TASK | CONTEXT_SWITCH;
@@ -177,6 +184,9 @@ impl Event {
         let file = unsafe { File::from_raw_fd(fd as i32) };
         let mut id = 0u64;
         ioctl(&file, ID, (&raw mut id) as u64)?;
+        if let Source::Tracepoint(number, true) = source {
+            id = *number;
+        }
         Ok(Self { file, id })
     }
 
@@ -205,45 +215,7 @@ fn ioctl(file: &File, request: u64, argument: u64) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// One record, as far as it is needed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Note {
-    /// An event took place: its id, the register asked for, the fields of a tracepoint.
-    Sample {
-        /// Of the event.
-        id: u64,
-        /// What the register held.
-        register: u64,
-        /// Fields.
-        raw: Vec<u8>,
-    },
-    /// The task went off (`true`) or came on the processor.
-    Switch(bool),
-    /// A process was born of another.
-    Fork {
-        /// Its parent.
-        parent: i32,
-    },
-    /// The process is gone.
-    Exit,
-    /// So many records were lost.
-    Lost(u64),
-}
-
-/// A note, when and of whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Monotonic clock, ns.
-    pub at_ns: u64,
-    /// The process.
-    pub pid: i32,
-    /// What.
-    pub note: Note,
-}
-
-/// The kind of a record that is a sample.
-pub(crate) const SAMPLE: u32 = 9;
-pub(crate) const PAGE: usize = 4096;
+const PAGE: usize = 4096;
 /// Where the kernel says how far it has written, and we how far we have read.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -253,6 +225,11 @@ pub struct Ring {
     base: *mut u8,
     size: usize,
     spill: Vec<u8>,
+    /// Whether records say when and what, and not who and which event: two look-ups of a process id cost the kernel a
+    /// tenth of a note.
+    pub is_light: bool,
+    /// Who is on the processor, where that is known.
+    on: Option<i32>,
 }
 
 // SAFETY: the memory is the kernel's and ours alone; one thread reads it.
@@ -276,7 +253,7 @@ impl Ring {
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { base: base.cast(), size: pages * PAGE, spill: Vec::new() })
+        Ok(Self { base: base.cast(), size: pages * PAGE, spill: Vec::new(), is_light: false, on: None })
     }
 
     #[allow(clippy::cast_ptr_alignment)] // the kernel's own layout
@@ -287,7 +264,16 @@ impl Ring {
 
     /// Takes what is there. `holds` says of an event's id what its samples hold: (a register, fields).
     pub fn drain(&mut self, holds: &dyn Fn(u64) -> (bool, bool), into: &mut Vec<Record>) -> usize {
-        self.each(&mut |kind, misc, body| into.extend(record(kind, misc, body, holds)))
+        let (is_light, mut on) = (self.is_light, self.on);
+        let read = self.each(&mut |kind, misc, body| {
+            into.extend(if is_light {
+                notes::light(kind, misc, body, &mut on)
+            } else {
+                notes::full(kind, misc, body, holds)
+            });
+        });
+        self.on = on;
+        read
     }
 
     /// How far the kernel has written.
@@ -333,56 +319,6 @@ impl Drop for Ring {
             libc::munmap(self.base.cast(), self.size + PAGE);
         }
     }
-}
-
-pub(crate) fn u64_at(body: &[u8], at: usize) -> Option<u64> {
-    body.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
-}
-
-pub(crate) fn u32_at(body: &[u8], at: usize) -> Option<u32> {
-    body.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes)
-}
-
-/// A record of its body. All but samples end with who, when and which event.
-pub(crate) fn record(kind: u32, misc: u16, body: &[u8], holds: &dyn Fn(u64) -> (bool, bool)) -> Option<Record> {
-    const EXIT: u32 = 4;
-    const FORK: u32 = 7;
-    const LOST: u32 = 2;
-    const SWITCH_CPU_WIDE: u32 = 15;
-    const SWITCH: u32 = 14;
-    const OUT: u16 = 1 << 13;
-    if kind == SAMPLE {
-        return sample(body, holds);
-    }
-    let trailer = body.len().checked_sub(24)?;
-    let (pid, at_ns) = (u32_at(body, trailer)? as i32, u64_at(body, trailer + 8)?);
-    let (pid, note) = match kind {
-        // A thread of a process is no process.
-        FORK if u32_at(body, 0)? == u32_at(body, 8)? => {
-            (u32_at(body, 0)? as i32, Note::Fork { parent: u32_at(body, 4)? as i32 })
-        }
-        EXIT if u32_at(body, 0)? == u32_at(body, 8)? => (u32_at(body, 0)? as i32, Note::Exit),
-        SWITCH | SWITCH_CPU_WIDE => (pid, Note::Switch(misc & OUT != 0)),
-        LOST => (pid, Note::Lost(u64_at(body, 8)?)),
-        _ => return None,
-    };
-    Some(Record { at_ns, pid, note })
-}
-
-fn sample(body: &[u8], holds: &dyn Fn(u64) -> (bool, bool)) -> Option<Record> {
-    let id = u64_at(body, 0)?;
-    let (pid, at_ns) = (u32_at(body, 8)? as i32, u64_at(body, 16)?);
-    let (has_register, has_raw) = holds(id);
-    let (mut at, mut raw, mut register) = (24, Vec::new(), 0);
-    if has_raw {
-        let size = u32_at(body, at)? as usize;
-        raw = body.get(at + 4..at + 4 + size)?.to_vec();
-        at += 4 + size;
-    }
-    if has_register && u64_at(body, at)? != 0 {
-        register = u64_at(body, at + 8)?;
-    }
-    Some(Record { at_ns, pid, note: Note::Sample { id, register, raw } })
 }
 
 /// The monotonic clock, ns.

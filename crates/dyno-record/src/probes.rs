@@ -6,8 +6,10 @@ use std::collections::{HashSet, VecDeque};
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use crate::RecordError;
+use crate::classes::{self, classes};
 use crate::code::{Code, named};
 use crate::elf::Image;
+use crate::shed::Step;
 use crate::sites::{Site, Value, sites};
 use crate::tracefs::{FIELDS, number};
 
@@ -33,8 +35,9 @@ pub enum What {
     Done,
     /// The query id of the statement.
     QueryId,
-    /// The SQLSTATE of what is being reported.
-    State,
+    /// The SQLSTATE of what is being reported, and the statement: a bind that fails has told none. With the place of the
+    /// statement's variable, counted from the file's offsets as the kernel wants it.
+    State(u64),
     /// The transaction is aborted after an error.
     Abort,
     /// The process is a parallel worker of this leader.
@@ -59,20 +62,64 @@ pub enum Event {
     Rows,
     /// Database and user.
     Login,
+    /// A number, of a wait of one class that can be given up alone.
+    Lwlock,
+    /// The same.
+    Ipc,
+    /// The same.
+    Timeout,
+    /// The same.
+    Io,
+    /// A SQLSTATE and a statement's text.
+    State,
 }
 
 impl Event {
     /// All, in the order of their numbers.
-    pub const ALL: [Self; 6] = [Self::Number, Self::Prepared, Self::Id, Self::Text, Self::Rows, Self::Login];
+    pub const ALL: [Self; 11] = [
+        Self::Number,
+        Self::Prepared,
+        Self::Id,
+        Self::Text,
+        Self::Rows,
+        Self::Login,
+        Self::Lwlock,
+        Self::Ipc,
+        Self::Timeout,
+        Self::Io,
+        Self::State,
+    ];
+
+    fn of_class(class: u8) -> Self {
+        match class {
+            classes::LWLOCK => Self::Lwlock,
+            classes::IPC => Self::Ipc,
+            classes::TIMEOUT => Self::Timeout,
+            classes::IO => Self::Io,
+            _ => Self::Number,
+        }
+    }
+
+    /// What it is given up with where probes are too dear; none: never.
+    pub fn step(self) -> Option<Step> {
+        Some(match self {
+            Self::Prepared | Self::Id => Step::Details,
+            Self::Text | Self::Rows => Step::Statements,
+            Self::Lwlock => Step::Class(classes::LWLOCK),
+            Self::Ipc => Step::Class(classes::IPC),
+            Self::Timeout => Step::Class(classes::TIMEOUT),
+            Self::Io => Step::Class(classes::IO),
+            Self::Number | Self::Login | Self::State => return None,
+        })
+    }
 
     /// What a sample of it tells, and its number where it has one.
     pub fn meaning(self, raw: &[u8]) -> Option<(What, u64)> {
         match self {
-            Self::Number => {
+            Self::Number | Self::Lwlock | Self::Ipc | Self::Timeout | Self::Io => {
                 let value = number(raw, FIELDS)?;
                 let what = match raw.get(FIELDS + 8)? {
                     0 => What::Wait(Value::Register(Register::None)),
-                    1 => What::State,
                     2 => What::Leader,
                     _ => What::Abort,
                 };
@@ -84,26 +131,16 @@ impl Event {
                 Some((What::Running(if is_parse { Kind::Parse } else { Kind::Bind }), 0))
             }
             Self::Id => Some((What::QueryId, number(raw, FIELDS)?)),
+            Self::State => Some((What::State(0), number(raw, FIELDS)?)),
             Self::Rows => Some((What::Done, number(raw, FIELDS)?)),
             Self::Login => Some((What::Login, 0)),
         }
     }
 }
 
-impl Event {
-    /// See [`What::shed_at`].
-    pub fn shed_at(self) -> Option<usize> {
-        match self {
-            Self::Prepared | Self::Id => Some(0),
-            Self::Text | Self::Rows => Some(1),
-            Self::Number | Self::Login => None,
-        }
-    }
-}
-
 impl What {
     /// The event and its fields, as tracefs spells them.
-    pub fn fields(self) -> (Event, String) {
+    fn fields(self) -> (Event, String) {
         let number = |code: u8| {
             let value = match (self, self.register()) {
                 (_, Some(register)) => format!("%{}", spelled(register)),
@@ -115,22 +152,13 @@ impl What {
         match self {
             Self::Wait(_) => number(0),
             Self::QueryId => (Event::Id, "value=%di:u64".to_owned()),
-            Self::State => number(1),
+            Self::State(query) => (Event::State, format!("value=%di:u64 text=+0(@+{query:#x}):string")),
             Self::Leader => number(2),
             Self::Abort => number(3),
             Self::Running(Kind::Exec) => (Event::Text, "text=+0(%si):string".to_owned()),
             Self::Running(kind) => (Event::Prepared, format!("text=+0(%si):string kind=\\{}:u8", kind as u8)),
             Self::Done => (Event::Rows, "rows=+8(%di):u64".to_owned()),
             Self::Login => (Event::Login, "database=+0(%di):string user=+0(%dx):string".to_owned()),
-        }
-    }
-
-    /// When it is given up where probes are too dear: details of calls first, then the calls themselves, waits never.
-    pub fn shed_at(self) -> Option<usize> {
-        match self {
-            Self::Running(Kind::Parse | Kind::Bind) | Self::QueryId => Some(0),
-            Self::Running(Kind::Exec) | Self::Done => Some(1),
-            _ => None,
         }
     }
 
@@ -147,7 +175,7 @@ impl What {
             Self::Running(Kind::Bind) => "bind".to_owned(),
             Self::Done => "a statement is done".to_owned(),
             Self::QueryId => "query id".to_owned(),
-            Self::State => "SQLSTATE".to_owned(),
+            Self::State(_) => "SQLSTATE".to_owned(),
             Self::Abort => "a transaction is aborted".to_owned(),
             Self::Leader => "a parallel worker's leader".to_owned(),
             Self::Login => "login".to_owned(),
@@ -158,15 +186,12 @@ impl What {
     pub fn register(self) -> Option<Register> {
         match self {
             Self::Wait(Value::Register(register)) => Some(register),
-            Self::QueryId | Self::State => Some(Register::RDI),
+            Self::QueryId | Self::State(_) => Some(Register::RDI),
             Self::Leader => Some(Register::RSI),
             _ => None,
         }
     }
 }
-
-/// What is given up, step by step.
-pub const SHED: [&str; 2] = ["parse, bind and query ids", "statements and their rows"];
 
 /// A register as tracefs spells it: `ax`, `r12`.
 fn spelled(register: Register) -> String {
@@ -184,8 +209,23 @@ pub struct Probe {
     pub offset: u64,
     /// What it tells.
     pub what: What,
+    /// The class of its wait where that can be given up alone, else 0.
+    pub class: u8,
     /// Whether the kernel must step over a copy of the instruction.
     pub is_stepped: bool,
+}
+
+impl Probe {
+    /// The event and its fields, as tracefs spells them.
+    pub fn fields(&self) -> (Event, String) {
+        let (event, fields) = self.what.fields();
+        (if self.class == 0 { event } else { Event::of_class(self.class) }, fields)
+    }
+
+    /// See [`Event::step`].
+    pub fn step(&self) -> Option<Step> {
+        self.fields().0.step()
+    }
 }
 
 /// What a version's numbers are.
@@ -232,29 +272,33 @@ pub fn wanted(image: &Image) -> Result<(Vec<u64>, Vec<u64>), RecordError> {
     Ok((functions.collect::<Result<_, _>>()?, vec![image.need("my_wait_event_info")?.addr]))
 }
 
-/// Plans the probes; query ids only where the server computes them.
-pub fn plan(code: &Code<'_>, version: &Version, query_ids: bool) -> Result<Plan, RecordError> {
+/// Plans the probes; query ids only where the server computes them, the begin of binds only where `details` are asked for.
+pub fn plan(code: &Code<'_>, version: &Version, query_ids: bool, details: bool) -> Result<Plan, RecordError> {
     let image = code.image;
     let sites = sites(code, image.need("my_wait_event_info")?.addr)?;
     let mut probes = Vec::new();
-    let mut add = |addr: u64, what: What| {
+    let of_store = classes(code, &sites);
+    let mut add = |addr: u64, what: What, class: u8| {
         if let Some(offset) = image.file_offset(addr) {
             let is_stepped = !code.at(addr).is_some_and(|found| code.is_cheap(&found));
-            probes.push(Probe { addr, offset, what, is_stepped });
+            probes.push(Probe { addr, offset, what, class, is_stepped });
         }
     };
     for site in &sites {
-        add(site.probe, What::Wait(site.value));
+        add(site.probe, What::Wait(site.value), of_store.get(&site.store).copied().unwrap_or(0));
     }
     for caller in code.callers(image.need("pgstat_report_activity")?.addr) {
         if let Some(state) = state(code, *caller)
             && version.running().contains(&state)
         {
-            add(*caller, What::Running(kind(code, *caller)));
+            let kind = kind(code, *caller);
+            if kind != Kind::Bind || details {
+                add(*caller, What::Running(kind), 0);
+            }
         }
     }
     for caller in code.callers(image.need("EndCommand")?.addr) {
-        add(*caller, What::Done);
+        add(*caller, What::Done, 0);
     }
     if query_ids {
         let function = image.need("pgstat_report_query_id")?.addr;
@@ -262,21 +306,29 @@ pub fn plan(code: &Code<'_>, version: &Version, query_ids: bool) -> Result<Plan,
         let inside = |addr: &&u64| starts.iter().flatten().any(|s| **addr >= s.addr && **addr < s.addr + s.size);
         let callers: Vec<u64> = code.callers(function).iter().filter(inside).copied().collect();
         if callers.is_empty() {
-            add(function, What::QueryId);
+            add(function, What::QueryId, 0);
         }
         for caller in callers {
-            add(caller, What::QueryId);
+            add(caller, What::QueryId, 0);
         }
     }
     for (name, what) in [
-        ("errcode", What::State),
+        ("errcode", What::State(from_offsets(image, "errcode", "debug_query_string")?)),
         ("AbortCurrentTransaction", What::Abort),
         ("BecomeLockGroupMember", What::Leader),
         ("InitPostgres", What::Login),
     ] {
-        add(image.need(name)?.addr, what);
+        add(image.need(name)?.addr, what, 0);
     }
     Ok(Plan { probes, sites })
+}
+
+/// Where a variable is, seen from a probe on a function: the kernel adds the difference of the function's address and its
+/// offset in the file.
+fn from_offsets(image: &Image, function: &'static str, variable: &'static str) -> Result<u64, RecordError> {
+    let addr = image.need(function)?.addr;
+    let offset = image.file_offset(addr).ok_or(RecordError::Symbol(function))?;
+    Ok(image.need(variable)?.addr.wrapping_sub(addr).wrapping_add(offset))
 }
 
 /// The state that a call reports: the number that was put into edi before it.

@@ -81,6 +81,12 @@ pub fn pointer(pid: i32, addr: u64) -> Option<u64> {
     Some(u64::from_le_bytes(bytes)).filter(|value| *value != 0)
 }
 
+/// Whether we number processes as the kernel itself does: we are in no container with numbers of its own.
+pub fn numbers_are_the_kernels() -> bool {
+    const FIRST: &str = "pid:[4026531836]"; // PROC_PID_INIT_INO
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == FIRST)
+}
+
 /// The text at an address, up to `most` bytes.
 pub fn text(pid: i32, addr: u64, most: usize) -> Option<String> {
     let file = fs::File::open(proc(pid, "mem")).ok()?;

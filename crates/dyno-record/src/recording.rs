@@ -4,9 +4,10 @@ use std::collections::HashMap;
 
 use crate::attach::Attached;
 use crate::perf::{Note, Record};
-use crate::probes::What;
+use crate::probes::{Probe, What};
 use crate::process;
 use crate::session::{Known, Session, Who};
+use crate::shed::{Step, Tally};
 use crate::store::Store;
 use crate::tracefs::{FIELDS, number, text};
 
@@ -63,6 +64,8 @@ pub struct Recording {
     pub places: HashMap<u64, u64>,
     /// What probes cost by session, ns, since it was last asked.
     pub busy: HashMap<usize, u64>,
+    /// The same by what they could be given up with; none: by nothing.
+    costs: HashMap<Option<Step>, u64>,
     known: Known,
     live: HashMap<i32, usize>,
     /// Processes of the server that are not recorded, and those of which that is not known yet.
@@ -80,6 +83,8 @@ impl Recording {
             next_call: 0,
             next_wait: 0,
             price_ns: attached.trap.emulated_ns,
+            class: 0,
+            waited_ns: [0; 16],
         };
         Self {
             wanted,
@@ -89,6 +94,7 @@ impl Recording {
             gaps: Vec::new(),
             places: HashMap::new(),
             busy: HashMap::new(),
+            costs: HashMap::new(),
             known,
             live: HashMap::new(),
             others: HashMap::new(),
@@ -208,13 +214,15 @@ impl Recording {
                 self.live.remove(&record.pid);
             }
             Note::Sample { id, register, raw } => {
+                let Some((what, value)) = attached.meaning(id, register, &raw) else { return };
                 self.counts.notes += 1;
                 let place = attached.place(id, &raw);
-                known.price_ns = attached.price_ns(place);
+                let probe = attached.places.get(&place);
+                (known.price_ns, known.class) = (attached.price_ns(place), probe.map_or(0, |probe| probe.class));
                 self.counts.probes_ns += known.price_ns;
                 *self.places.entry(place).or_default() += 1;
                 *self.busy.entry(at).or_default() += known.price_ns;
-                let Some((what, value)) = attached.meaning(id, register, &raw) else { return };
+                *self.costs.entry(probe.and_then(Probe::step)).or_default() += known.price_ns;
                 match what {
                     What::Wait(_) => session.wait(at_ns, value as u32, store, known),
                     What::Running(kind) => session.take_up(at_ns, kind, text(&raw, FIELDS), store, known),
@@ -223,7 +231,7 @@ impl Recording {
                         session.finish_statement(at_ns, rows, store, known);
                     }
                     What::QueryId => session.query_id(at_ns, value, store, known),
-                    What::State => session.state(at_ns, value as u32, store, known),
+                    What::State(_) => session.state(at_ns, value as u32, text(&raw, FIELDS + 8), store, known),
                     What::Abort => session.abort(at_ns, store, known),
                     What::Login => login(&mut session.who, &raw),
                     What::Leader => leader = Some(value as i32),
@@ -245,6 +253,25 @@ impl Recording {
         self.gaps.push((count, since_ns, at_ns));
         for session in &mut self.sessions {
             session.lose(since_ns, &mut self.store, &mut self.known);
+        }
+    }
+
+    /// What to give up next, by what was told and paid since this was last asked.
+    pub fn next_step(&mut self, given_up: &[Step]) -> Option<Step> {
+        let (costs, waited_ns) = (std::mem::take(&mut self.costs), std::mem::take(&mut self.known.waited_ns));
+        let tally = |step| Tally {
+            cost_ns: costs.get(&Some(step)).copied().unwrap_or(0),
+            waited_ns: if let Step::Class(class) = step { waited_ns[usize::from(class & 0xf)] } else { 0 },
+        };
+        crate::shed::next(given_up, &tally, costs.values().sum())
+    }
+
+    /// What it tells is no longer noted.
+    pub fn give_up(&mut self, step: Step, at_ns: u64) {
+        if let Step::Class(class) = step {
+            for session in self.sessions.iter_mut().filter(|session| !session.is_over()) {
+                session.give_up(class, at_ns, &mut self.store, &mut self.known);
+            }
         }
     }
 

@@ -37,6 +37,7 @@ struct Waiting {
     think: bool,
     cut: i64,
     price_ns: u64,
+    class: u8,
 }
 
 #[derive(Clone, Debug)]
@@ -100,6 +101,10 @@ pub struct Known {
     pub next_wait: u64,
     /// What the probe of the note at hand costs, ns.
     pub price_ns: u64,
+    /// The class of waits that it would be given up with, else 0.
+    pub class: u8,
+    /// How long waits of such classes took, ns, since it was last asked.
+    pub waited_ns: [u64; 16],
 }
 
 impl Known {
@@ -126,7 +131,8 @@ impl Session {
             self.open(since_ns, known);
         }
         if event != 0 {
-            self.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE, price_ns: 0 });
+            self.waiting =
+                Some(Waiting { event, since_ns, cpu_ns: 0, think, cut: BEGUN_BEFORE, price_ns: 0, class: 0 });
         }
     }
 
@@ -206,13 +212,15 @@ impl Session {
             self.open(at_ns, known);
         }
         if event != 0 {
-            self.waiting = Some(Waiting { event, since_ns: at_ns, cpu_ns: 0, think, cut: 0, price_ns: known.price_ns });
+            let Known { price_ns, class, .. } = *known;
+            self.waiting = Some(Waiting { event, since_ns: at_ns, cpu_ns: 0, think, cut: 0, price_ns, class });
         }
     }
 
     fn end_wait(&mut self, at_ns: u64, cut: i64, store: &mut Store, known: &mut Known) {
         let Some(waiting) = self.waiting.take() else { return };
         let elapsed_ns = at_ns.saturating_sub(waiting.since_ns);
+        known.waited_ns[usize::from(waiting.class & 0xf)] += elapsed_ns;
         let cut = waiting.cut | cut;
         let corrected_ns = if cut == 0 { elapsed_ns.saturating_sub(waiting.price_ns) } else { elapsed_ns };
         let mut row = WaitRow {
@@ -298,10 +306,15 @@ impl Session {
         }
     }
 
-    /// A SQLSTATE is being reported, of an error or of less.
-    pub fn state(&mut self, at_ns: u64, state: u32, store: &mut Store, known: &mut Known) {
+    /// A SQLSTATE is being reported, of an error or of less. Where no statement was taken up there is one, it is being bound.
+    pub fn state(&mut self, at_ns: u64, state: u32, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         self.last_state = state;
+        let text = text.filter(|text| !text.is_empty());
+        if let (Some(calling), Some(text)) = (self.calling.as_mut().filter(|calling| !calling.is_taken_up), text) {
+            (calling.is_taken_up, calling.kind) = (true, "bind");
+            calling.statement = store.statement_of_text(text);
+        }
     }
 
     /// The error was one.
@@ -343,29 +356,6 @@ impl Session {
             rows: calling.rows,
             state: calling.state,
         });
-    }
-
-    /// Notes were lost: what is open ends where it was last seen, and nothing is known from there on.
-    pub fn lose(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
-        if self.done || self.lost_since.is_some() {
-            return;
-        }
-        let at_ns = since_ns.max(self.until_ns);
-        self.tick(at_ns);
-        self.end_wait(at_ns, NOT_ENDED, store, known);
-        self.end_call(at_ns, store);
-        self.running = None;
-        self.lost_since = Some(at_ns);
-    }
-
-    fn not_observed(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
-        self.tell_unobserved(since_ns, store, known);
-        self.open(self.until_ns, known);
-    }
-
-    fn tell_unobserved(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
-        self.waiting = Some(Waiting { event: UNOBSERVED, since_ns, cpu_ns: 0, think: false, cut: 0, price_ns: 0 });
-        self.end_wait(self.until_ns, 0, store, known);
     }
 
     /// The process, or the recording, is over.

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use dyno_evidence::table::read_table;
+use dyno_record::classes;
 use dyno_record::code::Code;
 use dyno_record::elf::Image;
 use dyno_record::names::Names;
 use dyno_record::probes::{self, Kind, Version, What};
 use dyno_record::session::{Known, Session, Who};
+use dyno_record::sites::Value;
 use dyno_record::small;
 use dyno_record::store::{Server, Store, state_text};
 
@@ -22,7 +24,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 fn known() -> Known {
-    Known { client_read: READ, next_call: 0, next_wait: 0, price_ns: 500 }
+    Known { client_read: READ, next_call: 0, next_wait: 0, price_ns: 500, class: 0, waited_ns: [0; 16] }
 }
 
 fn client() -> Who {
@@ -139,9 +141,9 @@ fn the_code_of_an_installed_server_tells_its_stores_its_calls_and_its_names() {
         let (functions, addresses) = probes::wanted(&image).expect("exported names");
         let mut code = Code::read(&image, &functions, &addresses);
         let stepped = |plan: &probes::Plan| plan.sites.iter().filter(|site| site.is_stepped).count();
-        let short = stepped(&probes::plan(&code, &version, true).expect("a plan"));
+        let short = stepped(&probes::plan(&code, &version, true, true).expect("a plan"));
         code.long_nops = true;
-        let plan = probes::plan(&code, &version, true).expect("a plan");
+        let plan = probes::plan(&code, &version, true, true).expect("a plan");
         let stepped = stepped(&plan);
         assert!(stepped <= short, "{path:?}: {stepped} of {short} with long nops");
         let places: std::collections::HashSet<u64> = plan.probes.iter().map(|probe| probe.addr).collect();
@@ -150,6 +152,19 @@ fn the_code_of_an_installed_server_tells_its_stores_its_calls_and_its_names() {
         let of = |wanted: What| plan.probes.iter().filter(|probe| probe.what == wanted).count();
         assert_eq!((of(What::Running(Kind::Parse)), of(What::Running(Kind::Bind))), (1, 1), "{path:?}");
         assert!(of(What::Running(Kind::Exec)) >= 3 && of(What::Done) >= 2 && of(What::QueryId) >= 1, "{path:?}");
+        let plain = probes::plan(&code, &version, true, false).expect("a plan");
+        assert!(plain.probes.iter().all(|probe| probe.what != What::Running(Kind::Bind)), "{path:?}");
+        let of_class = |class: u8, is_end: bool| {
+            let is_it = |what| matches!(what, What::Wait(value) if is_end == (value == Value::Known(0)));
+            plan.probes.iter().filter(|probe| probe.class == class && is_it(probe.what)).count()
+        };
+        assert_eq!((of_class(classes::LWLOCK, false), of_class(classes::LWLOCK, true)), (3, 3), "{path:?}");
+        assert!(of_class(classes::IO, false) > 50 && of_class(classes::IO, true) > 50, "{path:?}");
+        let foreign = |probe: &&probes::Probe| match probe.what {
+            What::Wait(Value::Known(event)) if event != 0 && probe.class != 0 => event >> 24 != u32::from(probe.class),
+            _ => false,
+        };
+        assert_eq!(plan.probes.iter().find(foreign).map(|probe| probe.addr), None, "{path:?}: of another class");
         let address = |name| image.need(name).expect("exported").addr;
         let mut names = Names::new(&code, address("pgstat_get_wait_event"), address("pgstat_get_wait_event_type"));
         let all: Vec<_> = (1..=10u32).flat_map(|class| (0..99).map(move |at| class << 24 | at)).collect();

@@ -52,6 +52,7 @@ _PID_MOST = 1 << 22
     metavar="PERCENT",
     help="Record less, in the end nothing, when probes take more than this share of a backend's time; 0: no limit.",
 )
+@click.option("--details", is_flag=True, help="Note where each bind begins, too: one note more a call.")
 def command(
     dsn: str | None,
     pid: int | None,
@@ -62,6 +63,7 @@ def command(
     mode: str | None,
     out: Path | None,
     cost_limit: float,
+    details: bool,
 ) -> None:
     """Record every wait and call of a PostgreSQL 14 to 18 on this machine, exactly timed.
 
@@ -80,7 +82,7 @@ def command(
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
     place = place_of(dsn, pid, datadir)
-    wanted = Wanted(database, user, for_ns, cost_limit / 100, mode)
+    wanted = Wanted(database, user, for_ns, cost_limit / 100, details, mode)
     with recording(place, out, wanted) as it:
         if it.instead:
             click.echo(f"dbdyno: {it.instead}", err=True)

@@ -117,7 +117,7 @@ def profile_page(
     if run is not None:
         from dbdyno import _core
 
-        found = json.loads(_core.profile_run(run.path, text))
+        found = json.loads(_core.profile_run(run.path, text)) | {"warnings": list(run.manifest.warnings or [])}
         title = title_of(run.manifest)
     else:
         found = run_job(names, options, lambda job: str(job.profile(text)), progress, begun=text)

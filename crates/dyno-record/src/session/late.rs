@@ -1,7 +1,8 @@
-//! What is known late: a process that is seen some time after it began, and the text of a statement that is under way.
+//! What is known late or never: a process that is seen some time after it began, the text of a statement that is under
+//! way, and time of which nothing was seen.
 
-use super::{Calling, Known, Session, Who, is_copy};
-use crate::store::{Store, Sums};
+use super::{Calling, Known, NOT_ENDED, Session, Waiting, Who, is_copy};
+use crate::store::{Store, Sums, UNOBSERVED};
 
 impl Session {
     /// A process that is there from `since_ns` on, and is not seen yet; `is_born_here`: it began then.
@@ -53,5 +54,37 @@ impl Session {
     /// Whether it was there before the recording.
     pub fn was_there(&self) -> bool {
         !self.is_born_here
+    }
+
+    /// Notes were lost: what is open ends where it was last seen, and nothing is known from there on.
+    pub fn lose(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
+        if self.done || self.lost_since.is_some() {
+            return;
+        }
+        let at_ns = since_ns.max(self.until_ns);
+        self.tick(at_ns);
+        self.end_wait(at_ns, NOT_ENDED, store, known);
+        self.end_call(at_ns, store);
+        self.running = None;
+        self.lost_since = Some(at_ns);
+    }
+
+    /// Waits of a class are no longer noted: nobody will tell when the one that is open ends.
+    pub fn give_up(&mut self, class: u8, at_ns: u64, store: &mut Store, known: &mut Known) {
+        if self.waiting.is_some_and(|waiting| waiting.class == class) {
+            self.tick(at_ns);
+            self.end_wait(self.until_ns, NOT_ENDED, store, known);
+        }
+    }
+
+    pub(super) fn not_observed(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
+        self.tell_unobserved(since_ns, store, known);
+        self.open(self.until_ns, known);
+    }
+
+    pub(super) fn tell_unobserved(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
+        let event = UNOBSERVED;
+        self.waiting = Some(Waiting { event, since_ns, cpu_ns: 0, think: false, cut: 0, price_ns: 0, class: 0 });
+        self.end_wait(self.until_ns, 0, store, known);
     }
 }

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::perf::{self, Event, Note, REGISTERS, Ring, SAMPLE, Scope, Source};
+use crate::notes::{self, Note, SAMPLE};
+use crate::perf::{self, Event, REGISTERS, Ring, Scope, Source};
 
 use super::layout::{Layout, STACK};
 use super::rings::PAGES_LEAST;
@@ -163,7 +164,7 @@ impl Backend {
             let seen = if kind == SAMPLE {
                 sample(body, word, layout, stores, &read)
             } else {
-                let told = perf::record(kind, misc, body, &|_| (false, false));
+                let told = notes::record(kind, misc, body);
                 told.and_then(|told| Some((told.at_ns, other(&told.note)?)))
             };
             into.extend(seen);
@@ -195,7 +196,7 @@ fn sample(
     stores: &mut Stores,
     read: &Read<'_>,
 ) -> Option<(u64, Seen)> {
-    let at = |place| perf::u64_at(body, place);
+    let at = |place| notes::u64_at(body, place);
     let (ip, at_ns, place, has_registers) = (at(8)?, at(24)?, at(32)?, at(40)? != 0);
     let mut registers = [0; 16];
     for (value, number) in registers.iter_mut().zip(REGISTERS).filter(|_| has_registers) {

@@ -16,7 +16,7 @@ use super::target::Target;
 use super::watching::Watching;
 
 /// What is given up where watchpoints are too dear.
-const SHED: &str = "calls and statements (the second watchpoint)";
+const SHED: &str = "calls and statements";
 
 /// A recording that runs.
 pub struct Running {
@@ -24,7 +24,10 @@ pub struct Running {
     request: Request,
     handles: Handles,
     begin_ns: u64,
-    shed: Vec<String>,
+    /// What was given up: when, by the wall's clock, and the sentence about it.
+    shed: Vec<(u64, String)>,
+    /// Monotonic clock to that of the wall.
+    offset_ns: i64,
 }
 
 impl Running {
@@ -40,7 +43,7 @@ impl Running {
         let mut watching = Watching::new(target, wanted, Store::new(&request.out, offset_ns))?;
         let begin_ns = now_ns();
         watching.take_up()?;
-        Ok(Self { watching, request, handles, begin_ns, shed: Vec::new() })
+        Ok(Self { watching, request, handles, begin_ns, shed: Vec::new(), offset_ns })
     }
 
     /// Until it is over; what was recorded.
@@ -65,7 +68,7 @@ impl Running {
                 return Err(error.into());
             }
             if at_ns - judged_ns >= JUDGED_NS {
-                stopped = self.too_dear(at_ns - judged_ns, at_ns - self.begin_ns).or_else(|| self.met_a_probe());
+                stopped = self.too_dear(at_ns - judged_ns, at_ns).or_else(|| self.met_a_probe());
                 judged_ns = at_ns;
             }
             if at_ns - said_ns >= 200_000_000 || last {
@@ -86,7 +89,7 @@ impl Running {
     }
 
     /// Where a backend pays more than is allowed, its calls are given up, then all; why it stops.
-    fn too_dear(&mut self, over_ns: u64, elapsed_ns: u64) -> Option<String> {
+    fn too_dear(&mut self, over_ns: u64, at_ns: u64) -> Option<String> {
         let (at, share) = dearest(&mut self.watching.busy, over_ns, self.request.cost_limit)?;
         let why = format!(
             "process {} spent {:.1} % of its time at watchpoints, more than the limit of {:.1} %",
@@ -95,7 +98,9 @@ impl Running {
             self.request.cost_limit * 100.0
         );
         if self.watching.with_calls && self.watching.give_up_calls() {
-            self.shed.push(format!("from {:.0} s on without {SHED}: {why}", elapsed_ns as f64 / 1e9));
+            let after_s = (at_ns - self.begin_ns) as f64 / 1e9;
+            let said = format!("from {after_s:.0} s on without {SHED}: {why}");
+            self.shed.push(((at_ns as i64 + self.offset_ns) as u64, said));
             return None;
         }
         Some(format!("stopped: {why}"))
@@ -132,7 +137,8 @@ impl Running {
             "probes_ns": counts.probes_ns,
             "busiest_ns": watching.busy.values().max().copied().unwrap_or(0),
             "own_cpu_ns": clock(libc::CLOCK_THREAD_CPUTIME_ID),
-            "shed": self.shed,
+            "shed": self.shed.iter().map(|one| &one.1).collect::<Vec<_>>(),
+            "unrecorded": self.shed.iter().map(|one| json!({"what": SHED, "from_ns": one.0})).collect::<Json>(),
         })
     }
 

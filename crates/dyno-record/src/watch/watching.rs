@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::RecordError;
 use crate::attach::allow_files;
-use crate::perf::{Event, Note, Ring, Scope, Source, now_ns, record};
+use crate::notes::{Note, record};
+use crate::perf::{Event, Ring, Scope, Source, now_ns};
 use crate::process;
 use crate::recording::{Wanted, who};
 use crate::session::{Known, Session, Who};
@@ -71,8 +72,14 @@ impl Watching {
         let forks = Event::open(&Source::Forks, scope, None).map_err(unwatched)?;
         let ring = Ring::of(&forks, 8).map_err(unwatched)?;
         forks.enable().map_err(unwatched)?;
-        let known =
-            Known { client_read: target.client_read, next_call: 0, next_wait: 0, price_ns: target.price.wait_ns };
+        let known = Known {
+            client_read: target.client_read,
+            next_call: 0,
+            next_wait: 0,
+            price_ns: target.price.wait_ns,
+            class: 0,
+            waited_ns: [0; 16],
+        };
         Ok(Self {
             with_calls: target.layout.is_some(),
             target,
@@ -167,7 +174,7 @@ impl Watching {
     /// Takes up the processes that were born, and watches those that have grown up.
     pub fn births(&mut self) {
         let (mut born, postmaster) = (Vec::new(), self.target.postmaster);
-        self.forks.1.each(&mut |kind, misc, body| match record(kind, misc, body, &|_| (false, false)) {
+        self.forks.1.each(&mut |kind, misc, body| match record(kind, misc, body) {
             Some(told) if told.note == Note::Fork { parent: postmaster } => born.push((told.pid, told.at_ns)),
             Some(told) if matches!(told.note, Note::Lost(_)) => born.push((0, told.at_ns)),
             _ => {}

@@ -35,7 +35,7 @@ UNDECODED = "changes of a wait that the code does not tell"
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whom to record, for how long, what it may cost (a share of a backend's time, 0 for any), and how.
+    """Whom to record, for how long, what it may cost (a share of a backend's time, 0: any), whether with binds, and how.
 
     `mode`: `sites` (probes), `watch` (watchpoints), or None: probes where they are allowed, else watchpoints.
     """
@@ -44,6 +44,7 @@ class Wanted:
     user: str | None = None
     for_ns: int | None = None
     cost_limit: float = COST_LIMIT
+    details: bool = False
     mode: str | None = None
 
 
@@ -92,6 +93,7 @@ def recording(place: Place, out: Path, wanted: Wanted | None = None) -> Iterator
             "user": wanted.user,
             "for_ns": wanted.for_ns,
             "cost_limit": wanted.cost_limit,
+            "details": wanted.details,
         }
         made = Recording(_core.Recorder(json.dumps(request)))
         try:
@@ -137,6 +139,7 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
             "user": wanted.user,
             "for_ns": wanted.for_ns,
             "cost_limit": wanted.cost_limit,
+            "details": wanted.details,
             "mode": told.get("mode"),
         },
     }
@@ -150,8 +153,12 @@ def warnings_of(told: dict[str, Any]) -> list[str]:
             f"The kernel lost {told['lost']:,} notes in {told['gaps']:,} gaps: what the sessions did there is"
             " 'unobserved'."
         )
-    for said in told.get("shed", []):
-        found.append(f"The recording goes on {said}. --cost-limit sets the limit, 0 lifts it.")
+    for missing, said in zip(told.get("unrecorded", []), told.get("shed", []), strict=False):
+        since = datetime.fromtimestamp(missing["from_ns"] / 1e9, UTC)
+        found.append(
+            f"{missing['what'][0].upper()}{missing['what'][1:]} were not recorded from {since:%H:%M:%S} UTC on"
+            f" (none shown does not mean none): {said.partition(': ')[2]}. --cost-limit sets the limit, 0 lifts it."
+        )
     if told.get("stopped"):
         hint = " --cost-limit sets the limit, 0 lifts it." if "the limit" in told["stopped"] else ""
         found.append(f"The recording {told['stopped']}.{hint}")

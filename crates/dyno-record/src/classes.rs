@@ -1,0 +1,120 @@
+//! Which class of waits each store belongs to, where that can be told from the code, so that the probes of a class can
+//! be given up without those of another.
+//!
+//! The begin of a wait writes its number, whose first byte is the class; the end writes zero, whatever the class. So
+//! each begin is followed to the ends that it reaches, and what hangs together is of one class or of none. A number that
+//! comes in a register has the class of its function. The latch's waits (the client, heavyweight locks, a rest) have one
+//! place for many classes and are of none: they are never given up alone.
+
+use std::collections::{HashMap, HashSet};
+
+use iced_x86::FlowControl;
+
+use crate::code::Code;
+use crate::sites::{Site, Value};
+
+/// LWLock.
+pub const LWLOCK: u8 = 0x01;
+/// IPC.
+pub const IPC: u8 = 0x08;
+/// Timeout.
+pub const TIMEOUT: u8 = 0x09;
+/// IO.
+pub const IO: u8 = 0x0a;
+/// What can be given up alone.
+pub const CLASSES: [u8; 4] = [LWLOCK, IPC, TIMEOUT, IO];
+
+/// Functions whose waits have their number in a register.
+const LOCKING: [&str; 3] = ["LWLockAcquire", "LWLockAcquireOrWait", "LWLockWaitForVar"];
+const FILING: [&str; 11] = [
+    "FileRead",
+    "FileReadV",
+    "FileWrite",
+    "FileWriteV",
+    "FileSync",
+    "FileTruncate",
+    "FilePrefetch",
+    "FileWriteback",
+    "FileZero",
+    "FileFallocate",
+    "pgaio_io_perform_synchronously",
+];
+/// Instructions behind a begin that are looked at for its end.
+const WALK: usize = 3_000;
+
+/// What a class is called.
+pub fn name(class: u8) -> &'static str {
+    match class {
+        LWLOCK => "LWLock",
+        IPC => "IPC",
+        TIMEOUT => "Timeout",
+        IO => "IO",
+        _ => "any",
+    }
+}
+
+/// The class of each store, by its address; those that are of none are not in it.
+pub fn classes(code: &Code<'_>, sites: &[Site]) -> HashMap<u64, u8> {
+    let stores: HashMap<u64, usize> = sites.iter().enumerate().map(|(at, site)| (site.store, at)).collect();
+    let mut groups: Vec<usize> = (0..sites.len()).collect();
+    let mut labels = vec![None; sites.len()];
+    for (at, site) in sites.iter().enumerate().filter(|(_, site)| site.value != Value::Known(0)) {
+        let ends = ends(code, site.store, &stores, sites);
+        // Without an end its probe would open a wait that nothing closes once the others are gone.
+        labels[at] = Some(if ends.is_empty() { 0 } else { label(code, site) });
+        for end in ends {
+            let (one, other) = (root(&groups, at), root(&groups, end));
+            groups[one] = other;
+        }
+    }
+    let mut of_group: HashMap<usize, HashSet<u8>> = HashMap::new();
+    for (at, label) in labels.iter().enumerate() {
+        of_group.entry(root(&groups, at)).or_default().extend(*label);
+    }
+    let class = |at: usize| match of_group.get(&root(&groups, at)).map(|found| found.iter().collect::<Vec<_>>()) {
+        Some(found) if found.len() == 1 && CLASSES.contains(found[0]) => Some(*found[0]),
+        _ => None,
+    };
+    sites.iter().enumerate().filter_map(|(at, site)| Some((site.store, class(at)?))).collect()
+}
+
+fn root(groups: &[usize], mut at: usize) -> usize {
+    while groups[at] != at {
+        at = groups[at];
+    }
+    at
+}
+
+/// The stores of zero that a begin reaches before any other store.
+fn ends(code: &Code<'_>, begin: u64, stores: &HashMap<u64, usize>, sites: &[Site]) -> Vec<usize> {
+    let (mut open, mut seen, mut found) = (vec![begin], HashSet::new(), Vec::new());
+    while let Some(addr) = open.pop().filter(|_| seen.len() < WALK) {
+        let Some(at) = code.at(addr).filter(|_| seen.insert(addr)) else { continue };
+        if let Some(end) = stores.get(&addr).filter(|_| addr != begin) {
+            found.extend(Some(*end).filter(|end| sites[*end].value == Value::Known(0)));
+            continue;
+        }
+        match at.flow_control() {
+            FlowControl::UnconditionalBranch => open.push(at.near_branch_target()),
+            FlowControl::ConditionalBranch => open.extend([at.next_ip(), at.near_branch_target()]),
+            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => open.push(at.next_ip()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The class of a begin; 0 where it is not known.
+fn label(code: &Code<'_>, site: &Site) -> u8 {
+    let inside = |names: &[&str]| {
+        let of = |name: &&str| code.image.symbol(name);
+        names.iter().filter_map(of).any(|s| (s.addr..s.addr + s.size).contains(&site.store))
+    };
+    match site.value {
+        Value::Known(event) => (event >> 24) as u8,
+        Value::Register(_) if inside(&LOCKING) => LWLOCK,
+        // The caller says which event of IO.
+        Value::Register(_) if inside(&FILING) => IO,
+        Value::Register(_) => 0,
+    }
+}
