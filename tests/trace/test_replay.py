@@ -15,6 +15,8 @@ from record_help import recorded, rows, session
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.replay import DIFFERING
+from dbdyno.trace.proxy.replay import Wanted, sentences
 from kernel_probes import require_probes
 
 SUMS = """
@@ -89,6 +91,22 @@ def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_pat
     (tmp_path / "run").chmod(0o777)
     done = dbdyno("trace", "replay", tmp_path / "run", *where)
     assert (done.returncode, "can be written by others" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("writes", "state"),
+    [
+        (False, "read-only: the database is as it was"),
+        (True, "what the 3 round trips wrote; transactions that were open"),
+    ],
+)
+def test_a_replay_that_was_cut_says_what_it_leaves_and_what_to_do(writes: bool, state: str) -> None:
+    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "same", "late_ns"], 0)
+    told = {**counted, "turns": 3, "turns_all": 9, "sessions": 2, "then_ns": 9, "elapsed_ns": 3, "stopped": True}
+    said = sentences(told, Wanted(writes=writes))
+    assert "it was stopped before its end" in said[0]
+    [cut] = [one for one in said if state in one]
+    assert "begin again" in cut
 
 
 def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: EmbeddedPostgres, tmp_path: Path) -> None:

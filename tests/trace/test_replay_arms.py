@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +79,13 @@ def databases(engine: EmbeddedPostgres) -> set[str]:
         return {name for (name,) in own.execute("select datname from pg_database").fetchall()}
 
 
+def until(holds: Callable[[], object], patience_s: float = 60) -> bool:
+    ends = time.monotonic() + patience_s
+    while not holds() and time.monotonic() < ends:
+        time.sleep(0.02)
+    return bool(holds())
+
+
 def arm(name: str, **keys: Any) -> str:
     return "\n".join([f'[[arm]]\nname = "{name}"', *(f"{key} = {value}" for key, value in keys.items()), ""])
 
@@ -106,6 +116,30 @@ def test_arms_replay_a_capture_and_the_faster_is_named(engine: EmbeddedPostgres,
     assert databases(engine) == before
     with psycopg.connect(**{**engine.conninfo(), "dbname": "start"}) as own:
         assert own.execute("select count(*) from history").fetchone() == (0,), "the template is as it was"
+
+
+@pytest.mark.soak
+def test_a_run_that_was_killed_in_a_turn_goes_on_with_a_copy_made_anew(
+    engine: EmbeddedPostgres, capture: Path, tmp_path: Path
+) -> None:
+    before, runs = databases(engine), tmp_path / "runs"
+    path = plan(capture, engine, 'template = "start"', WAITS, blocks=4)
+    command = [sys.executable, "-m", "dbdyno", "run", str(path), "--out", str(runs)]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert until(lambda: list(runs.glob("*/blocks/b000002.json")))
+    running.kill()
+    running.communicate()
+    assert until(lambda: databases(engine) == before), "the guardian drops the copy"
+    [run] = list(runs.iterdir())
+    kept = {one.name: one.stat().st_mtime_ns for one in (run / "blocks").glob("b00000[12].json")}
+    done = dbdyno("run", "--resume", run, "--out", runs)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert kept == {name: (run / "blocks" / name).stat().st_mtime_ns for name in kept}, "not run again"
+    counted = rows(run, "select arm, block, count(*) from calls where block > 0 group by all")
+    assert sorted(counted) == [(arm, block, SESSIONS * EACH) for arm in ("off", "waits") for block in range(1, 5)]
+    [gates] = [[gate for gate in json.loads((run / "analysis.json").read_text())["gates"] if gate["code"] == "answers"]]
+    assert [gate["ok"] for gate in gates] == [True, True], gates
+    assert databases(engine) == before
 
 
 def test_an_arm_that_answers_otherwise_gets_no_verdict(engine: EmbeddedPostgres, capture: Path, tmp_path: Path) -> None:

@@ -119,6 +119,8 @@ def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
         found.append(
             f"{told['outside']:,} round trips of transactions that did not begin in this part were left out{first}."
         )
+    if told["stopped"]:
+        found.append(_cut(told, wanted))
     if told["fails_now"] and not wanted.writes:
         found.append("Sessions were read-only, so whatever writes failed: --writes lets them write to a copy.")
     if told["ids"]:
@@ -136,6 +138,17 @@ def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
             " slowly than then."
         )
     return found
+
+
+def _cut(told: Mapping[str, Any], wanted: Wanted) -> str:
+    """The state that a replay leaves which did not come to its end, and the next step."""
+    if not wanted.writes:
+        return "Sessions were read-only: the database is as it was, and the replay can begin again."
+    return (
+        f"The database has what the {told['turns']:,} round trips wrote; transactions that were open are rolled back. A"
+        " replay does not go on where it stopped: restore the copy, then begin again (--to ends one at a time of your"
+        " choice)."
+    )
 
 
 def _headline(told: Mapping[str, Any]) -> str:
