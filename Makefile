@@ -73,7 +73,7 @@ $(VENV)/wide: requirements-wide.txt | $(VENV)/ready
 	$(PIP) -r requirements-wide.txt
 	@touch $@
 
-setup-wide: setup $(VENV)/wide  ## Cassandra's driver, into .venv; Cassandra, Spark's connector and Pig, into target/wide (needs Java 17, Maven)
+setup-wide: setup $(VENV)/wide  ## Cassandra's driver, into .venv; Cassandra, Spark's connector, Pig and HDFS, into target/wide (needs Java 17, Maven)
 	tools/setup-wide
 
 build: $(CORE) $(VENV)/dbdyno  ## release build of the Rust core (PROFILE=ci: a quick one)

@@ -16,6 +16,7 @@ from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move_plan import show_plan
 from dbdyno.cli.move_wish import refuse_wish
 from dbdyno.errors import MoveError
+from dbdyno.move.away import is_place, reach
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
+
+_NO_TARGET = "--verify target is for the way into a server: here the files are the target"
 
 
 class _Move(click.Command):
@@ -46,7 +49,8 @@ class _Move(click.Command):
 @click.option(
     "--to",
     required=True,
-    help="A new folder, x.arrow, x.csv, - (Arrow on stdout), or the connection string of a server.",
+    help="A new folder, x.arrow, x.csv, - (Arrow on stdout), a folder on a Hadoop file system (hdfs://..., with --job),"
+    " or the connection string of a server.",
 )
 @click.option("--piece", type=shared.Size(), help="Bytes of a table that make one chunk, one file.")
 @click.option(
@@ -56,7 +60,9 @@ class _Move(click.Command):
     help="Seconds for which a second process keeps the snapshot if this one is killed, so that resume is exact.",
 )
 @click.option("--into", help="From server to server: the table that takes the rows, if it has another name.")
-@click.option("--job", type=click.Path(path_type=Path), help="From server to server: a new folder for the ledger.")
+@click.option(
+    "--job", type=click.Path(path_type=Path), help="From server to server, or to Hadoop: a new folder for the ledger."
+)
 @click.option("--partition-by", help="A column: a folder for each of its values, column=value.")
 @click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where chunks are read [here].")
 @click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077.")
@@ -80,27 +86,10 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
 
     In: all of it or nothing. The files go into a staging table; one transaction publishes it.
     """
-    if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
-        raise MoveError(
-            "is not there, and is no connection string",
-            where=source,
-            next_step="name a folder of files, one file, - or postgresql://user@host/database",
-        )
-    spark = rest["engine"] == "spark"
-    if spark != (rest["master"] is not None):
-        raise click.UsageError("--engine spark needs --master, the cluster; and --master is for it alone")
-    if spark and (source == "-" or Path(source).exists() or _SERVER.match(to) or mariadb.is_mariadb(source)):
-        raise click.UsageError("--engine spark moves tables of a PostgreSQL into a folder of Parquet files")
+    to = to.removeprefix("file://") if to.startswith("file:///") else to
+    _refuse(source, to, rest)
     how = shared.how(rest["workers"], rest["memory"], rest["rate_limit"], rest["piece"])
-    if source.startswith(move_wide.SCHEME):
-        move_wide.take_rows(source, to, rest)
-        return
-    if to.startswith(move_wide.SCHEME):
-        move_wide.load_rows(source, to, level, how, rest)
-        return
-    refuse(rest, ("cluster", "static", "direct"), "is for the way into a Cassandra")
-    if source.startswith(move_oracle.SCHEME):
-        move_oracle.take(source, to, level, how, rest)
+    if _elsewhere(source, to, level, how, rest):
         return
     from_mariadb = mariadb.is_mariadb(source)
     if source == "-" or Path(source).exists():
@@ -114,11 +103,45 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
         return
     refuse(rest, (*IN_ONLY, "into", "job"), "is for the way into a server")
     if level == "target":
-        raise click.UsageError("--verify target is for the way into a server: here the files are the target")
+        raise click.UsageError(_NO_TARGET)
     if to == "-" or Path(to).suffix in (".arrow", ".csv"):
         (mariadb.write if from_mariadb else _write)(source, to, level, how, rest)
         return
     (mariadb.take if from_mariadb else _take)(source, Path(to), level, how, rest)
+
+
+def _refuse(source: str, to: str, rest: dict[str, Any]) -> None:
+    """Raises for a source that is none, and for an engine that does not go with it."""
+    if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
+        raise MoveError(
+            "is not there, and is no connection string",
+            where=source,
+            next_step="name a folder of files, one file, - or postgresql://user@host/database",
+        )
+    spark = rest["engine"] == "spark"
+    if spark != (rest["master"] is not None):
+        raise click.UsageError("--engine spark needs --master, the cluster; and --master is for it alone")
+    served = _SERVER.match(to) and not is_place(to)
+    if spark and (source == "-" or Path(source).exists() or served or mariadb.is_mariadb(source)):
+        raise click.UsageError("--engine spark moves tables of a PostgreSQL into a folder of Parquet files")
+
+
+def _elsewhere(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> bool:
+    """The ways that have little in common with the others; False where it is none of them."""
+    if source.startswith(move_wide.SCHEME):
+        move_wide.take_rows(source, to, rest)
+        return True
+    if to.startswith(move_wide.SCHEME):
+        move_wide.load_rows(source, to, level, how, rest)
+        return True
+    refuse(rest, ("cluster", "static", "direct"), "is for the way into a Cassandra")
+    if source.startswith(move_oracle.SCHEME):
+        move_oracle.take(source, to, level, how, rest)
+        return True
+    if is_place(to):
+        _take_away(source, to, level, how, rest)
+        return True
+    return False
 
 
 def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
@@ -137,8 +160,23 @@ def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> 
         click.echo(line, err=to == "-")
 
 
-def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any]) -> None:
+def _take_away(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
+    """Into a folder on a Hadoop file system; the ledger is in --job."""
+    refuse(rest, (*IN_ONLY, "into", "partition_by"), "is not for the way to a Hadoop file system")
+    if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
+        raise click.UsageError("to a Hadoop file system go tables of a PostgreSQL")
+    if rest["job"] is None:
+        raise click.UsageError("name a new folder on this machine for the job's ledger: --job")
+    if level == "target":
+        raise click.UsageError(_NO_TARGET)
+    if rest["engine"] != "spark" and not rest["dry_run"]:
+        reach(to)
+    _take(source, Path(rest["job"]), level, how, rest, place=to)
+
+
+def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any], *, place: str | None = None) -> None:
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.away import work_away
     from dbdyno.move.hold import held
     from dbdyno.move.run import begin, work
     from dbdyno.move.source import Wish
@@ -150,13 +188,15 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any])
     if rest["dry_run"]:
         show_plan(target, wish, how)
         return
-    ledger, snapshot = begin(target, wish, folder, how, shared.say)
+    ledger, snapshot = begin(target, wish, folder, how, shared.say, place=place)
     with snapshot, shared.goes_on(folder):
         with held(target, snapshot, ledger, rest["hold"]):
             if rest["engine"] == "spark":
                 from dbdyno.move.spark import run as run_on_spark
 
                 run_on_spark(target, ledger, snapshot, how, shared.say, rest["master"])
+            elif place is not None:
+                work_away(target, ledger, snapshot, how, shared.say)
             else:
                 work(target, ledger, snapshot, how, shared.say)
         finish(target, ledger, snapshot, how, level)

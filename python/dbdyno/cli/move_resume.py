@@ -48,6 +48,7 @@ def command(
     """
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.cli.move_out import finish
+    from dbdyno.move.away import made_away, settled
     from dbdyno.move.ledger import Ledger
     from dbdyno.move.resume import resume
 
@@ -72,8 +73,11 @@ def command(
         raise click.UsageError("--to and --verify target are for jobs from server to server")
     with (
         shared.goes_on(job),
-        resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now) as snapshot,
+        made_away(ledger) as make,
+        resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now, make=make) as snapshot,
     ):
+        if make is not None:
+            settled(ledger)
         finish(target, ledger, snapshot, how, level)
 
 

@@ -47,6 +47,8 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
             to = f" --to {'mariadb://...' if is_mariadb(into['target']) else 'DSN'}" if into else ""
             state = f"ended before it was done; next: dbdyno move resume {job} --source DSN{to}"
         click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
+        if plan.get("place"):
+            click.echo(f"Files: {plan['place']}.")
         if into:
             click.echo(f"Target: {into['table']} of {into['target']}, {into['mode']}.")
         proved = known(ledger)

@@ -132,9 +132,17 @@ class Ledger:
             chunk = known.get(record["number"])
             if chunk is not None and not self._is_record_of(record, chunk):
                 raise _damaged(place, "record of this job")
-            if chunk is not None and all((self.folder / one["file"]).is_file() for one in files_of(chunk, record)):
+            # Files on a Hadoop file system are looked at when the job ends, by its own means.
+            here = [] if chunk is None or self.plan.get("place") else files_of(chunk, record)
+            if chunk is not None and all((self.folder / one["file"]).is_file() for one in here):
                 found[chunk["number"]] = cast("MoveRecord", record)
         return found
+
+    def sizes(self) -> dict[str, int]:
+        """The files of the finished chunks, with their bytes."""
+        chunks = {chunk["number"]: chunk for chunk in self.plan["chunks"]}
+        filed = [one for number, record in self.records().items() for one in files_of(chunks[number], record)]
+        return {one["file"]: one["file_bytes"] for one in filed}
 
     def _is_record_of(self, record: Mapping[str, Any], chunk: Mapping[str, Any]) -> bool:
         instants = len(self.manifest["snapshots"])
@@ -151,6 +159,13 @@ class Ledger:
         chunks = [chunk for chunk in self.plan["chunks"] if table in (None, chunk["table"])]
         for chunk in chunks:
             self._place(chunk["number"]).unlink(missing_ok=True)
+        if place := self.plan.get("place"):
+            from dbdyno.move.hadoop import Hadoop
+
+            there = Hadoop(place)
+            for chunk in chunks:
+                there.delete(chunk["file"])
+            return
         for chunk in chunks:
             if chunk["file"]:
                 (self.folder / chunk["file"]).unlink(missing_ok=True)
@@ -184,7 +199,8 @@ class Ledger:
             raise _cannot(self.folder, error) from None
 
     def _folders(self) -> set[Path]:
-        return {(self.folder / chunk["file"]).parent for chunk in self.plan["chunks"] if chunk["file"]}
+        here = [] if self.plan.get("place") else self.plan["chunks"]
+        return {(self.folder / chunk["file"]).parent for chunk in here if chunk["file"]}
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

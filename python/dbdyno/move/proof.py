@@ -7,7 +7,9 @@ source     the source is read again in the same snapshot: the same rows and sums
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,17 +85,38 @@ def check_files(ledger: Ledger, proved: Proved) -> Proved:
             next_step="`--verify source` and `--verify target` check them as the job runs",
         )
     differs = []
-    for number, record in sorted(ledger.records().items()):
-        for one in files_of(ledger.plan["chunks"][number], record):
-            words = _file_differs(ledger.folder / one["file"], one)
-            if words is not None:
-                differs.append(words)
+    with _brought(ledger) as place_of:
+        for number, record in sorted(ledger.records().items()):
+            for one in files_of(ledger.plan["chunks"][number], record):
+                words = _file_differs(place_of(one["file"]), one)
+                if words is not None:
+                    differs.append(words)
     missing = proved.chunks_in_all - proved.chunks
     if missing:
         differs.append(
             f"{missing} of {counted(proved.chunks_in_all, 'chunk')} are not finished, or their files are gone"
         )
     return replace(proved, files=True, differs=(*proved.differs, *differs))
+
+
+@contextlib.contextmanager
+def _brought(ledger: Ledger) -> Iterator[Callable[[str], Path]]:
+    """Where a file can be read: those on a Hadoop file system are brought here, one at a time."""
+    place = ledger.plan.get("place")
+    if place is None:
+        yield lambda name: ledger.folder / name
+        return
+    from dbdyno.move.hadoop import Hadoop
+
+    there = Hadoop(place)
+    with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as folder:
+
+        def bring(name: str) -> Path:
+            local = Path(folder) / "file.parquet"
+            there.get(name, local)
+            return local
+
+        yield bring
 
 
 def check_source(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, proved: Proved) -> Proved:

@@ -98,7 +98,7 @@ def _finish(
             with ledger.held():
                 ledger.sweep()
                 ledger.forget()
-                fresh = plan_of(target, snapshot, plan.id, how)
+                fresh = replace(plan_of(target, snapshot, plan.id, how), place=plan.place)
                 fresh = fresh if plan.into is None else across(fresh, plan.into)
                 if restarted is not None:
                     restarted(fresh)

@@ -66,6 +66,8 @@ class Plan:
     as_text: tuple[str, ...] = ()
     into: Mapping[str, Any] | None = None
     """The table of another server that takes the rows, and how; None: files do."""
+    place: str | None = None
+    """The folder on a Hadoop file system that takes the files; None: the job's own."""
 
     def to_json(self) -> dict[str, object]:
         """For the manifest."""
@@ -127,12 +129,13 @@ def begin(
     *,
     into: Mapping[str, Any] | None = None,
     job: str | None = None,
+    place: str | None = None,
 ) -> tuple[Ledger, Snapshot]:
     """A new job: its snapshot is taken, its plan is on the disk. The caller closes the snapshot. Raises `MoveError`."""
     job = job or new_id()
     snapshot = take(target, wish, job)
     try:
-        plan = plan_of(target, snapshot, job, how)
+        plan = replace(plan_of(target, snapshot, job, how), place=place)
         plan = plan if into is None else across(plan, into)
         manifest = {
             "status": "running",

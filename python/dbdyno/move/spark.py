@@ -3,10 +3,10 @@
     driver      locks the tables, exports the snapshot, cuts the chunks, writes a record for each that is finished
     executors   a Python worker with this wheel: one chunk each, in the driver's snapshot, into the job's folder
 
-The folder must be the same on every machine. A chunk's file is written aside, synced and renamed under a name that is
-the chunk's own: a task that Spark runs twice writes the same rows under the same name, and the driver takes one record.
-The connection's secret goes to the executors with the task, over Spark's own RPC (`spark.network.crypto.enabled`
-protects it), and is written nowhere by us.
+The folder must be the same on every machine, or is one on a Hadoop file system (`hadoop.py`). A chunk's file is written
+aside, synced and renamed under a name that is the chunk's own: a task that Spark runs twice writes the same rows under
+the same name, and the driver takes one record. The connection's secret goes to the executors with the task, over
+Spark's own RPC (`spark.network.crypto.enabled` protects it), and is written nowhere by us.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import queue
 import re
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.core_types import MoveEvent
 from dbdyno.errors import MoveError
+from dbdyno.move.away import settled
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.run import How, Make, Plan, Say, job_spec, work
 from dbdyno.move.source import Snapshot
@@ -30,6 +32,7 @@ from dbdyno.move.splits import Chunk
 
 STOPPED = {"kind": "stopped", "message": "stopped", "column": None, "chunk": None, "table": None, "code": None}
 TASK_LOOK_S = 0.5
+HADOOP = "spark.hadoop."
 
 
 def session(master: str, name: str) -> Any:
@@ -126,6 +129,9 @@ def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
     """Runs on an executor: one chunk by the core, in the driver's snapshot."""
     from dbdyno import _core
 
+    place = task.get("hadoop")
+    if place is not None:
+        return _read_away(task, place)
     job = _core.MoveJob(dict(task))  # type: ignore[arg-type]
     last: MoveEvent = {"failed": {"kind": "stream", "message": "the reader ended without a record", "chunk": None}}
     while (event := job.next(TASK_LOOK_S)) is not None:
@@ -133,18 +139,41 @@ def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
     return last
 
 
-def maker(context: Any) -> Make:
-    """What makes a job of Spark of some chunks."""
+def _read_away(task: Mapping[str, Any], place: Mapping[str, Any]) -> MoveEvent:
+    """The same into a file of this machine, which is put on a Hadoop file system before the chunk counts."""
+    from dbdyno.move.hadoop import Hadoop
+
+    (chunk,) = task["chunks"]
+    with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as folder:
+        local, given = Path(folder) / Path(chunk["path"]).name, {**task, "chunks": [{**chunk}]}
+        given["chunks"][0]["path"] = str(local)
+        del given["hadoop"]
+        found = read_chunk(given)
+        if "done" in found:
+            Hadoop(place["place"], place["settings"]).put(local, chunk["path"])
+    return found
+
+
+def maker(context: Any, place: str | None) -> Make:
+    """What makes a job of Spark of some chunks. `place`: a folder on a Hadoop file system, where files go there."""
 
     def make(
         target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
     ) -> Any:
-        place = None if folder is None else folder.absolute()
-        spec = job_spec(target, plan, chunks, snapshot, how, place)
-        tasks = [{**spec, "chunks": [one], "workers": 1} for one in spec["chunks"]]
+        # Where files go elsewhere their paths are those in that folder.
+        here = None if folder is None else folder.absolute() if place is None else Path()
+        spec = job_spec(target, plan, chunks, snapshot, how, here)
+        away = {} if place is None or folder is None else {"hadoop": {"place": place, "settings": settings(context)}}
+        tasks = [{**spec, **away, "chunks": [one], "workers": 1} for one in spec["chunks"]]
         return SparkJob(context, tasks, how.workers)
 
     return make
+
+
+def settings(context: Any) -> dict[str, str]:
+    """What Spark was told of Hadoop."""
+    given = dict(context.getConf().getAll())
+    return {name.removeprefix(HADOOP): str(value) for name, value in given.items() if name.startswith(HADOOP)}
 
 
 def run(
@@ -158,9 +187,14 @@ def run(
 ) -> None:
     """Reads what is not finished on the cluster. Raises `MoveError`; the job can go on then, with or without Spark."""
     spark = opened(master, f"dbdyno move {ledger.plan['id']}")
-    say(f"on Spark {spark.version}, {master}: the folder must be the same on every machine")
+    place = ledger.plan.get("place")
+    where = "the folder must be the same on every machine" if place is None else f"files go to {place}"
+    say(f"on Spark {spark.version}, {master}: {where}")
     try:
-        work(target, ledger, snapshot, how, say, maker(spark.sparkContext))
+        work(target, ledger, snapshot, how, say, maker(spark.sparkContext, place))
+        if place is not None:
+            settled(ledger, settings(spark.sparkContext))
+            return
         ledger.manifest["status"] = "complete"
         ledger.save()
     finally:

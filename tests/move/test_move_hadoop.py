@@ -1,0 +1,197 @@
+"""Files on a Hadoop file system: an HDFS of one name node and one data node, in one process on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from move_lab import Lab
+from test_move_spark import Cluster, cluster  # noqa: F401 (a fixture)
+
+from command_line import dbdyno
+from dbdyno.move.ledger import Ledger
+
+JARS = Path(__file__).parents[2] / "target" / "wide" / "hdfs" / "lib"
+START_S = 120.0
+SUMS = [(200000, 200000, 200000 * 200001 // 2, 1)]
+
+
+def test_a_place_needs_a_folder_for_its_ledger_and_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ("move", "postgresql://me@127.0.0.1:1/db", "--table", "t", "--to", "hdfs://127.0.0.1:1/t")
+    assert "new folder on this machine for the job's ledger: --job" in dbdyno(*words).stderr
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "py4j.java_gateway", None)
+    done = dbdyno(*words, "--job", tmp_path / "job")
+    assert (done.returncode, "a Hadoop file system: needs pyspark" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "job").exists()
+
+
+def on_hdfs(test: Any) -> Any:
+    """Marks a test for the soak, where there is what it needs."""
+    no_spark = importlib.util.find_spec("pyspark") is None
+    test = pytest.mark.skipif(no_spark, reason="pyspark not found; make soak installs it")(test)
+    test = pytest.mark.skipif(not JARS.is_dir(), reason="Hadoop's HDFS not found; make setup-wide gets it")(test)
+    return pytest.mark.soak(test)
+
+
+class Hdfs:
+    """The file system, and what stands there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        words = ["java", "-cp", f"{JARS}/*", str(Path(__file__).with_name("MiniHdfs.java")), str(folder / "hdfs")]
+        with (folder / "hdfs.log").open("wb") as log:
+            self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log)
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        end, said = time.monotonic() + START_S, b""
+        while b"\n" not in said:
+            assert time.monotonic() < end and self.process.poll() is None, (folder / "hdfs.log").read_text()[-3000:]
+            said += self.process.stdout.read() or b""
+            time.sleep(0.1)
+        self.url = said.decode().strip()
+
+    def end(self) -> None:
+        """As a machine that is switched off."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def files(self, place: str) -> list[str]:
+        """All names there, by Hadoop's own."""
+        from dbdyno.move.hadoop import Hadoop
+
+        return sorted(Hadoop(f"{self.url}/{place}").sizes())
+
+    def rows(self, place: str) -> list[tuple[Any, ...]]:
+        """Count, keys, sum and least of a column `id` of all files, by DuckDB."""
+        from dbdyno.move.hadoop import Hadoop
+
+        local = self.folder / f"seen-{place}"
+        local.mkdir(exist_ok=True)
+        for name in self.files(place):
+            Hadoop(f"{self.url}/{place}").get(name, local / name)
+        with contextlib.closing(duckdb.connect()) as conn:
+            query = f"select count(*), count(distinct id), sum(id), min(id) from read_parquet('{local}/*.parquet')"
+            return conn.execute(query).fetchall()
+
+
+@pytest.fixture
+def hdfs(tmp_path: Path) -> Iterator[Hdfs]:
+    """One for a test."""
+    made = Hdfs(tmp_path)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.fixture
+def rows(lab: Lab) -> Lab:
+    """A table of 200,000 rows."""
+    lab.run("create table t as select g as id, md5(g::text) as x from generate_series(1, 200000) g")
+    return lab
+
+
+def recorded(job: Path) -> int:
+    return len(list((job / "_dbdyno" / "chunks").glob("*.json")))
+
+
+@on_hdfs
+def test_a_kill_in_the_middle_loses_and_doubles_nothing(rows: Lab, hdfs: Hdfs) -> None:
+    job = rows.folder / "job"
+    words = [*(sys.executable, "-m", "dbdyno", "move", rows.dsn, "--table", "t", "--piece", "1MiB", "--rate-limit")]
+    process = subprocess.Popen([*words, "2MB/s", "--to", f"{hdfs.url}/t", "--job", str(job)], stderr=subprocess.PIPE)
+    end = time.monotonic() + 120
+    while recorded(job) < 2 and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    assert process.communicate()[1] is not None
+    kept = recorded(job)
+    assert 2 <= kept < len(Ledger.open(job).plan["chunks"])
+    assert "Files: hdfs://" in dbdyno("move", "status", job).stdout
+    done = dbdyno("move", "resume", job, "--source", rows.dsn, "--as-of-now", "--verify", "source")
+    assert done.returncode == 0, done.stderr
+    assert hdfs.rows("t") == SUMS
+    assert len(hdfs.files("t")) == len(Ledger.open(job).plan["chunks"])
+    assert "the files, read again, hold exactly those rows" in dbdyno("move", "verify", job).stdout
+    from dbdyno.move.hadoop import Hadoop
+
+    Hadoop(f"{hdfs.url}/t").delete(hdfs.files("t")[0])
+    lost = dbdyno("move", "verify", job)
+    assert (lost.returncode, "does not exist" in lost.stdout + lost.stderr) == (2, True), lost.stdout
+
+
+@on_hdfs
+def test_a_task_that_runs_twice_leaves_one_file(rows: Lab, hdfs: Hdfs) -> None:
+    """As Spark does it: the driver's snapshot, one chunk, the reader of an executor; twice."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.run import How, job_spec, new_id, plan_of
+    from dbdyno.move.source import Wish, take
+    from dbdyno.move.spark import read_chunk
+
+    source, how = Postgres.open(rows.dsn), How()
+    with take(source, Wish(tables=["t"]), new_id()) as snapshot:
+        plan = plan_of(source, snapshot, new_id(), how)
+        spec = job_spec(source, plan, plan.chunks[:1], snapshot, how, Path())
+        task = {**spec, "workers": 1, "hadoop": {"place": f"{hdfs.url}/twice", "settings": {}}}
+        rows.run("update t set id = -id")
+        first, second = read_chunk(task), read_chunk(task)
+    assert first["done"]["hash"] == second["done"]["hash"]
+    assert hdfs.files("twice") == ["part-00000.parquet"]
+    assert hdfs.rows("twice")[0][0] == first["done"]["rows"]
+
+
+@on_hdfs
+def test_a_worker_of_spark_that_is_lost_loses_and_doubles_nothing(
+    rows: Lab,
+    hdfs: Hdfs,
+    cluster: Cluster,  # noqa: F811 (the fixture)
+) -> None:
+    job = rows.folder / "job"
+    words = [
+        *(sys.executable, "-m", "dbdyno", "move", rows.dsn, "--to", f"{hdfs.url}/t", "--job", str(job), "--table", "t"),
+        *("--piece", "1MiB", "--engine", "spark", "--master", cluster.url, "--workers", "2", "--rate-limit", "1MB/s"),
+    ]
+    with (rows.folder / "said").open("wb") as log:
+        process = subprocess.Popen(words, stdout=log, stderr=log)
+    end = time.monotonic() + 300
+    while recorded(job) < 2 and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.1)
+    kept = recorded(job)
+    cluster.lose_a_worker()
+    process.wait(400)
+    said = (rows.folder / "said").read_text()
+    assert process.returncode == 0, said
+    assert 2 <= kept < len(Ledger.open(job).plan["chunks"]), kept
+    assert hdfs.rows("t") == SUMS
+    assert len(hdfs.files("t")) == len(Ledger.open(job).plan["chunks"])
+    assert dbdyno("move", "verify", job).returncode == 0
+
+
+@on_hdfs
+def test_a_file_system_that_is_lost_is_one_error_and_an_aborted_job_leaves_nothing(rows: Lab, hdfs: Hdfs) -> None:
+    job = rows.folder / "job"
+    assert dbdyno("move", rows.dsn, "--table", "t", "--to", f"{hdfs.url}/t", "--job", job).returncode == 0
+    ledger = Ledger.open(job)
+    ledger.manifest["status"] = "running"
+    ledger.save()
+    assert dbdyno("move", "abort", job).returncode == 0
+    assert hdfs.files("t") == []
+    hdfs.end()
+    words = ("move", rows.dsn, "--table", "t", "--to", f"{hdfs.url}/again", "--job", rows.folder / "again")
+    done = dbdyno(*words)
+    assert (done.returncode, "Hadoop says: " in done.stderr) == (2, True), done.stderr
+    assert not (rows.folder / "again").exists()
