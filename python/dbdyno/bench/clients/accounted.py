@@ -29,8 +29,8 @@ ON_THE_WAY_NS = 1_000_000_000
 ON_THE_WAY_EACH_NS = 5_000
 """and each of its records."""
 LEAST_NS = 400_000_000
-"""Below this there is too little to judge by: of a block of 60 ms on a machine at load 15 an honest client told half, for
-its threads woke up when slices were over."""
+"""Below this there is too little to judge by: of a block of 60 ms on a machine at load 15 an honest client told half,
+for its threads woke up when slices were over."""
 
 
 class Accounted:
