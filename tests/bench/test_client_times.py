@@ -95,6 +95,8 @@ def test_a_slice_that_a_busy_machine_held_up_is_forgiven_by_the_others():
 
 def test_too_little_is_not_judged():
     assert share(records((0, 0, 1)), length_ms=40, heard_ms=50) is None
+    late = records((0, 20, 5), (1, 24, 1))  # threads that a busy machine woke up when a slice of 25 ms was nearly over
+    assert share(late, length_ms=25, heard_ms=30, sessions=2) is None
     assert Accounted().doubt() is None
 
 
@@ -105,7 +107,7 @@ def test_a_client_that_tells_half_of_its_times_is_named_and_ended(how: str):
         made.connect()
         made.turn(1, 60 * MS, None)
         made.refuse_doubtful()
-        made.turn(2, 60 * MS, None)
+        made.turn(2, 500 * MS, None)
         with pytest.raises(
             ClientLostError, match=r"the client pretended tells operations for 50% of the time"
         ) as caught:

@@ -28,8 +28,9 @@ ON_THE_WAY_NS = 1_000_000_000
 """What a slice may take on its way to the client and back, on a busy machine: R compiles its loop meanwhile,"""
 ON_THE_WAY_EACH_NS = 5_000
 """and each of its records."""
-LEAST_NS = 50_000_000
-"""Below this there is too little to judge by."""
+LEAST_NS = 400_000_000
+"""Below this there is too little to judge by: of a block of 60 ms on a machine at load 15 an honest client told half,
+for its threads woke up when slices were over."""
 
 
 class Accounted:
