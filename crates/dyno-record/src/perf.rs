@@ -333,3 +333,22 @@ pub fn clock(which: i32) -> u64 {
     unsafe { libc::clock_gettime(which, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
+
+/// Who we are.
+pub fn user() -> u32 {
+    // SAFETY: asks for a number.
+    unsafe { libc::geteuid() }
+}
+
+/// So many bytes may be locked by this process; raised as far as it may.
+pub fn lockable() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit lives through both calls.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit);
+        }
+    }
+    limit.rlim_cur
+}

@@ -8,7 +8,7 @@ use crate::attach::all_names;
 use crate::code::Code;
 use crate::elf::Image;
 use crate::names::Names;
-use crate::perf::{Event, Scope, Source};
+use crate::perf::{self, Event, Scope, Source};
 use crate::probes::{self, Version};
 use crate::process;
 use crate::sites::sites;
@@ -64,10 +64,12 @@ fn number(path: &str) -> i32 {
 
 /// Why the kernel refuses to watch a process, in words.
 pub(super) fn why(error: &std::io::Error, pid: Option<i32>) -> String {
-    let paranoid = number(PARANOID);
-    // SAFETY: asks for a number.
-    let own = unsafe { libc::geteuid() };
+    let own = perf::user();
     let owner = pid.and_then(|pid| std::fs::metadata(format!("/proc/{pid}")).ok()).map_or(own, |found| found.uid());
+    reason(error, number(PARANOID), own, owner)
+}
+
+fn reason(error: &std::io::Error, paranoid: i32, own: u32, owner: u32) -> String {
     let reason = match error.raw_os_error() {
         Some(libc::ENOSPC) => {
             "all four debug registers of the process are taken: a debugger, pg_wait_tracer or another \
@@ -84,9 +86,9 @@ pub(super) fn why(error: &std::io::Error, pid: Option<i32>) -> String {
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENOSYS) => {
             "this kernel or processor has no watchpoints".to_owned()
         }
-        _ => String::new(),
+        _ => return error.to_string(),
     };
-    if reason.is_empty() { error.to_string() } else { format!("{reason} ({error})") }
+    format!("{reason} ({error})")
 }
 
 /// What would help.
@@ -103,8 +105,7 @@ pub(super) fn next(error: &std::io::Error) -> &'static str {
 /// Memory of the server must be readable: that of one's own processes is, unless Yama forbids it.
 fn memory(pid: i32) -> Result<(), RecordError> {
     let Err(error) = std::fs::File::open(format!("/proc/{pid}/mem")) else { return Ok(()) };
-    // SAFETY: asks for a number.
-    let is_own = std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == unsafe { libc::geteuid() });
+    let is_own = std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == perf::user());
     if is_own && number(YAMA) > 0 {
         return Err(RecordError::Unwatched(
             format!("kernel.yama.ptrace_scope is {}, so the server's memory cannot be read ({error})", number(YAMA)),
@@ -169,5 +170,23 @@ impl Target {
                  record --mode sites` is at work, and watchpoints are never set beside probes"
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_its_reason_and_what_helps() {
+        let said = |code, paranoid, own, owner| reason(&Error::from_raw_os_error(code), paranoid, own, owner);
+        assert!(said(libc::EACCES, 4, 1000, 1000).starts_with("perf_event_paranoid is 4"));
+        assert!(said(libc::EACCES, 2, 1000, 26).starts_with("the server's processes are those of user 26"));
+        assert!(said(libc::EPERM, 2, 1000, 1000).contains("seccomp"));
+        assert!(said(libc::ENOSPC, 2, 0, 26).contains("four debug registers"));
+        assert!(said(libc::ENOENT, 2, 0, 0).contains("no watchpoints"));
+        assert!(next(&Error::from_raw_os_error(libc::ENOSPC)).contains("--mode sites"));
     }
 }

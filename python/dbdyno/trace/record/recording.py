@@ -35,7 +35,7 @@ UNDECODED = "changes of a wait that the code does not tell"
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whom to record, for how long, what it may cost (a share of a backend's time, 0: any), whether with binds, and how.
+    """Whom to record, for how long, what it may cost (a share of a backend's time, 0: any), with binds or not, and how.
 
     `mode`: `sites` (probes), `watch` (watchpoints), or None: probes where they are allowed, else watchpoints.
     """
