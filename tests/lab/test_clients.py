@@ -154,7 +154,9 @@ def test_a_client_that_dies_has_its_block_run_again_and_marked(lab, tmp_path):
 
 def test_a_client_whose_times_are_too_short_is_named_and_its_block_is_run_again_and_marked(lab, tmp_path):
     """Half of each latency was taken for a client twice as fast."""
-    done = lab("run", lab.plan(arm("half", tmp_path / "pid")))
+    path = lab.folder / lab.plan(arm("half", tmp_path / "pid"))
+    path.write_text(path.read_text().replace('turn = "60ms"', 'turn = "240ms"'))  # 0.4 s of two sessions and more
+    done = lab("run", path.name)
     assert "is run again: the client" in done.stderr and "its times are too short" in done.stderr
     marked = {block["index"]: [mark for mark in block["marks"] if "too short" in mark] for block in blocks(lab)}
     assert list(marked) == [0, 1, 2, 3] and marked[0] and not any(marked[at] for at in (1, 2, 3))

@@ -154,8 +154,11 @@ class ClientArm:
         return Ran(end, records, intended, len(arrivals.due_ns) - end.rows if arrivals else 0)
 
     def refuse_doubtful(self) -> None:
-        """Raises `ClientLostError` where what it told since this was last asked leaves out too much of its time."""
-        doubt, self.accounted = self.accounted.doubt(), Accounted()
+        """Raises `ClientLostError` where what it told leaves out too much of its time. What is too little to judge by
+        stays, for a block may be run in pieces."""
+        doubt = self.accounted.doubt()
+        if self.accounted.share() is not None:
+            self.accounted = Accounted()
         if doubt is not None and self.process is not None:
             with self.held():
                 raise self.process.error(doubt, kind=ClientLostError)
@@ -223,7 +226,7 @@ class Loads(Part):
     def begin_block(self, folder: Path, name: str) -> None:
         """Opens the block's part; clients get other transactions."""
         for client in self.clients.values():
-            client.drawn = False
+            client.drawn, client.accounted = False, Accounted()
         super().begin_block(folder, name)
 
     def stop(self) -> None:
