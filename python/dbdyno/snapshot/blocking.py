@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, lacking, page_only, table
+from dbdyno.snapshot.model import Heading, Lack, Part, Row, Table, columns, lacking, page_only, table
 from dbdyno.snapshot.model import section as section_of
 
 if TYPE_CHECKING:
@@ -203,7 +203,19 @@ def section(interval: Interval, top: int) -> Part:
     roots = made.roots()
     tables = tables_of(interval, roots, top)
     notes = [] if roots else ["no look found a session that waited for another"]
-    return section_of("blocking", title, tables, about=ABOUT if roots else "", notes=notes)
+    lacks = [_no_last_statement(interval, roots)]
+    return section_of("blocking", title, tables, about=ABOUT if roots else "", notes=notes, not_measured=lacks)
+
+
+def _no_last_statement(interval: Interval, roots: Sequence[Node]) -> Lack | None:
+    """MariaDB tells what a session did last only where it is asked to."""
+    if interval.after.facts.get("statements_current") != 0:
+        return None
+    if all(one.facts.get("statement") or one.facts.get("state") == "active" for one in roots):
+        return None
+    step = "update performance_schema.setup_consumers set enabled = 'YES' where name = 'events_statements_current'"
+    why = "the consumer events_statements_current is off"
+    return lacking("the last statement of a session idle in a transaction", why, step)
 
 
 ABOUT = (
