@@ -244,8 +244,9 @@ def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table
     for node in roots[:top]:
         shown = list(lines(node))
         trees += [_line(depth, one, known, second_ns) for depth, one in shown[: LINES_MOST + 1]]
-        if len(shown) > LINES_MOST + 1:
-            trees.append({"tree": f"{len(shown) - LINES_MOST - 1} lines more", "depth": 1})
+        more = len(shown) - LINES_MOST - 1
+        if more > 0:
+            trees.append({"tree": f"{more} lines more" if more > 1 else "1 line more", "depth": 1})
     return [table("Root blockers", _ROOTS, ranked, top=top), table("Blocking trees", _TREE, trees)]
 
 
