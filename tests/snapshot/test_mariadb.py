@@ -232,6 +232,19 @@ def test_the_report_of_a_known_load(server: MariaServer, store: Store) -> None:
     assert {"index": "b", "table": "test.t", "read_ever": 0} in unused["rows"]
     assert any("not sampled" in one["why"] for one in found["waits"]["not_measured"])
     assert found["settings"]["notes"] == ["no setting changed"]
+    assert found["io"]["tables"][0]["rows"] or found["io"]["notes"], "I/O is never empty without a word"
+
+
+def test_io_that_no_instrument_counts_says_what_to_switch_on(server: MariaServer, store: Store) -> None:
+    instruments = "update performance_schema.setup_instruments set enabled = '{}' where name like 'wait/io/file/%'"
+    run(server, instruments.format("NO"), "truncate performance_schema.file_summary_by_event_name")
+    try:
+        with Interval(store, snap(server, store), snap(server, store)) as interval:
+            found = made(interval)["io"]
+    finally:
+        run(server, instruments.format("YES"))
+    assert not found["tables"]
+    assert "setup_instruments" in found["not_measured"][0]["next"]
 
 
 @pytest.mark.soak
