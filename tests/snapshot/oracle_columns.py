@@ -70,18 +70,6 @@ COLUMNS: dict[str, dict[str, str]] = {
         ),
         "con_id": C12,
     },
-    "v$sql": dict.fromkeys(
-        (
-            "sql_text",
-            "sql_id",
-            "plan_hash_value",
-            "force_matching_signature",
-            "parsing_schema_name",
-            "module",
-            *EXECUTED,
-        ),
-        OLD,
-    ),
     "v$sqlstats": dict.fromkeys(
         (
             "sql_text",

@@ -211,6 +211,14 @@ def test_q_ctrl_c_and_a_signal_end_quietly_and_put_the_terminal_back(server: Emb
     assert "Traceback" not in terminal.said
 
 
+def test_a_terminal_that_was_closed_is_no_error(server: EmbeddedPostgres) -> None:
+    terminal = Terminal(dsn_of(server))
+    terminal.until("the first numbers")
+    os.close(terminal.slave)
+    os.close(terminal.master)
+    assert terminal.process.wait(120) == 0
+
+
 @pytest.mark.soak
 def test_colours_are_shown_in_a_terminal_and_not_with_no_color(server: EmbeddedPostgres) -> None:
     for variables, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):

@@ -14,6 +14,7 @@ from snapshot_help import Lab, section, settle
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.postgres.facts import FactsReader
+from dbdyno.snapshot.postgres.texts import without_literals
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.take import open_collector, take
 from dbdyno.snapshot.view import Options
@@ -111,6 +112,10 @@ def test_pg_monitor_is_enough_and_a_plain_role_is_told_what_it_misses(lab: Lab):
             assert ("count(*) from theirs" in texts) == (role == "watcher")
     finally:
         lab.run("drop role watcher", "drop role nobody_much")
+
+
+def test_a_text_cut_behind_a_backslash_gives_no_value_away():
+    assert without_literals("comment on table t is 'secret\\") == "comment on table t is '?'"
 
 
 def test_no_secret_and_no_literal_lands_in_the_store(lab: Lab):

@@ -46,7 +46,8 @@ def used(others: tuple[float, float], *pairs: Pair) -> Any:
         host |= {"busy_ns": int(busy * 1e9), "server_ns": int(at_s * 0.5e9)}
         facts.append(SimpleNamespace(facts={"host": host}))
     sides = [SimpleNamespace(seconds=SECONDS, before=facts[at], after=facts[at + 1]) for at in (0, 1)]
-    return SimpleNamespace(statements=dict(enumerate(pairs)), renumbered=frozenset(), before=sides[0], after=sides[1])
+    stretches = {"before": sides[0], "after": sides[1]}
+    return SimpleNamespace(statements=dict(enumerate(pairs)), renumbered=frozenset(), **stretches)
 
 
 @pytest.mark.usefixtures("nobody_waits")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,15 @@ def test_a_name_that_names_nothing_says_what_would(store: Store, name: str):
     with pytest.raises(SnapshotError, match="names no snapshot") as raised:
         store.find(name)
     assert "dbdyno snap list" in str(raised.value)
+
+
+def test_a_number_that_was_pruned_says_which_are_beside_it(store: Store):
+    for n in range(4):
+        add(store, n)
+    shutil.rmtree(store.folder / "000002")
+    with pytest.raises(SnapshotError, match="'2' names no snapshot") as raised:
+        Store(store.folder).find("2")
+    assert "the nearest are 1 and 3" in str(raised.value)
 
 
 def test_last_needs_a_target_where_there_are_several(store: Store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import sys
@@ -188,10 +189,15 @@ def shown(frame: Seen, desk: Desk) -> dict[str, object]:
 
 def _on_screen(source: _Source, frames: int | None, desk: Desk) -> None:
     """Until q, Ctrl-C, or so many frames. A server that goes away is tried again."""
-    with screen.Screen() as page, _Session(source, desk, page) as session:
-        page.draw(f"{desk.foot()}; the first numbers in {desk.every_s:g} s")
-        with contextlib.suppress(KeyboardInterrupt):
-            session.run(frames)
+    try:
+        with screen.Screen() as page, _Session(source, desk, page) as session:
+            page.draw(f"{desk.foot()}; the first numbers in {desk.every_s:g} s")
+            with contextlib.suppress(KeyboardInterrupt):
+                session.run(frames)
+    except OSError as error:  # the terminal was closed: nobody reads on
+        if error.errno != errno.EIO:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Session:

@@ -63,7 +63,7 @@ def compare(
             warnings.append(
                 {
                     "code": "snapshot.few",
-                    "text": f"{part.name} has {count} sub-intervals: too few to judge by",
+                    "text": f"{part.name} has {count} sub-interval{'' if count == 1 else 's'}: too few to judge by",
                     "next": f"take at least {LEAST + 1} snapshots in each period: dbdyno snap watch",
                 }
             )

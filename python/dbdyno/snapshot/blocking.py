@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.model import Heading, Part, Row, Table, columns, lacking, page_only, table
+from dbdyno.snapshot.model import Heading, Lack, Part, Row, Table, columns, lacking, page_only, table
 from dbdyno.snapshot.model import section as section_of
 
 if TYPE_CHECKING:
@@ -203,7 +203,19 @@ def section(interval: Interval, top: int) -> Part:
     roots = made.roots()
     tables = tables_of(interval, roots, top)
     notes = [] if roots else ["no look found a session that waited for another"]
-    return section_of("blocking", title, tables, about=ABOUT if roots else "", notes=notes)
+    lacks = [_no_last_statement(interval, roots)]
+    return section_of("blocking", title, tables, about=ABOUT if roots else "", notes=notes, not_measured=lacks)
+
+
+def _no_last_statement(interval: Interval, roots: Sequence[Node]) -> Lack | None:
+    """MariaDB tells what a session did last only where it is asked to."""
+    if interval.after.facts.get("statements_current") != 0:
+        return None
+    if all(one.facts.get("statement") or one.facts.get("state") == "active" for one in roots):
+        return None
+    step = "update performance_schema.setup_consumers set enabled = 'YES' where name = 'events_statements_current'"
+    why = "the consumer events_statements_current is off"
+    return lacking("the last statement of a session idle in a transaction", why, step)
 
 
 ABOUT = (
@@ -232,8 +244,9 @@ def tables_of(interval: Interval, roots: Sequence[Node], top: int) -> list[Table
     for node in roots[:top]:
         shown = list(lines(node))
         trees += [_line(depth, one, known, second_ns) for depth, one in shown[: LINES_MOST + 1]]
-        if len(shown) > LINES_MOST + 1:
-            trees.append({"tree": f"{len(shown) - LINES_MOST - 1} lines more", "depth": 1})
+        more = len(shown) - LINES_MOST - 1
+        if more > 0:
+            trees.append({"tree": f"{more} lines more" if more > 1 else "1 line more", "depth": 1})
     return [table("Root blockers", _ROOTS, ranked, top=top), table("Blocking trees", _TREE, trees)]
 
 

@@ -84,7 +84,7 @@ class History:
             from each group by name order by aas desc, name {f"limit {int(top)}" if top else ""}"""
         )
         counts = self._sessions(column, none)
-        without = WITHOUT_DIGEST if self.engine == "mariadb" else WITHOUT
+        without = WITHOUT_SHOWN if self.engine == "mariadb" else WITHOUT
         for row in rows:
             row["mostly"] = _mostly(row.pop("classes"), int(row["seen"]))
             row["sessions"] = counts.get(row["name"])
@@ -203,7 +203,7 @@ def texts(interval: Interval) -> dict[str, str]:
 
 
 NO_TEXT = "(text not read)"
-WITHOUT_DIGEST = "(not known: MariaDB tells the digest of a statement when it has ended)"
+WITHOUT_SHOWN = "(not known: the server shows no text, as of a command without one)"
 WITHOUT = "(no identifier: still parsing, a command without one, or compute_query_id is off)"
 
 

@@ -283,9 +283,18 @@ class Store:
         raise SnapshotError(
             f"{name!r} {said}",
             where=str(self.folder),
-            next_step="`dbdyno snap list` lists them; a number, a note, a time "
+            next_step=_nearest(known, name) + "`dbdyno snap list` lists them; a number, a note, a time "
             "(2026-11-21T10:02), last or last-1 names one",
         )
+
+
+def _nearest(known: Sequence[Snapshot], name: str) -> str:
+    """Beside which snapshots a number lies that was pruned: with it its neighbours are still named."""
+    numbers = [one.number for one in known]
+    if not name.isdigit() or len(name) >= 12 or not 0 < int(name) < max(numbers):
+        return ""
+    beside = [*[one for one in numbers if one < int(name)][-1:], *[one for one in numbers if one > int(name)][:1]]
+    return f"it was pruned or failed; the nearest are {' and '.join(map(str, beside))}; "
 
 
 def refuse_odd(paths: Iterable[str]) -> None:

@@ -16,7 +16,7 @@ from dbdyno.advise.mariadb.queries import DATA_FILES
 from dbdyno.advise.mariadb.read import version_number
 from dbdyno.advise.placement import Segment
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.mariadb.texts import OURS
+from dbdyno.snapshot.mariadb.texts import OWN
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 
 _FILES = "file_summary_by_event_name"
@@ -93,7 +93,7 @@ def _digests(interval: Interval) -> list[Digest]:
         for one in interval.query(f"select DIGEST as digest, query from {interval.ends('statement_texts')[1]}"):
             texts[str(one["digest"])] = one["query"] or ""
     found = [Digest(**{**row, "text": texts.get(str(row["identifier"]), "")}) for row in map(_whole, rows)]
-    return [one for one in found if one.identifier == OTHER or not OURS.search(one.text)]
+    return [one for one in found if one.identifier == OTHER or not OWN.search(one.text)]
 
 
 def _files(interval: Interval) -> list[FileIo]:

@@ -56,6 +56,7 @@ class MariadbCollector:
         self._columns: dict[str, list[tuple[str, str]]] = {}
         self._facts: dict[str, Any] = {}
         self._spent = 0
+        self._sampler: Sampler | None = None
 
     @property
     def name(self) -> str:
@@ -89,7 +90,8 @@ class MariadbCollector:
 
     def sampler(self, period_s: float) -> Sampler:
         """What samples the sessions on a connection of its own."""
-        return Sampler(self._address, period_ns=round(period_s * 1e9))
+        self._sampler = Sampler(self._address, period_ns=round(period_s * 1e9))
+        return self._sampler
 
     def close(self) -> None:
         """Closes the connection; what was read stays."""
@@ -111,14 +113,21 @@ class MariadbCollector:
         if not self._facts.get("performance_schema"):
             off = ("performance_schema is off", "set performance_schema=ON and restart the server")
             views += [unread(source.name, source.scope, *off) for source in SOURCES]
-            return [self._with_own(counts), *views]
+            return [self._with_own(counts), *views, *self._texts(None, before)]
         lives = self._lives()
         for source in SOURCES:
             view = self._read(source, lives if source.scope == "tables" else None)
             views.append(view)
-            if source is STATEMENTS and view.problem is None and not self.options.redact:
-                views.append(texts.view(self._rows, view, before, self.options.texts_most, self.wanted_texts))
+            if source is STATEMENTS and view.problem is None:
+                views += self._texts(view, before)
         return [self._with_own(counts), *views]
+
+    def _texts(self, statements: View | None, before: Snapshot | None) -> list[View]:
+        """Texts of the statements that the server counted, and of those that the sessions ran."""
+        if self.options.redact or (statements is None and self._sampler is None):
+            return []
+        ours = self._sampler.statements.texts if self._sampler is not None else {}
+        return [texts.view(self._rows, statements, before, self.options.texts_most, self.wanted_texts, ours)]
 
     def _status(self) -> tuple[list[tuple[Any, ...]], View]:
         """Counts (name, of all, of our own session) and states; with them the snapshot's time."""

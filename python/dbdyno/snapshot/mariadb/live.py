@@ -72,7 +72,7 @@ _PROGRESS = """
 select id, coalesce(state, command), stage, max_stage, progress / 100, null
 from information_schema.processlist where max_stage > 0
 """
-_QUOTED = re.compile(r"'(?:[^'\\]|''|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\"\"|\\.)*+(?:\"|\Z)", re.DOTALL)
+_QUOTED = re.compile(r"'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\"\"|\\(?:.|\Z))*+(?:\"|\Z)", re.DOTALL)
 """Texts in either kind of quotes; one that was cut off goes to the end."""
 
 
@@ -162,7 +162,7 @@ class MariadbLive:
         return [
             cast(
                 "Session",
-                {**one, "blockers": blockers.get(one["pid"]), "query": _QUOTED.sub("'?'", one["query"] or "")},
+                {**one, "blockers": blockers.get(one["pid"]), "query": without_values(one["query"] or "")},
             )
             for one in found
         ]
@@ -205,6 +205,11 @@ class MariadbLive:
 
     def __exit__(self, *ending: object) -> None:
         self._connection.close()
+
+
+def without_values(text: str) -> str:
+    """A text without what stands in quotes."""
+    return _QUOTED.sub("'?'", text)
 
 
 def open_live(dsn: str, options: Options) -> MariadbLive:

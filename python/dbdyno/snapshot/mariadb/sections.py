@@ -9,7 +9,7 @@ from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot import blocking, session_report
 from dbdyno.snapshot.mariadb import load
 from dbdyno.snapshot.mariadb.sampler import ACTIVITY
-from dbdyno.snapshot.mariadb.texts import OURS
+from dbdyno.snapshot.mariadb.texts import OWN
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.model import (
@@ -166,7 +166,7 @@ def statements(interval: Interval, top: int) -> Part:
     rows = [
         row | {"begins": beginning(texts.get(row["statement"]))}
         for row in rows
-        if not OURS.search(texts.get(row["statement"]) or "")
+        if not OWN.search(texts.get(row["statement"]) or "")
     ]
     tables, shown = [], dict[str, None]()
     for heading, order, spec in _SQL:

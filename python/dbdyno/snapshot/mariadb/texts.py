@@ -9,10 +9,11 @@ from __future__ import annotations
 import heapq
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.memory import for_files
+from dbdyno.snapshot.mariadb.running import OURS
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.view import Column, View
 
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.store import Snapshot
 
 NAME = "statement_texts"
-OURS = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
+OWN = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
 """What a collector says before its session is no longer accounted."""
+OURS_MOST = 2_000
+"""So many texts that no digest is known of are kept; then only those of the sessions that were just seen."""
 FIRST = 25
 """So many statements of each order have their text read."""
 
@@ -46,13 +49,24 @@ COLUMNS = (
 Rows = Callable[[str, Any], list[tuple[Any, ...]]]
 
 
-def view(rows: Rows, statements: View, before: Snapshot | None, most: int, seen: Sequence[str] = ()) -> View:
+def view(
+    rows: Rows,
+    statements: View | None,
+    before: Snapshot | None,
+    most: int,
+    seen: Sequence[str] = (),
+    ours: Mapping[str, str] | None = None,
+) -> View:
     """All texts known so far: those of the snapshot before, of new digests at the top, and of those that sampled
-    sessions were `seen` with."""
+    sessions were `seen` with; `ours`: of these the texts that no digest is known of."""
     known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
-    wanted = [one for one in dict.fromkeys([*seen, *top(statements, before)]) if one not in known][:most]
+    if sum(one.startswith(OURS) for one in known) > OURS_MOST:
+        known = {one: text for one, text in known.items() if not one.startswith(OURS)}
+    known |= {one: ours[one] for one in seen if ours and one in ours}
+    first = top(statements, before) if statements is not None else []
+    wanted = [one for one in dict.fromkeys([*seen, *first]) if one not in known and not one.startswith(OURS)][:most]
     started = time.perf_counter_ns()
-    if wanted:
+    if wanted and statements is not None:
         marks = ", ".join(["%s"] * len(wanted))
         table = f"performance_schema.{STATEMENTS.name}"
         sql = f"select digest, min(digest_text) from {table} where digest in ({marks}) group by 1"

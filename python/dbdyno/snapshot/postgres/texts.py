@@ -51,7 +51,7 @@ ORDERS: tuple[tuple[str, ...], ...] = (
 """Columns that a report orders by; of each group the server has one at most."""
 
 _QUOTED = re.compile(
-    r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\.)*+(?:'|\Z)"
+    r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)"
     r"|(\$[A-Za-z_]*\$).*?(?:\1|\Z)"
     r"|\"(?:[^\"]|\"\")*+(?:\"|\Z)",
     re.S,

@@ -9,7 +9,7 @@ from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.mariadb.epochs import JITTER_US
 from dbdyno.snapshot.mariadb.load import TABLES
-from dbdyno.snapshot.mariadb.texts import OURS
+from dbdyno.snapshot.mariadb.texts import OWN
 from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.parquet import literal
 
@@ -63,7 +63,7 @@ class MariadbChange(Change):
 
     def is_ours(self, text: str) -> bool:
         """Whether a statement is what a collector says before its session is no longer accounted."""
-        return OURS.search(text) is not None
+        return OWN.search(text) is not None
 
     @cached_property
     def _status(self) -> tuple[Rates, Rates]:
