@@ -1,10 +1,12 @@
 """What the proxy costs: pgbench directly, through `dbdyno trace proxy`, and through pgbouncer, in turns.
 
-    python benches/proxy.py [--rounds 4] [--seconds 5]
+    python benches/proxy.py [--rounds 4] [--seconds 5] [--own-core]
 
 A round trip is a select-only transaction of one session (prepared: one message, one answer); what it takes more is the
 proxy's. Throughput is that of eight sessions. The proxy and pgbouncer are processes of their own, on the machine's own
-processors: where pgbench and the server use all of them, a core of its own is what neither gets.
+processors: where pgbench and the server use all of them, a core of its own is what neither gets. With `--own-core`
+pgbench and the server share the first processor, and the last is the proxy's or pgbouncer's. A round trip then crosses
+between processors where the direct one does not: it is the throughput that can be compared.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 BOUNCER = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
 ROUND_TRIP, THROUGHPUT = 1, 8
+PLACED: list[str] = []
+"""What a proxy's command begins with, where it has a processor of its own."""
 
 
 def pgbench(engine: EmbeddedPostgres, port: int, *options: str) -> float:
@@ -56,7 +60,10 @@ def proxy(engine: EmbeddedPostgres, folder: Path, *options: str) -> Iterator[int
     run = folder / f"run-{time.monotonic_ns()}"
     command = [sys.executable, "-m", "dbdyno", "trace", "proxy", "--listen", "127.0.0.1:0", "--out", str(run), *options]
     with subprocess.Popen(
-        [*command, "--to", f"127.0.0.1:{engine.port}"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        [*PLACED, *command, "--to", f"127.0.0.1:{engine.port}"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
     ) as process:
         said = process.stderr.readline() if process.stderr else ""
         try:
@@ -83,7 +90,7 @@ def bouncer(engine: EmbeddedPostgres, folder: Path) -> Iterator[int]:
         nobody = pwd.getpwnam("nobody")
         for path in (folder, folder / "users", folder / "bouncer.ini"):
             os.chown(path, nobody.pw_uid, nobody.pw_gid)
-    command = [BOUNCER, *(["-u", "nobody"] if is_root else []), str(folder / "bouncer.ini")]
+    command = [*PLACED, BOUNCER, *(["-u", "nobody"] if is_root else []), str(folder / "bouncer.ini")]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/") as process:
         try:
             _await(behind, port)
@@ -106,13 +113,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--own-core", action="store_true")
     chosen = parser.parse_args()
+    if chosen.own_core:
+        first, *_, last = sorted(os.sched_getaffinity(0))
+        PLACED[:] = ["taskset", "--cpu-list", str(last)]
+        os.sched_setaffinity(0, {first})
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(EmbeddedPostgres())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
         folder.chmod(0o755)
         pgbench(engine, engine.port, "-i", "-s", "5", "-q")
         ports = {"direct": engine.port, "proxy": stack.enter_context(proxy(engine, folder))}
+        if chosen.own_core:
+            ports["proxy --spin 50us"] = stack.enter_context(proxy(engine, folder, "--spin", "50us"))
         ports["proxy --binds"] = stack.enter_context(proxy(engine, folder, "--binds"))
         if Path(BOUNCER).exists():
             (folder / "pgbouncer").mkdir()

@@ -22,7 +22,7 @@ from record_help import rows, session
 from command_line import dbdyno, on_a_terminal
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.errors import TraceError
-from dbdyno.trace.proxy.proxying import Wanted, proxying, server_of
+from dbdyno.trace.proxy.proxying import Wanted, proxying, server_of, spin_ns
 
 TURNS, CLIENTS = 10, 2
 SECRET = "c0ffee-54321"
@@ -229,6 +229,22 @@ def test_a_server_that_went_away_is_told_to_clients(tmp_path: Path) -> None:
         with pytest.raises(psycopg.OperationalError, match="the server cannot be reached"):
             through(engine, it)
     assert it.told["unreachable"] == 1
+
+
+def test_a_proxy_that_looks_for_the_next_message_sleeps_when_none_comes(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with proxied(engine, tmp_path / "run", spin_ns=spin_ns("10ms")) as it, through(engine, it) as connection:
+        assert [connection.execute("select %s::int", [at]).fetchone() for at in range(20)] == [
+            (at,) for at in range(20)
+        ]
+        time.sleep(0.05)
+        before_s = time.process_time()
+        time.sleep(0.3)
+        assert time.process_time() - before_s < 0.1, "nothing came, so nothing is looked for"
+    with pytest.raises(TraceError, match="too long"):
+        spin_ns("20ms")
+    assert spin_ns(None) == 0
 
 
 @pytest.mark.parametrize("text", ["", "db:port", ":5432", "db:0", "db:70000"])

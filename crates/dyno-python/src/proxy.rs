@@ -14,7 +14,7 @@ fn failed(py: Python<'_>, error: &ProxyError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// A proxy on PostgreSQL's wire. `request` is JSON: listen, host, port, out, for_ns, binds, tls_cert, tls_key,
+/// A proxy on PostgreSQL's wire. `request` is JSON: listen, host, port, out, for_ns, spin_ns, binds, tls_cert, tls_key,
 /// server_tls, server_ca.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Proxy {

@@ -218,7 +218,7 @@ impl Store {
     }
 
     fn flush_waits(&mut self) -> Result<(), EvidenceError> {
-        let rows = std::mem::take(&mut self.waits);
+        let mut rows = std::mem::take(&mut self.waits);
         if rows.is_empty() {
             return Ok(());
         }
@@ -269,27 +269,32 @@ impl Store {
             numbers(&|row| row.since_ns as i64),
             Values::Words(vec![0; n], vec!["exact".to_owned()]),
         ];
+        // Its room serves the next ones: a megabyte that grows again costs more than what is put into it.
+        rows.clear();
+        self.waits = rows;
         self.put("waits", &trace_tables::WAITS, values)
     }
 
     fn flush_calls(&mut self) -> Result<(), EvidenceError> {
-        let rows = std::mem::take(&mut self.calls);
+        let mut rows = std::mem::take(&mut self.calls);
         if rows.is_empty() {
             return Ok(());
         }
         let n = rows.len();
         let numbers = |get: &dyn Fn(&CallRow) -> i64| Values::I64(rows.iter().map(get).collect());
-        let mut kinds: Vec<String> = Vec::new();
+        let mut kinds: Vec<&'static str> = Vec::new();
         let kind = rows
             .iter()
             .map(|row| {
-                let at = kinds.iter().position(|kind| kind == row.kind).unwrap_or_else(|| {
-                    kinds.push(row.kind.to_owned());
+                let is_it = |kind: &&str| std::ptr::eq(*kind, row.kind) || *kind == row.kind;
+                let at = kinds.iter().position(is_it).unwrap_or_else(|| {
+                    kinds.push(row.kind);
                     kinds.len() - 1
                 });
                 at as u32
             })
             .collect();
+        let kinds = kinds.into_iter().map(str::to_owned).collect();
         let none = || Values::I64(vec![NONE; n]);
         let zero = || Values::I64(vec![0; n]);
         let values = vec![
@@ -329,6 +334,8 @@ impl Store {
             zero(),
             numbers(&|row| row.since_ns as i64),
         ];
+        rows.clear();
+        self.calls = rows;
         self.put("calls", &trace_tables::CALLS, values)
     }
 

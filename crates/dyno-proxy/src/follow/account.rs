@@ -47,16 +47,15 @@ impl Follower {
         let until_ns = since_ns + elapsed_ns;
         let within = |at_ns: u64| at_ns.clamp(since_ns, until_ns);
         let first_ns = within(op.first_ns.unwrap_or(until_ns));
-        let mut spans = vec![(ANSWER, since_ns, first_ns - since_ns)];
-        if let Some((begin_ns, end_ns)) = op.copy_ns {
+        let answer = (ANSWER, since_ns, first_ns - since_ns);
+        let spans = if let Some((begin_ns, end_ns)) = op.copy_ns {
             let (begin_ns, end_ns) = (within(begin_ns), within(end_ns));
-            spans.push((COPY_ROWS, begin_ns, end_ns - begin_ns));
-            spans.push((ANSWER, end_ns, until_ns - end_ns));
+            [answer, (COPY_ROWS, begin_ns, end_ns - begin_ns), (ANSWER, end_ns, until_ns - end_ns)]
         } else {
             let blocked_ns = op.blocked_ns.min(until_ns - first_ns);
-            spans.push((ROWS, first_ns, until_ns - first_ns - blocked_ns));
-            spans.push((CLIENT_WRITE, until_ns - blocked_ns, blocked_ns));
-        }
+            let rows = (ROWS, first_ns, until_ns - first_ns - blocked_ns);
+            [answer, rows, (CLIENT_WRITE, until_ns - blocked_ns, blocked_ns)]
+        };
         let mut wait_ns = 0;
         for (event, begin_ns, length_ns) in spans.into_iter().filter(|span| span.2 > 0) {
             let call = Some(number);

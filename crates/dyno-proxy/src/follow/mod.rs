@@ -191,7 +191,10 @@ impl Follower {
             b'B' => {
                 let (portal, rest) = text(message.body);
                 let statement = named(&self.prepared, text(rest).0);
-                self.portals.insert(portal.to_vec(), (statement, false));
+                match self.portals.get_mut(portal) {
+                    Some(known) => *known = (statement, false),
+                    None => drop(self.portals.insert(portal.to_vec(), (statement, false))),
+                }
                 self.push(What::Bind, Statement { kind: "bind", ..statement }, at_ns, bytes);
             }
             b'E' => {

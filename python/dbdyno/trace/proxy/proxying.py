@@ -24,11 +24,13 @@ from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.aside import in_place
 from dbdyno.trace.job import cleaned_up
+from dbdyno.trace.units import length_ns
 from dbdyno.version import VERSION
 
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 _PORT = 5432
 _PORT_MOST = 65_535
+_SPIN_MOST_NS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Wanted:
     tls_key: Path | None = None
     server_tls: str = "disable"
     server_ca: Path | None = None
+    spin_ns: int = 0
 
 
 @dataclass
@@ -77,6 +80,14 @@ def server_of(text: str) -> tuple[str, int]:
     if not host.strip("[]") or not port.isdigit() or not 0 < int(port) <= _PORT_MOST:
         raise TraceError(f"{text!r} names no server", where="--to", next_step="write HOST:PORT, e.g. db.example:5432")
     return host.strip("[]"), int(port)
+
+
+def spin_ns(text: str | None) -> int:
+    """How long to look for the next message without sleep. Raises `TraceError`."""
+    asked = length_ns(text, "--spin") if text else 0
+    if asked > _SPIN_MOST_NS:
+        raise TraceError(f"{text!r} is too long", where="--spin", next_step="write a time up to 10ms, such as 50us")
+    return asked
 
 
 @contextlib.contextmanager
