@@ -348,6 +348,7 @@ class MoveDone(MoveCount):
     copy_bytes: int
     file_bytes: int
     elapsed_ns: int
+    ended_ns: int
     worker: int
     process: int
     cost: str | None

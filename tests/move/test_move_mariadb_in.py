@@ -19,6 +19,7 @@ from test_move_mariadb import Maria, fresh
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from mariadb_server import MariaServer, missing
+from soaked import first
 
 pytestmark = [
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
@@ -81,6 +82,34 @@ def test_bad_rows_go_to_a_file_with_reason_and_place_and_the_others_in(maria: Ma
     assert "not finite" in told[50]["reason"]
     assert (told[3]["code"], told[3]["values"]["x"], told[3]["file"]) == ("1062", "x3", "part-00000.parquet")
     assert maria.ask("select count(*), max(x = 'old') from u") == [(95, 1)]
+    assert left(maria) == []
+
+
+@pytest.mark.parametrize("source", first("postgresql", "mariadb"))
+def test_bad_rows_of_a_server_are_rejected_by_their_chunk_and_place_in_it(maria: Maria, source: str) -> None:
+    wrong = "case g when 7 then 70000 when 350 then 900 else 1 end"
+    if source == "mariadb":
+        maria.do(
+            f"create table t (g int primary key, x varchar(9), n double) select g, 'x' x, {wrong} n"
+            " from (select seq g from seq_1_to_400) s"
+        )
+    else:
+        nan = wrong.replace("when 7", "when 50 then float8 'NaN' when 7")
+        maria.run(
+            f"create table t as select g, 'x'::text x, ({nan})::double precision n from generate_series(1, 400) g"
+        )
+    maria.do("create table u (g int primary key, x varchar(9), n smallint, constraint small check (n < 500))")
+    bad, job = maria.folder / "bad.jsonl", maria.folder / "job"
+    words = ("--table", "t", "--into", "u", "--to", maria.url, "--piece", "8KiB", "--rejects", bad)
+    done = dbdyno("move", maria.url if source == "mariadb" else maria.dsn, *words, "--job", job)
+    told = [json.loads(line) for line in bad.read_text().splitlines()]
+    wanted = 2 + (source == "postgresql")
+    assert (done.returncode, f"{wanted} rows rejected" in done.stdout) == (1, True), done.stderr
+    assert len({(one["file"], one["row"]) for one in told}) == wanted
+    assert {one["file"].split()[0] for one in told} == {"chunk"}
+    reasons = " ".join(one["reason"] for one in told)
+    assert all(said in reasons for said in ("Out of range", "`small` failed", *(["not finite"] * (wanted == 3)))), told
+    assert maria.ask("select count(*) from u") == [(400 - wanted,)]
     assert left(maria) == []
 
 

@@ -12,31 +12,37 @@ use crate::read_back::{Batches, open};
 use crate::spec::Refused;
 
 /// Reads a file and encodes its rows.
-pub struct Encoder {
+pub(crate) struct Encoder {
     batches: Batches,
     batch: Option<RecordBatch>,
     row: usize,
     place: Place,
     tally: Tally,
-    as_lines: bool,
+    form: Form,
     begun: bool,
 }
 
-impl Encoder {
-    /// In COPY's binary form. Batches have so many bytes at most.
-    pub fn of_copy(path: &Path, bytes_max: usize) -> Result<Self, MoveError> {
-        Self::open(path, bytes_max, Place::default(), false)
-    }
+/// What a file becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// COPY's binary form, with what it begins and ends with.
+    Copy,
+    /// The rows of it alone.
+    Rows,
+    /// For `LOAD DATA`.
+    Lines,
+}
 
-    /// `place`: what each row says of where it stood; `as_lines`: for `LOAD DATA`.
-    pub(crate) fn open(path: &Path, bytes_max: usize, place: Place, as_lines: bool) -> Result<Self, MoveError> {
+impl Encoder {
+    /// Batches have so many bytes at most; `place`: what each row says of where it stood.
+    pub(crate) fn open(path: &Path, bytes_max: usize, place: Place, form: Form) -> Result<Self, MoveError> {
         let batches = open(path, bytes_max)?;
-        Ok(Self { batches, batch: None, row: 0, place, tally: Tally::default(), as_lines, begun: false })
+        Ok(Self { batches, batch: None, row: 0, place, tally: Tally::default(), form, begun: false })
     }
 
     /// Appends up to about `limit` bytes; whether there are more to come.
     pub fn more(&mut self, limit: usize, out: &mut Vec<u8>) -> Result<bool, MoveError> {
-        if !self.begun && !self.as_lines {
+        if !self.begun && self.form == Form::Copy {
             head(out);
         }
         self.begun = true;
@@ -48,10 +54,10 @@ impl Encoder {
             }
         }
         match &self.batch {
-            Some(batch) if self.as_lines => self.row = lines(batch, self.row, limit, &mut self.place, out)?,
+            Some(batch) if self.form == Form::Lines => self.row = lines(batch, self.row, limit, &mut self.place, out)?,
             Some(batch) => self.row = rows(batch, self.row, limit, &mut self.place, out)?,
-            None if self.as_lines => {}
-            None => end(out),
+            None if self.form == Form::Copy => end(out),
+            None => {}
         }
         Ok(self.batch.is_some())
     }

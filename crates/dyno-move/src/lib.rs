@@ -27,6 +27,7 @@
 
 #![allow(clippy::doc_markdown)] // names of products
 
+mod ahead;
 mod aside;
 mod column;
 mod decimal;
@@ -48,8 +49,8 @@ mod sink;
 mod spec;
 mod worker;
 
+pub use ahead::Ahead;
 pub use column::Columns;
-pub use encoder::Encoder;
 pub use error::{Failure, MoveError};
 pub use hash::{Tally, hash_batch};
 pub use job::{Job, Next};

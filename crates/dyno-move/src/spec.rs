@@ -195,6 +195,8 @@ pub struct ChunkDone {
     pub hash: String,
     /// From the statement to the file under its name.
     pub elapsed_ns: u64,
+    /// When that was, by this machine's clock, since 1970.
+    pub ended_ns: u64,
     /// Which worker.
     pub worker: usize,
     /// Its process at the server.

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::column::Columns;
 use crate::encode::Place;
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Form as Encoded};
 use crate::error::MoveError;
 use crate::hash::{Tally, hash_batch};
 use crate::lines::lines;
@@ -35,7 +35,7 @@ pub struct Shared {
     pub stop: Arc<AtomicBool>,
     /// Bytes of COPY that came.
     pub bytes: AtomicU64,
-    /// Rows of it.
+    /// Rows: of finished chunks, and of files on their way in.
     pub rows: AtomicU64,
     pub started: Instant,
 }
@@ -83,12 +83,22 @@ pub(crate) struct Moved {
     pub tally: Tally,
     pub refused: Vec<Refused>,
     pub parts: Vec<PartDone>,
+    /// Rows that were counted as they went.
+    pub told: u64,
 }
 
 impl Moved {
     /// Nothing yet.
     pub fn of(started: Instant) -> Self {
-        Self { started, bytes: 0, file_bytes: 0, tally: Tally::default(), refused: Vec::new(), parts: Vec::new() }
+        Self {
+            started,
+            bytes: 0,
+            file_bytes: 0,
+            tally: Tally::default(),
+            refused: Vec::new(),
+            parts: Vec::new(),
+            told: 0,
+        }
     }
 }
 
@@ -145,11 +155,15 @@ impl<'a> Worker<'a> {
     fn load(&mut self, chunk: &ChunkSpec, path: &Path) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
         let place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
-        let mut encoder = Encoder::open(path, shared.shares().0, place, self.session.takes_lines())?;
-        let mut bytes = 0_u64;
+        let form = if self.session.takes_lines() { Encoded::Lines } else { Encoded::Copy };
+        let mut encoder = Encoder::open(path, shared.shares().0, place, form)?;
+        let (mut bytes, mut told) = (0_u64, 0_u64);
         let counted = self.session.copy_in(&chunk.sql, |out| {
             let more = encoder.more(SEND_BYTES, out)?;
             bytes += out.len() as u64;
+            let rows = encoder.tally().rows;
+            shared.rows.fetch_add(rows - told, Ordering::Relaxed);
+            told = rows;
             shared.came(out.len())?;
             Ok::<bool, MoveError>(more)
         });
@@ -159,12 +173,12 @@ impl<'a> Worker<'a> {
         if counted + refused.len() as u64 != tally.rows {
             return Err(MoveError::Count { counted, decoded: tally.rows });
         }
-        self.done(chunk, Moved { bytes, tally, refused, ..Moved::of(started) })
+        self.done(chunk, Moved { bytes, tally, refused, told, ..Moved::of(started) })
     }
 
     /// The record of a chunk that is finished.
     pub(crate) fn done(&mut self, chunk: &ChunkSpec, moved: Moved) -> Result<ChunkDone, MoveError> {
-        self.shared.rows.fetch_add(moved.tally.rows, Ordering::Relaxed);
+        self.shared.rows.fetch_add(moved.tally.rows.saturating_sub(moved.told), Ordering::Relaxed);
         // Small chunks have not been looked at before.
         self.shared.keep_rate()?;
         let elapsed_ns = moved.started.elapsed().as_nanos() as u64;
@@ -175,6 +189,7 @@ impl<'a> Worker<'a> {
             file_bytes: moved.file_bytes,
             hash: moved.tally.hash(),
             elapsed_ns,
+            ended_ns: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64),
             worker: self.number,
             process: self.session.process(),
             cost: self.cost()?,
@@ -209,7 +224,8 @@ impl<'a> Worker<'a> {
             _ => None,
         };
         let tally = Tally::default();
-        let mut chunk_sink = ChunkSink { sink: sink.transpose()?, single, target: target.as_deref_mut(), tally };
+        let place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
+        let mut chunk_sink = ChunkSink { sink: sink.transpose()?, single, target: target.as_deref_mut(), tally, place };
         let mut cutter = Cutter::new(table.columns.len() + usize::from(chunk.partition.is_some()));
         let mut bytes = 0_u64;
         let copied = self.session.copy_out(&chunk.sql, table, |message| {
@@ -230,15 +246,15 @@ impl<'a> Worker<'a> {
         if counted != columns.rows() {
             return Err(MoveError::Count { counted, decoded: columns.rows() });
         }
-        let (tally, sink) = (chunk_sink.tally, chunk_sink.sink);
+        let (tally, sink, refused) = (chunk_sink.tally, chunk_sink.sink, chunk_sink.place.refused);
         if let Some(target) = target {
             let arrived = target.end_in()?;
-            if arrived != tally.rows {
+            if arrived + refused.len() as u64 != tally.rows {
                 return Err(MoveError::Count { counted: arrived, decoded: tally.rows });
             }
         }
         let file_bytes = sink.map_or(Ok(0), Sink::finish)?;
-        self.done(chunk, Moved { bytes, file_bytes, tally, ..Moved::of(started) })
+        self.done(chunk, Moved { bytes, file_bytes, tally, refused, ..Moved::of(started) })
     }
 }
 
@@ -248,6 +264,8 @@ struct ChunkSink<'a> {
     /// A server that takes lines.
     target: Option<&'a mut Session>,
     tally: Tally,
+    /// Where its rows stand in the chunk, for a server that takes lines.
+    place: Place,
 }
 
 impl ChunkSink<'_> {
@@ -258,9 +276,10 @@ impl ChunkSink<'_> {
             let (mut row, mut out) = (0, Vec::with_capacity(2 * SEND_BYTES));
             while row < batch.num_rows() {
                 out.clear();
-                row = lines(&batch, row, SEND_BYTES, &mut Place::default(), &mut out)?;
+                row = lines(&batch, row, SEND_BYTES, &mut self.place, &mut out)?;
                 target.send_in(&out)?;
             }
+            self.place.before += batch.num_rows() as u64;
         }
         match (&mut self.sink, self.single) {
             (Some(sink), _) => sink.write(&batch),

@@ -1,10 +1,9 @@
 //! `dyno-move` for Python: a job that is asked what it has finished.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use dyno_move::{Encoder, JobSpec, Next, describe, read_back};
+use dyno_move::{Ahead, JobSpec, Next, describe, read_back};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -56,41 +55,28 @@ impl MoveJob {
     }
 }
 
-/// A file in COPY's binary form, piece by piece.
+/// Files in COPY's binary form, one after the other, piece by piece; encoded ahead.
 #[pyclass(frozen, module = "dbdyno._core")]
-pub(crate) struct MoveBytes(Mutex<(Encoder, bool)>);
-
-/// Bytes of a piece.
-const PIECE_BYTES: usize = 256 << 10;
+pub(crate) struct MoveBytes(Ahead);
 
 #[pymethods]
 impl MoveBytes {
-    /// Opens the file; its batches have so many bytes at most.
+    /// Begins to read; batches have so many bytes at most.
     #[new]
-    fn new(py: Python<'_>, path: PathBuf, memory_bytes: usize) -> PyResult<Self> {
-        let encoder = py.detach(|| Encoder::of_copy(&path, memory_bytes));
-        encoder.map(|one| Self(Mutex::new((one, true)))).map_err(|e| raise(py, "MoveError", &e.to_string()))
+    fn new(paths: Vec<PathBuf>, memory_bytes: usize) -> Self {
+        Self(Ahead::of_copy(paths, memory_bytes))
     }
 
     /// The next piece, or None at the end. Lets go of the interpreter lock.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let mut out = Vec::with_capacity(2 * PIECE_BYTES);
-        let more = py.detach(|| {
-            let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // A batch may have no rows.
-            while state.1 && out.is_empty() {
-                state.1 = state.0.more(PIECE_BYTES, &mut out)?;
-            }
-            Ok::<(), dyno_move::MoveError>(())
-        });
-        more.map_err(|e| raise(py, "MoveError", &e.to_string()))?;
-        Ok((!out.is_empty()).then(|| PyBytes::new(py, &out)))
+        let piece = py.detach(|| self.0.next()).map_err(|e| raise(py, "MoveError", &e.to_string()))?;
+        Ok(piece.map(|bytes| PyBytes::new(py, &bytes)))
     }
 
-    /// Rows so far, and the sum of their hashes.
-    fn tally(&self) -> (u64, String) {
-        let tally = self.0.lock().unwrap_or_else(PoisonError::into_inner).0.tally();
-        (tally.rows, tally.hash())
+    /// Rows so far; and of each file that was read to its end its rows, and the sum of their hashes.
+    fn tallies(&self) -> (u64, Vec<(u64, String)>) {
+        let (rows, each) = self.0.tallies();
+        (rows, each.iter().map(|one| (one.rows, one.hash())).collect())
     }
 }
 

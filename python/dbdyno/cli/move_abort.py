@@ -37,6 +37,8 @@ def _left(plan: dict[str, Any]) -> str:
     into = plan["into"]
     if is_mariadb(into["target"]):
         return f"On {into['target']} its staging tables are left: those named dbdyno_move_{plan['id']}_*."
+    if len(plan["tables"]) > 1:
+        return f"On {into['target']} its staging tables are left beside each table: dbdyno_move_{plan['id']}_*."
     place = into["table"].rpartition(".")[0]
     name = f"{place}.dbdyno_move_{plan['id']}" if place else f"dbdyno_move_{plan['id']}"
     found = "" if place else " (in the schema that holds the table)"

@@ -15,12 +15,13 @@ from dbdyno.cli.move_wish import refuse_wish
 
 if TYPE_CHECKING:
     from dbdyno.move.run import How
+    from dbdyno.move.source import Wish
 
-NOT_HERE = ("as_text", "patterns", "partition_by")
+NOT_HERE = ("as_text", "partition_by")
 
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """Moves one table, or the rows of a query, and says what came of it."""
+    """Moves tables, or the rows of a query, and says what came of it."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.across import move
     from dbdyno.move.source import Wish
@@ -28,18 +29,27 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
     refuse(rest, NOT_HERE, "is not for the way from server to server")
     if level == "files":
         raise click.UsageError("--verify files: there are none from server to server; source or target")
-    wish = Wish(rest["tables"], (), rest["where"], names(rest["columns"]), rest["query"])
+    wish = Wish(rest["tables"], rest["patterns"], rest["where"], names(rest["columns"]), rest["query"])
     refuse_wish(wish)
-    if len(wish.tables) > 1:
-        raise click.UsageError("from server to server goes one table at a time")
-    table = rest["into"] or next(iter(wish.tables), None)
-    if table is None:
-        raise click.UsageError("name the table that takes the rows of the query: --into")
+    table = target_of(wish, rest["into"])
     if rest["dry_run"]:
-        show_plan(Postgres.open(source), wish, how, Postgres.open(to), into(table, rest))
+        show_plan(
+            Postgres.open(source, keep_first=True), wish, how, Postgres.open(to, keep_first=True), into(table, rest)
+        )
         return
     if rest["job"] is None:
         raise click.UsageError("name a new folder for the job's ledger: --job; `dbdyno move resume` goes on from it")
     goal = into(table, rest)
-    opened, target = Postgres.open(source), Postgres.open(to)
+    opened, target = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True)
     show(move(opened, wish, target, goal, Path(rest["job"]), how, shared.say, hold=rest["hold"], level=level))
+
+
+def target_of(wish: Wish, into: str | None) -> str:
+    """The table that takes the rows; `*`: each its own name."""
+    from dbdyno.move.several import EACH
+
+    several = bool(wish.patterns) or len(wish.tables) > 1
+    table = into or (EACH if several else next(iter(wish.tables), None))
+    if table is None:
+        raise click.UsageError("name the table that takes the rows of the query: --into")
+    return table

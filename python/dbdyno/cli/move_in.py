@@ -13,7 +13,7 @@ import click
 from dbdyno.cli import move_options as shared
 
 if TYPE_CHECKING:
-    from dbdyno.move.into import Into, Loaded
+    from dbdyno.move.into import Into, Loaded, LoadedAll
     from dbdyno.move.run import How
 
 IN_ONLY = ("mode", "key", "create", "defer_indexes", "rejects", "max_rejects")
@@ -45,10 +45,12 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     again, compare = level in ("source", "target"), level == "target"
     with given_file(source) as path:
         if rest["dry_run"]:
-            for line in rehearse(Postgres.open(to), path, goal, how, read_again=again, compare=compare):
+            for line in rehearse(
+                Postgres.open(to, keep_first=True), path, goal, how, read_again=again, compare=compare
+            ):
                 click.echo(line)
             return
-        show(bring(Postgres.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
+        show(bring(Postgres.open(to, keep_first=True), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
 def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
@@ -81,7 +83,7 @@ def into(table: str, rest: Mapping[str, Any]) -> Into:
     return Into(table, mode, names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
 
 
-def show(loaded: Loaded) -> None:
+def show(loaded: Loaded | LoadedAll) -> None:
     """What came of it; exit 1 where rows were rejected, or values are not held as they came."""
     for line in loaded.sentences():
         click.echo(line)

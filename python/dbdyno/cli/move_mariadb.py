@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli import move_options as shared
+from dbdyno.cli.move_across import target_of
+from dbdyno.cli.move_finish import finish
 from dbdyno.cli.move_in import OUT_ONLY, given_file, into, names, refuse, show
 from dbdyno.cli.move_wish import refuse_wish
 
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger import Ledger
-    from dbdyno.move.proof import Proved
     from dbdyno.move.run import How
     from dbdyno.move.source import Wish
 
@@ -34,7 +35,7 @@ def server(dsn: str) -> Postgres | MariaDB:
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.bench.postgres.server import Postgres
 
-    return MariaDB.open(dsn) if is_mariadb(dsn) else Postgres.open(dsn)
+    return MariaDB.open(dsn) if is_mariadb(dsn) else Postgres.open(dsn, keep_first=True)
 
 
 def _wish(rest: Mapping[str, Any]) -> Wish:
@@ -50,6 +51,7 @@ def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any
     """Tables of a MariaDB into Parquet files."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.mariadb.job import begin, read_into, work
+    from dbdyno.move.proof import compare_again
 
     refuse(rest, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
     target, wish = MariaDB.open(source), _wish(rest)
@@ -59,7 +61,7 @@ def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any
     ledger = begin(target, wish, folder, how, shared.say)
     with shared.goes_on(folder):
         second = work(target, ledger, how, shared.say, read_into(folder, again=level == "source"))
-    finish(ledger, level, second)
+    finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
 
 
 def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
@@ -97,13 +99,12 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
     if is_mariadb(to):
         _refuse_into(rest)
-        refuse(rest, ("rejects", "max_rejects"), "is not for the way from a server into a MariaDB; from files it is")
+        refuse(rest, ("patterns",), "is not for the way into a MariaDB, which takes one table at a time")
     refuse(rest, ("dry_run",), "is not for the way from server to server where one is a MariaDB")
     wish = _wish(rest)
-    table = rest["into"] or next(iter(wish.tables), None)
-    if table is None or rest["job"] is None:
-        raise click.UsageError("name the table that takes the rows (--into) and a new folder for the ledger (--job)")
-    goal = into(table, rest)
+    if rest["job"] is None:
+        raise click.UsageError("name a new folder for the job's ledger: --job")
+    goal = into(target_of(wish, rest["into"]), rest)
     with shared.goes_on(Path(rest["job"])):
         show(move(server(source), wish, server(to), goal, Path(rest["job"]), how, shared.say, level))
 
@@ -125,6 +126,7 @@ def go_on(
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.mariadb.handing import go_on as hand_on_again
     from dbdyno.move.mariadb.job import read_into, resume
+    from dbdyno.move.proof import compare_again
     from dbdyno.move.resume import refuse_ended
 
     with shared.goes_on(job):
@@ -143,22 +145,7 @@ def go_on(
         pieces = read_into(job, again=level == "source")
         target = MariaDB.open(source)
         second = resume(target, ledger, how, shared.say, pieces, restart=restart, as_of_now=as_of_now)
-    finish(ledger, level, second)
-
-
-def finish(ledger: Ledger, level: str, second: Mapping[int, Mapping[str, Any]]) -> None:
-    """Checks what was asked for and says what is proved; exit 1 where something differs."""
-    from dbdyno.move import proof
-
-    proved: Proved = proof.known(ledger)
-    if level != "counts":
-        proved = proof.check_files(ledger, proved)
-    if level == "source":
-        proved = proof.compare_again(ledger, proved, second)
-    for line in proved.sentences():
-        click.echo(line)
-    if proved.differs:
-        click.get_current_context().exit(1)
+    finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
 
 
 def _show_plan(target: MariaDB, wish: Wish, how: How) -> None:

@@ -120,20 +120,21 @@ def say(line: str) -> None:
 
 
 class _Progress:
-    """One line on a terminal: share, bytes, rate, time left."""
+    """One line on a terminal: share, bytes of bytes, rate, time left."""
 
     def __init__(self) -> None:
         self.begun = self.shown = time.monotonic()
 
-    def __call__(self, share: float, copied: int) -> None:
+    def __call__(self, share: float, copied: int, expected: int) -> None:
         now = time.monotonic()
         if now - self.shown < STEP_S and share < 1:
             return
         self.shown = now
         spent = now - self.begun
         rate = copied / spent / 1e6 if spent else 0.0
-        left = f", {spent * (1 - share) / share:,.0f} s left" if 0 < share < 1 else ""
+        whole = f" of {'about ' if share < 1 else ''}{expected / 1e6:,.0f}" if expected else ""
+        left = f", {(expected - copied) / rate / 1e6:,.0f} s left" if share < 1 and expected and rate else ""
         end = "\n" if share >= 1 else ""
         stream = own(sys.stderr)
-        stream.write(f"\r{share:4.0%}  {copied / 1e6:,.0f} MB  {rate:,.0f} MB/s{left}\x1b[K{end}")
+        stream.write(f"\r{share:4.0%}  {copied / 1e6:,.0f}{whole} MB  {rate:,.0f} MB/s{left}\x1b[K{end}")
         stream.flush()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbdyno.cli import move_options as shared
+from dbdyno.cli.move_finish import finish
 from dbdyno.cli.move_in import IN_ONLY, names, refuse
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) ->
     ledger = begin(address, safe(source), wish, Path(to), how, shared.say)
     with shared.goes_on(Path(to)):
         work(address, ledger, how)
-    _finish(ledger, level)
+    finish(ledger, level)
 
 
 def go_on(job: Path, source: str, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool) -> None:
@@ -47,22 +48,12 @@ def go_on(job: Path, source: str, ledger: Ledger, how: How, level: str, *, resta
     _refuse_level(level, "here")
     ledger.refuse_foreign()
     refuse_ended(ledger)
+    ledger.attempt("resumed", how.workers, how.memory_bytes)
     with shared.goes_on(job):
         work(Address.of(source), ledger, how)
-    _finish(ledger, level)
+    finish(ledger, level)
 
 
 def _refuse_level(level: str, engine: str) -> None:
     if level in ("source", "target") or engine != "here":
         raise click.UsageError("an Oracle is read here, once: --verify files reads the files again")
-
-
-def _finish(ledger: Ledger, level: str) -> None:
-    from dbdyno.move import proof
-
-    proved = proof.known(ledger)
-    proved = proof.check_files(ledger, proved) if level == "files" else proved
-    for line in proved.sentences():
-        click.echo(line)
-    if proved.differs:
-        click.get_current_context().exit(1)

@@ -12,6 +12,7 @@ from dbdyno.cli import move_mariadb as mariadb
 from dbdyno.cli import move_options as shared
 from dbdyno.cli import move_oracle, move_wide
 from dbdyno.cli.move_across import hand_on
+from dbdyno.cli.move_finish import finish
 from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move_plan import show_plan
 from dbdyno.cli.move_wish import refuse_wish
@@ -19,10 +20,7 @@ from dbdyno.errors import MoveError
 from dbdyno.move.away import is_place, reach
 
 if TYPE_CHECKING:
-    from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.ledger import Ledger
     from dbdyno.move.run import How
-    from dbdyno.move.source import Snapshot
 
 
 _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
@@ -155,7 +153,7 @@ def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> 
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
     wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text)
     refuse_wish(wish)
-    written = write(Postgres.open(source), wish, to, how, shared.say, read_again=level == "files")
+    written = write(Postgres.open(source, keep_first=True), wish, to, how, shared.say, read_again=level == "files")
     for line in written.sentences():
         click.echo(line, err=to == "-")
 
@@ -178,13 +176,14 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any],
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.away import work_away
     from dbdyno.move.hold import held
+    from dbdyno.move.proof import check_source
     from dbdyno.move.run import begin, work
     from dbdyno.move.source import Wish
 
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
     wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
     refuse_wish(wish)
-    target = Postgres.open(source)
+    target = Postgres.open(source, keep_first=True)
     if rest["dry_run"]:
         show_plan(target, wish, how)
         return
@@ -199,19 +198,4 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any],
                 work_away(target, ledger, snapshot, how, shared.say)
             else:
                 work(target, ledger, snapshot, how, shared.say)
-        finish(target, ledger, snapshot, how, level)
-
-
-def finish(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, level: str) -> None:
-    """Checks what was asked for and says what is proved; exit 1 where something differs."""
-    from dbdyno.move import proof
-
-    proved = proof.known(ledger)
-    if level != "counts":
-        proved = proof.check_files(ledger, proved)
-    if level == "source":
-        proved = proof.check_source(target, ledger, snapshot, how, proved)
-    for line in proved.sentences():
-        click.echo(line)
-    if proved.differs:
-        click.get_current_context().exit(1)
+        finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, how, proved))

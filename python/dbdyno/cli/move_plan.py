@@ -36,19 +36,18 @@ def show_plan(source: Postgres, wish: Wish, how: How, target: Postgres | None = 
                 held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
                 click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
             if target is not None and into is not None:
-                _show_target(plan, target, into)
+                _show_target(plan, place, target, into)
             click.echo(f"  {copy_sql(snapshot.conn, plan.tables, chunks[0])}")
 
 
-def _show_target(plan: Plan, target: Postgres, into: Into) -> None:
+def _show_target(plan: Plan, place: int, target: Postgres, into: Into) -> None:
     from dbdyno.move.across import reached_target
-    from dbdyno.move.arrived import heads_of
-    from dbdyno.move.goal import matched
+    from dbdyno.move.arrived import goals_of
     from dbdyno.move.rehearse import columns_of
     from dbdyno.move.run import across
 
     with reached_target(target, into) as conn:
-        goal = matched(conn, into, heads_of(conn, across(plan, {})))
+        goal = goals_of(conn, across(plan, {}), into)[place]
         click.echo(f"into {goal.schema}.{goal.name} of {target.safe_dsn}: {into.mode}")
         for line in columns_of(goal):
             click.echo(line)

@@ -9,6 +9,7 @@ import click
 
 from dbdyno.cli import move_options as shared
 from dbdyno.cli import move_oracle
+from dbdyno.cli.move_finish import finish
 from dbdyno.cli.move_in import show
 from dbdyno.cli.move_mariadb import go_on, is_mariadb
 from dbdyno.cli.move_wide import resume_load
@@ -47,9 +48,9 @@ def command(
     choose: `--restart` is exact; `--as-of-now` repeats nothing, and is exact only where the table has not changed.
     """
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.cli.move_out import finish
     from dbdyno.move.away import made_away, settled
     from dbdyno.move.ledger import Ledger
+    from dbdyno.move.proof import check_source
     from dbdyno.move.resume import resume
 
     if restart and as_of_now:
@@ -65,7 +66,7 @@ def command(
     if is_mariadb(source) or (to is not None and is_mariadb(to)):
         go_on(job, source, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
-    target = Postgres.open(source)
+    target = Postgres.open(source, keep_first=True)
     if ledger.plan.get("into"):
         _across(target, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
@@ -78,7 +79,7 @@ def command(
     ):
         if make is not None:
             settled(ledger)
-        finish(target, ledger, snapshot, how, level)
+        finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, how, proved))
 
 
 def _across(
@@ -90,7 +91,14 @@ def _across(
     if to is None:
         raise click.UsageError("the job goes from server to server: --to, the connection string of the target")
     loaded = go_on(
-        source, Postgres.open(to), ledger, how, shared.say, restart=restart, as_of_now=as_of_now, level=level
+        source,
+        Postgres.open(to, keep_first=True),
+        ledger,
+        how,
+        shared.say,
+        restart=restart,
+        as_of_now=as_of_now,
+        level=level,
     )
     if loaded is None:
         click.echo("The job was published before it was ended: nothing is left to do.")

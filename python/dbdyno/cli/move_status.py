@@ -50,7 +50,8 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
         if plan.get("place"):
             click.echo(f"Files: {plan['place']}.")
         if into:
-            click.echo(f"Target: {into['table']} of {into['target']}, {into['mode']}.")
+            table = "each table" if into["table"] == "*" else into["table"]
+            click.echo(f"Target: {table} of {into['target']}, {into['mode']}.")
         proved = known(ledger)
         click.echo(proved.sentences()[1] if records else "Nothing is finished yet.")
         if proved.cost is not None:

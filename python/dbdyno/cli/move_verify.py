@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.cli.move_finish import show
 from dbdyno.cli.move_options import job_argument
 
 
@@ -21,8 +22,4 @@ def command(job: Path) -> None:
     from dbdyno.move.proof import check_files, known
 
     ledger = Ledger.open(job)
-    proved = check_files(ledger, known(ledger))
-    for line in proved.sentences():
-        click.echo(line)
-    if proved.differs:
-        click.get_current_context().exit(1)
+    show(check_files(ledger, known(ledger)))

@@ -14,7 +14,7 @@ from dbdyno.evidence import find_run
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
 
-FORMATS = ("html", "text", "table", "json", "csv", "jsonl", "arrow")
+FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
 
 
 @click.command("report")
@@ -29,7 +29,7 @@ FORMATS = ("html", "text", "table", "json", "csv", "jsonl", "arrow")
     "-o",
     "output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write to this file; its suffix selects the format (default: report.html in the run).",
+    help="Write to this file; its suffix selects the format (default: report.html in the run, or in the job's ledger).",
 )
 @click.option(
     "--figures",
@@ -39,15 +39,16 @@ FORMATS = ("html", "text", "table", "json", "csv", "jsonl", "arrow")
 @folder_option
 def command(run_name: str, form: str | None, output: Path | None, figures: Path | None, folder: Path) -> None:
     """Render the report of RUN (a name, its end, a path, or 'last') from its evidence: a study's,
-    or that of a recording of storage cells.
+    that of a recording of storage cells, or that of a move, whose RUN is the folder of its job.
 
     \b
     dbdyno report last
     dbdyno report before --format text
+    dbdyno report orders/
     """
     kind = form_of(form, output, FORMATS, "html")
-    run = find_run(run_name, folder)
-    model = _model(run)
+    given = _job(run_name) or find_run(run_name, folder)
+    model = _model(given)
     if figures is not None:
         from dbdyno.report.figures import write_figures
 
@@ -56,32 +57,54 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
         if output is None and form is None:
             return
     if kind == "html":
-        from dbdyno.evidence.trust import refuse_foreign
         from dbdyno.report.html import write_html
 
-        if output is None:
-            refuse_foreign(run.path)
-        place = output or run.path / "report.html"
+        place = output or _place(given)
         write_html(model, place)
         click.echo(str(place))
     else:
         _show(model, "table" if kind == "text" else kind, output)
 
 
-def _model(run: Run) -> Mapping[str, Any]:
+def _job(name: str) -> Path | None:
+    """The folder of a move's job, where it is one."""
+    from dbdyno.move.ledger import INNER
+
+    return Path(name) if (Path(name) / INNER / "manifest.json").is_file() else None
+
+
+def _place(given: Run | Path) -> Path:
+    """Where its page goes. Raises `EvidenceError`, `MoveError` where somebody else may have made it."""
+    if isinstance(given, Path):
+        from dbdyno.move.ledger import INNER, Ledger
+
+        Ledger.open(given).refuse_foreign()
+        # Whoever reads the files of a job passes over this folder.
+        return given / INNER / "report.html"
+    from dbdyno.evidence.trust import refuse_foreign
+
+    refuse_foreign(given.path)
+    return given.path / "report.html"
+
+
+def _model(given: Run | Path) -> Mapping[str, Any]:
+    if isinstance(given, Path):
+        from dbdyno.move.account import account
+
+        return account(given)
     from dbdyno.cells.record import KIND
 
-    if run.manifest.kind == KIND:
+    if given.manifest.kind == KIND:
         from dbdyno.judge.cells_report import report_page
 
-        return report_page(run)
+        return report_page(given)
     from dbdyno.study.analysis.analyse import analyse
 
-    return analyse(run)
+    return analyse(given)
 
 
 def _show(model: Mapping[str, Any], kind: str, output: Path | None) -> None:
-    if model["kind"] == "cells":
+    if model["kind"] in ("cells", "move"):
         from dbdyno.cli.pages import show_page
 
         show_page(model, kind, output)

@@ -9,7 +9,7 @@ can ask the server what became of it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move import partitions
-from dbdyno.move.arrived import asked_for, asked_of, heads_of, is_published, publish_staged, stage_names
+from dbdyno.move.arrived import asked_for, asked_of, goals_of, is_published, publish_staged, stage_names
 from dbdyno.move.cost import cost_sql
 from dbdyno.move.filed import rejects_of
-from dbdyno.move.goal import Goal, matched
+from dbdyno.move.goal import Goal
 from dbdyno.move.hold import held
-from dbdyno.move.into import PARTITIONS, Into, Loaded
+from dbdyno.move.into import PARTITIONS, Into, Loaded, LoadedAll
 from dbdyno.move.inward import reached
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.resume import refuse_ended, resume
@@ -45,7 +45,7 @@ def move(
     *,
     hold: int = 0,
     level: str = "counts",
-) -> Loaded:
+) -> Loaded | LoadedAll:
     """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
     job = new_id()
     rejects_of(into, [])
@@ -55,23 +55,17 @@ def move(
         ledger, snapshot = begin(source, wish, folder, how, say, into=asked, job=job)
         plan = Plan.from_json(ledger.plan)
         try:
-            if len(plan.tables) != 1:
-                raise MoveError(
-                    f"{len(plan.tables)} tables are meant",
-                    where="--tables",
-                    next_step="move them to the server one by one",
-                )
-            goal = matched(conn, into, heads_of(conn, plan))
+            goals = goals_of(conn, plan, into)
             if into.mode == PARTITIONS:
                 # Before all rows are read: it may turn out that it cannot be.
-                partitions.wanted(conn, goal.oid, into, [one.name for one in goal.columns])
-            make_stages(conn, plan, goal)
+                partitions.wanted(conn, goals[0].oid, into, [one.name for one in goals[0].columns])
+            make_stages(conn, plan, goals)
         except BaseException:
             snapshot.__exit__()
             ledger.discard()
             raise
         with snapshot, held(source, snapshot, ledger, hold):
-            work(source, ledger, snapshot, how, say, _maker(target, conn, goal))
+            work(source, ledger, snapshot, how, say, _maker(target, conn, goals))
         return publish_staged(target, conn, ledger, into, how, level)
 
 
@@ -85,7 +79,7 @@ def go_on(
     restart: bool,
     as_of_now: bool,
     level: str = "counts",
-) -> Loaded | None:
+) -> Loaded | LoadedAll | None:
     """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
     ledger.refuse_foreign()
     refuse_ended(ledger)
@@ -102,20 +96,22 @@ def go_on(
             ledger.manifest["status"] = "complete"
             ledger.save()
             return None
-        goal = matched(conn, into, heads_of(conn, plan))
+        goals = goals_of(conn, plan, into)
 
         def restarted(fresh: Plan) -> None:
-            make_stages(conn, fresh, goal)
+            make_stages(conn, fresh, goals)
 
         restart = restart or not ledger.records()
         if not restart:
-            empty_unfinished(conn, plan, goal, ledger)
-        make = _maker(target, conn, goal)
+            empty_unfinished(conn, plan, goals, ledger)
+        make = _maker(target, conn, goals)
         done = ledger.records()
         if restart or len(done) < len(plan.chunks):
             resume(
                 source, ledger, how, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
             ).__exit__()
+        else:
+            ledger.attempt("resumed", how.workers, how.memory_bytes)
         return publish_staged(target, conn, ledger, into, how, level)
 
 
@@ -128,19 +124,31 @@ def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[
         raise failure(error, into.table) from None
 
 
-def make_stages(conn: psycopg.Connection[Any], plan: Plan, goal: Goal) -> None:
+def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> None:
     """Makes the staging tables, whatever was there of them."""
-    parent, children = stage_names(plan, goal)
-    parts = [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in goal.columns]
     with conn.transaction():
-        conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
-        conn.execute(sql.SQL("create unlogged table {} ({})").format(parent, sql.SQL(", ").join(parts)))
-        for child in children:
-            conn.execute(sql.SQL("create unlogged table {} () inherits ({})").format(child, parent))
+        for place, goal in enumerate(goals):
+            parent, children = stage_names(plan, goal, place)
+            parts = [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in goal.columns]
+            conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
+            conn.execute(sql.SQL("create unlogged table {} ({})").format(parent, sql.SQL(", ").join(parts)))
+            for child in children.values():
+                conn.execute(sql.SQL("create unlogged table {} () inherits ({})").format(child, parent))
 
 
-def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, ledger: Ledger) -> None:
-    done, (parent, children) = ledger.records(), stage_names(plan, goal)
+def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], ledger: Ledger) -> None:
+    """Takes back what was staged of chunks that are not finished. Raises `MoveError` where nothing is staged."""
+    done = ledger.records()
+    for place, goal in enumerate(goals):
+        _empty_unfinished(conn, done, *stage_names(plan, goal, place))
+
+
+def _empty_unfinished(
+    conn: psycopg.Connection[Any],
+    done: Mapping[int, object],
+    parent: sql.Identifier,
+    children: Mapping[int, sql.Identifier],
+) -> None:
     row = conn.execute("select to_regclass(%s) is not null", [parent.as_string(conn)]).fetchone()
     if not row or not row[0]:
         raise MoveError(
@@ -148,19 +156,26 @@ def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, ledg
             where=parent.as_string(conn),
             next_step="--restart reads and copies all again",
         )
-    for chunk, child in zip(plan.chunks, children, strict=True):
-        if chunk.number not in done:
+    for number, child in children.items():
+        if number not in done:
             conn.execute(sql.SQL("truncate {}").format(child))
 
 
-def _maker(target: Postgres, conn: psycopg.Connection[Any], goal: Goal) -> Make:
-    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
+def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> dict[int, str]:
+    """The statement that takes the rows of each chunk."""
+    made = {}
+    for place, goal in enumerate(goals):
+        names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
+        for number, child in stage_names(plan, goal, place)[1].items():
+            made[number] = sql.SQL("copy {} ({}) from stdin (format binary)").format(child, names).as_string(conn)
+    return made
 
+
+def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> Make:
     def make(
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
     ) -> _core.MoveJob:
-        children = dict(zip([one.number for one in plan.chunks], stage_names(plan, goal)[1], strict=True))
-        copy = sql.SQL("copy {} ({}) from stdin (format binary)")
+        copy = copies(conn, plan, goals)
         name = application(plan.id)
         return _core.MoveJob(
             {
@@ -178,7 +193,7 @@ def _maker(target: Postgres, conn: psycopg.Connection[Any], goal: Goal) -> Make:
                         "sql": copy_sql(snapshot.conn, plan.tables, chunk),
                         "path": None,
                         "raw": True,
-                        "into": copy.format(children[chunk.number], names).as_string(conn),
+                        "into": copy[chunk.number],
                     }
                     for chunk in chunks
                 ],

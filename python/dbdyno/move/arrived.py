@@ -3,8 +3,8 @@ transaction, whose number is in the ledger before it commits."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +13,18 @@ from psycopg import sql
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
+from dbdyno.core_types import MoveRecord
 from dbdyno.errors import MoveError
 from dbdyno.move import attach, partitions
 from dbdyno.move.cost import sentence
 from dbdyno.move.goal import Goal, maker, matched
-from dbdyno.move.into import PARTITIONS, Into, Loaded
+from dbdyno.move.into import PARTITIONS, Into, Loaded, LoadedAll
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.proof import MODULUS, total
 from dbdyno.move.publish import Staged, publish
 from dbdyno.move.rejects import Rejects
 from dbdyno.move.run import How, Plan, new_id
+from dbdyno.move.several import empty, in_order, intos
 from dbdyno.move.source import application, session_settings
 from dbdyno.move.staging import FILE, PREFIX, ROW
 
@@ -44,9 +46,9 @@ def asked_of(plan: Plan) -> Into:
     return Into(**{**given, "key": tuple(given["key"]), "rejects": rejects})
 
 
-def heads_of(conn: psycopg.Connection[Any], plan: Plan) -> Heads:
-    """The columns as files would have them: what each is staged as."""
-    columns = plan.tables[0].columns
+def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads:
+    """The columns of one of the tables as files would have them: what each is staged as."""
+    columns = plan.tables[table].columns
     asked = "select format_type(to_regtype(name), -1) from unnest(%s::text[]) with ordinality u(name, n) order by n"
     names = [f'pg_catalog."{one.wire or "text"}"' for one in columns]
     types = [row[0] for row in conn.execute(asked, [names])]
@@ -63,76 +65,142 @@ def heads_of(conn: psycopg.Connection[Any], plan: Plan) -> Heads:
     ]
 
 
-def stage_names(plan: Plan, goal: Goal) -> tuple[sql.Identifier, list[sql.Identifier]]:
-    """The staging table that all others inherit from, and one for each chunk."""
-    parent = f"{PREFIX}{plan.id}"
-    return (
-        sql.Identifier(goal.schema, parent),
-        [sql.Identifier(goal.schema, f"{parent}_{chunk.number}") for chunk in plan.chunks],
-    )
+def goals_of(conn: psycopg.Connection[Any], plan: Plan, into: Into) -> list[Goal]:
+    """The table that takes the rows of each. Raises `MoveError`."""
+    each = intos(plan.tables, into)
+    return [matched(conn, one, heads_of(conn, plan, place)) for place, one in enumerate(each)]
+
+
+def stage_names(plan: Plan, goal: Goal, table: int = 0) -> tuple[sql.Identifier, dict[int, sql.Identifier]]:
+    """The staging table that all others of a table inherit from, and one for each of its chunks."""
+    stem = f"{PREFIX}{plan.id}"
+    parent = stem if len(plan.tables) == 1 else f"{stem}_t{table}"
+    own = [chunk.number for chunk in plan.chunks if chunk.table == table]
+    return sql.Identifier(goal.schema, parent), {one: sql.Identifier(goal.schema, f"{stem}_{one}") for one in own}
 
 
 def publish_staged(
     target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str
-) -> Loaded:
-    plan = Plan.from_json(ledger.plan)
-    heads = heads_of(conn, plan)
-    goal = matched(conn, into, heads)
-    parent = stage_names(plan, goal)[0]
-    records = ledger.records()
-    rows = sum(one["rows"] for one in records.values())
-    here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
-    if here is None or here[0] != rows:
-        raise MoveError(
-            f"{rows:,} rows were staged and {here[0] if here else 0:,} are there: a restart of the server empties"
-            " unlogged tables",
-            where=parent.as_string(conn),
-            next_step=f"dbdyno move resume {ledger.folder} --restart",
-        )
-    again = level in ("source", "target")
-    if again:
-        _read_again(target, conn, parent, goal, total(records), how)
+) -> Loaded | LoadedAll:
+    """Looks at what stands in the staging tables, and publishes all of it in one transaction. Raises `MoveError`."""
+    with ledger.phase("publishing"):
+        plan = Plan.from_json(ledger.plan)
+        goals = goals_of(conn, plan, into)
+        arriving = _Arriving(target, conn, ledger, plan, into, goals, level)
+        for place in range(len(goals)):
+            arriving.look(place, how)
+        loaded = arriving.publish()
+        ledger.manifest.update(status="complete", proved=loaded.sentences())
+    return loaded
 
-    def promised(inside: psycopg.Connection[Any]) -> None:
-        row = inside.execute("select txid_current()").fetchone()
-        ledger.manifest["publishing"] = row[0] if row else None
-        ledger.save()
 
-    compare, rejects = level == "target", _rejects(into, plan)
-    with conn.transaction():
-        if compare and into.mode == "insert":
-            # Of the whole transaction, in which `publish` is a part.
-            conn.execute("set transaction isolation level repeatable read")
-        stage = parent if rejects is None else _placed(conn, plan, goal)
-        staged = goal.staged(stage, rows)
+@dataclass
+class _Arriving:
+    """The staged rows of a job, and where they go."""
+
+    target: Postgres
+    conn: psycopg.Connection[Any]
+    ledger: Ledger
+    plan: Plan
+    into: Into
+    goals: Sequence[Goal]
+    level: str
+
+    def _records(self, place: int) -> dict[int, MoveRecord]:
+        own = {chunk.number for chunk in self.plan.chunks if chunk.table == place}
+        return {number: one for number, one in self.ledger.records().items() if number in own}
+
+    def look(self, place: int, how: How) -> None:
+        """Whether the staged rows of a table are all there, and where that was asked for the same. Raises
+        `MoveError`."""
+        goal, records = self.goals[place], self._records(place)
+        parent = stage_names(self.plan, goal, place)[0]
+        rows = sum(one["rows"] for one in records.values())
+        here = self.conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
+        if here is None or here[0] != rows:
+            raise MoveError(
+                f"{rows:,} rows were staged and {here[0] if here else 0:,} are there: a restart of the server empties"
+                " unlogged tables",
+                where=parent.as_string(self.conn),
+                next_step=f"dbdyno move resume {self.ledger.folder} --restart",
+            )
+        if self.level in ("source", "target"):
+            _read_again(self.target, self.conn, parent, goal, total(records), how)
+
+    def publish(self) -> Loaded | LoadedAll:
+        """All tables. Raises `MoveError`, `psycopg.Error`; nothing has changed then."""
+        rejects: list[Rejects] = []
+        try:
+            return self._publish_all(rejects)
+        except BaseException:
+            for one in rejects:
+                one.take_back(self.conn)
+            raise
+
+    def _publish_all(self, rejects: list[Rejects]) -> Loaded | LoadedAll:
+        """In one transaction, whose number is in the ledger before it commits."""
+        conn, several = self.conn, len(self.goals) > 1
+        loaded: dict[int, Loaded] = {}
+        with conn.transaction():
+            if self.level == "target" and self.into.mode == "insert":
+                # Of the whole transaction, in which `publish` is a part.
+                conn.execute("set transaction isolation level repeatable read")
+            if several and self.into.mode == "replace":
+                empty(conn, self.goals)
+            for place in in_order(conn, self.goals):
+                loaded[place] = self._publish(place, rejects, emptied=several and self.into.mode == "replace")
+                conn.execute(
+                    sql.SQL("drop table if exists {} cascade").format(
+                        stage_names(self.plan, self.goals[place], place)[0]
+                    )
+                )
+            row = conn.execute("select txid_current()").fetchone()
+            self.ledger.manifest["publishing"] = row[0] if row else None
+            self.ledger.save()
+        if not several:
+            return loaded[0]
+        names = [f"{one.schema}.{one.name}" for one in self.goals]
+        return LoadedAll(tuple((name, loaded[place]) for place, name in enumerate(names)))
+
+    def _publish(self, place: int, before: list[Rejects], *, emptied: bool) -> Loaded:
+        """One of the tables, after those before. Inside of a transaction."""
+        conn, goal = self.conn, self.goals[place]
+        into = intos(self.plan.tables, self.into)[place]
+        records = self._records(place)
+        parent = stage_names(self.plan, goal, place)[0]
+        rejects = rejects_for(into, self.plan, [row for one in before for row in one.rows])
+        before += [] if rejects is None else [rejects]
+        compare = self.level == "target"
+        stage = parent if rejects is None else _placed(conn, self.plan, goal, place)
+        staged = goal.staged(stage, sum(one["rows"] for one in records.values()))
         if into.mode == PARTITIONS:
             loaded = _by_partitions(conn, goal, staged, into, rejects, compare=compare)
         else:
-            loaded = publish(conn, staged, into, rejects, compare=compare, first=maker(into, heads))
-        conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
-        promised(conn)
-    ledger.manifest["status"] = "complete"
-    ledger.save()
-    told = sentence(ledger.manifest.get("cost", []))
-    return replace(loaded, files=len(plan.chunks), source="source", read_again=again, cost=told)
+            first = maker(into, heads_of(conn, self.plan, place))
+            loaded = publish(conn, staged, into, rejects, compare=compare, first=first, emptied=emptied)
+        told = sentence(self.ledger.manifest.get("cost", []))
+        again = self.level in ("source", "target")
+        return replace(loaded, files=len(records), source="source", read_again=again, cost=told)
 
 
-def _rejects(into: Into, plan: Plan) -> Rejects | None:
+def rejects_for(into: Into, plan: Plan, earlier: Sequence[dict[str, Any]] = ()) -> Rejects | None:
     """Rejected rows are named by their chunk and their place in it."""
     if into.rejects is None:
         return None
-    return Rejects(into.rejects, into.rejects_most, [Path(f"chunk {one.number}") for one in plan.chunks])
+    chunks = [Path(f"chunk {one.number}") for one in plan.chunks]
+    return Rejects(into.rejects, into.rejects_most, chunks, earlier=tuple(earlier))
 
 
-def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: Goal) -> sql.Identifier:
+def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, table: int) -> sql.Identifier:
     """The staged rows once more, each with its place: bad ones are found by it. Inside of a transaction."""
-    parent, children = stage_names(plan, goal)
-    placed = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed")
+    parent, children = stage_names(plan, goal, table)
+    places = {chunk.number: place for place, chunk in enumerate(plan.chunks)}
+    placed = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed{table}")
     text = sql.SQL("create unlogged table {} as select 0 as {}, 0::bigint as {}, s.* from {} s limit 0")
     conn.execute(text.format(placed, sql.Identifier(FILE), sql.Identifier(ROW), parent))
-    for place, child in enumerate(children):
+    for number, child in children.items():
         text = sql.SQL("insert into {} select {}, row_number() over (order by s.ctid), s.* from {} s")
-        conn.execute(text.format(placed, place, child))
+        conn.execute(text.format(placed, places[number], child))
     return placed
 
 

@@ -11,7 +11,7 @@ partition the server looks through that one while it attaches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -47,7 +47,6 @@ def publish(
     shadow: Shadow,
     into: Into,
     columns: Sequence[str],
-    before_commit: Callable[[psycopg.Connection[Any]], None] | None = None,
     say: Say | None = None,
 ) -> tuple[str, ...]:
     """Puts the filled partitions in their places; their names. `columns`: those that are written. Raises `MoveError`,
@@ -70,8 +69,6 @@ def publish(
                 conn.execute(sql.SQL("truncate {}").format(one.table))
         if apart:
             _add(conn, shadow, columns)
-        if before_commit is not None:
-            before_commit(conn)
     return tuple(one.name for one in filled)
 
 

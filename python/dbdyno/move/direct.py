@@ -9,8 +9,7 @@ nobody reads it meanwhile), and a load that fails leaves dead rows for vacuum.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dbdyno.errors import MoveError
 from dbdyno.move import indexes
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.merging import Merged
+from dbdyno.move.progress import FileProgress
 from dbdyno.move.publish import Staged
 from dbdyno.move.rounded import may_differ
 from dbdyno.move.run import How
@@ -108,35 +108,35 @@ def load(
 
 
 def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[MoveCount]:
+    """All files in one statement: between two of them the server would wait."""
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
-    size = [path.stat().st_size for path in files]
+    source = _core.MoveBytes(files, how.memory_bytes // BATCHES)
+    progress = FileProgress(how, files)
     begun, sent = time.monotonic(), 0
-    done: list[MoveCount] = []
-    with ThreadPoolExecutor(1) as ahead:
-        for number, path in enumerate(files):
-            source = _core.MoveBytes(path, how.memory_bytes // BATCHES)
-            with conn.cursor() as cursor:
-                with cursor.copy(text) as copy:
-                    for piece in _pieces(source, ahead):
-                        copy.write(piece)
-                        sent += len(piece)
-                        _wait(how, begun, sent)
-                rows, found = source.tally()
-                if cursor.rowcount != rows:
-                    raise MoveError(f"the server counted {cursor.rowcount:,} rows and {rows:,} came", where=str(path))
-            done.append({"number": number, "rows": rows, "hash": found})
-            if how.progress is not None:
-                how.progress(sum(size[: number + 1]) / max(sum(size), 1), sent)
-    return done
+    with conn.cursor() as cursor:
+        with cursor.copy(text) as copy:
+            while (piece := _next(source, files)) is not None:
+                copy.write(piece)
+                sent += len(piece)
+                _wait(how, begun, sent)
+                if how.progress is not None:
+                    progress.show(sent, source.tallies()[0])
+        rows, each = source.tallies()
+        if cursor.rowcount != rows:
+            raise MoveError(
+                f"the server counted {cursor.rowcount:,} rows and {rows:,} came", where=str(files[0].parent)
+            )
+    progress.show(sent, rows, whole=True)
+    return [{"number": number, "rows": rows, "hash": found} for number, (rows, found) in enumerate(each)]
 
 
-def _pieces(source: _core.MoveBytes, ahead: ThreadPoolExecutor) -> Iterator[bytes]:
-    """The next piece is encoded while the one before is sent."""
-    coming = ahead.submit(source.next)
-    while (piece := coming.result()) is not None:
-        coming = ahead.submit(source.next)
-        yield piece
+def _next(source: _core.MoveBytes, files: Sequence[Path]) -> bytes | None:
+    try:
+        return source.next()
+    except MoveError as error:
+        # All files before it were read to their ends.
+        raise MoveError(error.message, where=str(files[len(source.tallies()[1])])) from None
 
 
 def _wait(how: How, begun: float, sent: int) -> None:

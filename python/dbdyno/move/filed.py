@@ -7,12 +7,12 @@ import contextlib
 import csv
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from dbdyno import _core
-from dbdyno.core_types import MoveCount, MoveDone
+from dbdyno.core_types import MoveCount, MoveRefused
 from dbdyno.errors import MoveError
 from dbdyno.move.into import Into
 from dbdyno.move.ledger import INNER, Filed, Ledger
@@ -109,11 +109,10 @@ def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
     return Rejects(into.rejects, into.rejects_most, files)
 
 
-def refused(rejects: Rejects, done: Sequence[MoveDone]) -> None:
-    """Rows of the files that could not even be staged."""
-    for file in done:
-        for one in file["refused"]:
-            rejects.add(file["number"], one["row"], f"column {one['column']}: {one['reason']}", None, None)
+def refused(rejects: Rejects, file: int, rows: Iterable[MoveRefused]) -> None:
+    """Rows of a file that could not even be staged."""
+    for one in rows:
+        rejects.add(file, one["row"], f"column {one['column']}: {one['reason']}", None, None)
 
 
 def refuse_other_than_records(

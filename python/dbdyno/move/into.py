@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from psycopg import sql
@@ -105,6 +105,11 @@ class Loaded:
 
     def sentences(self) -> list[str]:
         """In words."""
+        lines = [*self.happened(), f"Proved: {'; '.join(self._proved())}."]
+        return lines if self.cost is None else [*lines, self.cost]
+
+    def happened(self) -> list[str]:
+        """What was done, and what is not as it came."""
         one = self.changes
         added = f"{counted(one.new, 'row')} added"
         done = {
@@ -132,8 +137,7 @@ class Loaded:
         lines += [f"NOT the same: {one.sentence()}." for one in self.rounded]
         if self.not_compared:
             lines.append(f"Not compared: {', '.join(self.not_compared)}: their types are not cast back.")
-        lines.append(f"Proved: {'; '.join(self._proved())}.")
-        return lines if self.cost is None else [*lines, self.cost]
+        return lines
 
     def _proved(self) -> list[str]:
         places = counted(self.files, "file") if self.source == "files" else counted(self.files, "chunk")
@@ -145,3 +149,28 @@ class Loaded:
         if self.stands:
             proved.append("what stands in the table, read before the commit, is what came")
         return proved
+
+
+@dataclass(frozen=True)
+class LoadedAll:
+    """Several tables that were published in one transaction, each by its name."""
+
+    tables: tuple[tuple[str, Loaded], ...]
+
+    @property
+    def rejected(self) -> int:
+        """Rows in all."""
+        return sum(one.rejected for _, one in self.tables)
+
+    @property
+    def rounded(self) -> tuple[Rounded, ...]:
+        """Of all tables."""
+        return tuple(value for _, one in self.tables for value in one.rounded)
+
+    def sentences(self) -> list[str]:
+        """In words: each table, then what was proved of all."""
+        first = self.tables[0][1]
+        rows, files = (sum(getattr(one, name) for _, one in self.tables) for name in ("in_files", "files"))
+        lines = [f"{name}: {line}" for name, one in self.tables for line in one.happened()]
+        lines.append(f"{counted(len(self.tables), 'table')} in one transaction.")
+        return [*lines, *replace(first, in_files=rows, files=files).sentences()[-1 - (first.cost is not None) :]]

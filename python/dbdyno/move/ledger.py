@@ -20,7 +20,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
@@ -37,8 +38,11 @@ SNAPSHOT = {"id": str, "at": str}
 RECORD = {"number": int, "rows": int, "file_bytes": int, "hash": str, "file": str, "snapshot": int}
 PART = {"file": str, "rows": int, "hash": str, "file_bytes": int}
 COST = {"looks": int, "waits": dict, "rows": int}
+ATTEMPT = {"how": str, "began_ns": int, "workers": int, "memory_bytes": int, "phases": list}
+PHASE = {"name": str, "began_ns": int, "ended_ns": int, "ending": str}
 """What is read of each before anything is believed of it."""
 _HASH = re.compile(r"[0-9a-f]{1,32}")
+DONE = "done"
 VERSION = 1
 INNER = "_dbdyno"
 
@@ -116,6 +120,39 @@ class Ledger:
         """Writes the manifest."""
         self.manifest["seal"] = seal(self.plan)
         self._write(self.folder / INNER / "manifest.json", self.manifest)
+
+    def attempt(self, how: str, workers: int, memory_bytes: int) -> None:
+        """Somebody works on the job from now on. It is in the manifest from the next `save` on."""
+        attempts = self.manifest.setdefault("attempts", [])
+        given = {"how": how, "began_ns": time.time_ns(), "workers": workers, "memory_bytes": memory_bytes}
+        attempts.append({**given, "phases": []})
+
+    def cost(self, sessions: Iterable[Mapping[str, Any]]) -> None:
+        """What the sessions of this attempt cost the source. It is in the manifest from the next `save` on."""
+        attempt = len(self.manifest.get("attempts", []))
+        self.manifest.setdefault("cost", []).extend({**one, "attempt": attempt} for one in sessions)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A part of an attempt, in the manifest once it has ended, with its ending; what a kill ends has none."""
+        began_ns, ending = time.time_ns(), DONE
+        try:
+            yield
+        except BaseException as error:
+            words = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error).strip()
+            ending = (words.splitlines() or [type(error).__name__])[0]
+            # The error itself is what the user is to see, whatever becomes of the note.
+            with contextlib.suppress(MoveError):
+                self._note(name, began_ns, ending)
+            raise
+        self._note(name, began_ns, ending)
+
+    def _note(self, name: str, began_ns: int, ending: str) -> None:
+        attempts = self.manifest.get("attempts")
+        if attempts:
+            one = {"name": name, "began_ns": began_ns, "ended_ns": time.time_ns(), "ending": ending}
+            attempts[-1]["phases"].append(one)
+        self.save()
 
     def record(self, done: Mapping[str, Any]) -> None:
         """A chunk is finished."""
@@ -267,6 +304,11 @@ def _is_whole(manifest: dict[str, Any]) -> bool:
         return False
     cost = manifest.get("cost", [])
     if not isinstance(cost, list) or not all(_fits(one, COST) and _counts(one) for one in cost):
+        return False
+    attempts = manifest.get("attempts", [])
+    if not isinstance(attempts, list) or not all(_fits(one, ATTEMPT) for one in attempts):
+        return False
+    if not all(_fits(phase, PHASE) for one in attempts for phase in one["phases"]):
         return False
     return (
         _fits(plan, PLAN)

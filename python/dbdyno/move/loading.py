@@ -66,6 +66,14 @@ class Loading:
 
     def run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> Loaded:
         """All of it. Raises `MoveError`, `psycopg.Error`."""
+        try:
+            return self._run(rejects, read_again=read_again, compare=compare)
+        except BaseException:
+            if rejects is not None:
+                rejects.take_back(self.conn)
+            raise
+
+    def _run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> Loaded:
         way = self.way(checked=rejects is not None or compare, read_again=read_again)
         if way == "straight":
             self.say(WORDS[way].format(direct.logged(self.conn, self.into)))
@@ -171,7 +179,8 @@ class Loading:
         done = fill(self.target, self.conn, self.files, stage, self.goal.columns, self.how, job, placed=placed)
         refuse_other_than_records(self.files, done, self.records)
         if rejects is not None:
-            refused(rejects, done)
+            for one in done:
+                refused(rejects, one["number"], one["refused"])
         if read_again and self.files[0].suffix != CSV:
             _read_again(self.target, self.conn, stage, self.goal, done, self.how)
         return sum(one["rows"] for one in done)

@@ -40,10 +40,11 @@ def publish(
     rejects: Rejects | None,
     *,
     compare: bool,
+    emptied: bool = False,
     first: Callable[[psycopg.Connection[Any]], None] | None = None,
-    before_commit: Callable[[psycopg.Connection[Any]], None] | None = None,
 ) -> Loaded:
-    """All in one transaction; the caller completes what was proved. Raises `MoveError`, `psycopg.Error`."""
+    """All in one transaction; the caller completes what was proved. `emptied`: the table was, for `replace`. Raises
+    `MoveError`, `psycopg.Error`."""
     given = [one for one in staged.columns if not one.generated]
     run: Run = _whole(conn) if rejects is None else Halves(conn, rejects)
     since = 0 if rejects is None else len(rejects.rows)
@@ -58,7 +59,7 @@ def publish(
         deferred = indexes.Deferred([], [])
         if into.defer_indexes:
             deferred = indexes.drop(conn, staged.oid, staged.table, staged.kind)
-        changes = _write(conn, staged, given, into, run, rejects)
+        changes = _write(conn, staged, given, into, run, rejects, emptied=emptied)
         if rejects is not None:
             forget(conn, staged.stage, rejects, since)
             refused = len(rejects.rows)
@@ -78,8 +79,6 @@ def publish(
         if rejects is not None and rejects.rows:
             # Before the commit: whoever dies in it may have rejected rows and must not have lost them.
             rejects.write()
-        if before_commit is not None:
-            before_commit(conn)
     return Loaded(
         files=0,
         in_files=staged.rows,
@@ -107,6 +106,8 @@ def _write(
     into: Into,
     run: Run,
     rejects: Rejects | None,
+    *,
+    emptied: bool,
 ) -> Merged:
     before = 0 if rejects is None else len(rejects.rows)
     if into.mode in ("update", "merge"):
@@ -122,7 +123,7 @@ def _write(
             run=run,
             rejected=lambda: 0 if rejects is None else len(rejects.rows) - before,
         )
-    if into.mode == "replace":
+    if into.mode == "replace" and not emptied:
         conn.execute(sql.SQL("truncate {}").format(staged.table))
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in columns)
     values = sql.SQL(", ").join(one.value("s") for one in columns)

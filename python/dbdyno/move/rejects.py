@@ -40,6 +40,9 @@ class Rejects:
     rows: list[dict[str, Any]] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
     """Of each the number of its file and of its row."""
+    earlier: Sequence[dict[str, Any]] = ()
+    """Rows of other tables that go in with this one: written to the same file, and counted to the limit."""
+    written: bool = False
 
     def add(self, file: int, row: int, reason: str, code: str | None, values: Any) -> None:
         """One more. Raises `MoveError` beyond the limit."""
@@ -48,8 +51,9 @@ class Rejects:
         name = str(self.files[file].relative_to(above))
         self.places.append((file, row))
         self.rows.append({"file": name, "row": row, "reason": reason, "code": code, "values": values})
-        if len(self.rows) > self.most:
-            first = "; ".join(f"{one['file']} row {one['row']}: {one['reason']}" for one in self.rows[:3])
+        if len(self.earlier) + len(self.rows) > self.most:
+            some = [*self.earlier, *self.rows][:3]
+            first = "; ".join(f"{one['file']} row {one['row']}: {one['reason']}" for one in some)
             raise MoveError(
                 f"more than {counted(self.most, 'row')} cannot go in; nothing of the table was changed: {first}",
                 where="--max-rejects",
@@ -58,13 +62,20 @@ class Rejects:
 
     def write(self) -> None:
         """One line of JSON for each, durable. Raises `MoveError`."""
-        text = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in self.rows)
+        text = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in (*self.earlier, *self.rows))
         try:
             write_whole(self.path, text.encode(), durable=True, mode=0o600)
+            self.written = True
         except OSError as error:
             raise MoveError(
                 f"cannot be written: {error.strerror}; nothing of the table was changed", where=str(self.path)
             ) from None
+
+    def take_back(self, conn: psycopg.Connection[Any]) -> None:
+        """The load failed: its file goes, too. Where the connection is lost nobody knows what became of a commit, and
+        the file stays."""
+        if self.written and not conn.closed:
+            self.path.unlink(missing_ok=True)
 
 
 @dataclass

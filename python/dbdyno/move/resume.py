@@ -103,11 +103,15 @@ def _finish(
                 if restarted is not None:
                     restarted(fresh)
                 ledger.manifest.update(plan=fresh.to_json(), snapshots=[taken])
+                ledger.attempt("restarted", how.workers, how.memory_bytes)
                 ledger.save()
         elif as_of_now:
             _refuse_changed(plan, snapshot)
             ledger.manifest["snapshots"].append(taken)
+            ledger.attempt("resumed as of now", how.workers, how.memory_bytes)
             ledger.save()
+        else:
+            ledger.attempt("resumed", how.workers, how.memory_bytes)
         work(target, ledger, snapshot, how, say, make)
     except psycopg.Error as error:
         snapshot.__exit__()

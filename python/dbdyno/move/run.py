@@ -19,11 +19,14 @@ from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.cost import Watch, cost_sql
 from dbdyno.move.ledger import Ledger
+from dbdyno.move.progress import ChunkProgress
 from dbdyno.move.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
 from dbdyno.move.splits import TID_RANGES_SINCE, Chunk, Relation, split
 
 LOOK_S = 0.2
 WATCH_S = 5.0
+ENDING_SQL = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{}'"
+"""What ends a job from the database's side."""
 END_S = 5.0
 """How long workers may take to stop."""
 MEMORY_BYTES = 256 << 20
@@ -46,8 +49,8 @@ class How:
     rate_bytes_per_s: int | None = None
     piece_bytes: int | None = None
     zstd_level: int = 1
-    progress: Callable[[float, int], None] | None = None
-    """Called now and then with the share that is done (by the size of its pieces) and the bytes that came."""
+    progress: Callable[[float, int, int], None] | None = None
+    """Called now and then with the share that is done, the bytes that came, and how many will come; 0: not known."""
 
 
 Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, How, "Path | None"], _core.MoveJob]
@@ -143,6 +146,7 @@ def begin(
             "snapshots": [{"id": snapshot.id, "at": snapshot.taken_at}],
         }
         ledger = Ledger.create(folder, manifest)
+        ledger.attempt("begun", how.workers, how.memory_bytes)
         ledger.save()
     except BaseException:
         snapshot.__exit__()
@@ -154,8 +158,7 @@ def begin(
 
 def aloud(plan: Plan, version: int) -> list[str]:
     """What the user should know before it begins."""
-    ending = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = "
-    lines = [f"job {plan.id}; to end it from the database's side: {ending}'{application(plan.id)}'"]
+    lines = [f"job {plan.id}; to end it from the database's side: {ENDING_SQL.format(application(plan.id))}"]
     for table in plan.tables:
         streams = [one for one in table.relations if one.stream]
         name = f"{table.schema}.{table.name}" if table.schema else "the query"
@@ -177,7 +180,7 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
     Arrow type cannot hold travels as text: its table is read again, in the same snapshot. Raises `MoveError`; the job
     can go on then."""
     ledger.refuse_foreign()
-    with ledger.held():
+    with ledger.held(), ledger.phase("reading"):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -191,16 +194,14 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
                 raise _failure(failed, ledger)
         if make is None:
             ledger.manifest["status"] = "complete"
-            ledger.save()
 
 
 def _run(
     target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: How, make: Make
 ) -> MoveFailed | None:
     """Lets the workers go; the first failure, if there was one."""
-    whole = max(sum(chunk.bytes for chunk in plan.chunks), 1)
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
-    ready = whole - sum(chunk.bytes for chunk in left)
+    progress = ChunkProgress(how, size, size.keys() - {chunk.number for chunk in left})
     failed: MoveFailed | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
     job = make(target, plan, left, snapshot, how, ledger.folder)
@@ -217,11 +218,10 @@ def _run(
             watch.look()
             if "done" in event:
                 record(event["done"])
-                ready += size[event["done"]["number"]]
+                progress.done(event["done"])
             elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
                 failed = event["failed"]
-            if how.progress is not None:
-                how.progress(ready / whole, job.progress()[0])
+            progress.show(job.progress()[0])
     except psycopg.Error as error:
         _end(job, record)
         raise lost() from error
@@ -229,7 +229,7 @@ def _run(
         _end(job, record)
         raise
     finally:
-        ledger.manifest.setdefault("cost", []).extend(watch.sessions(done))
+        ledger.cost(watch.sessions(done))
         ledger.save()
     return failed
 

@@ -18,6 +18,7 @@ from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.cost import Watch, sentence
 from dbdyno.move.plural import counted
+from dbdyno.move.progress import ChunkProgress
 from dbdyno.move.proof import MODULUS
 from dbdyno.move.run import NEXT, How, Plan, Say, aloud, events, job_of, lost, new_id, plan_of
 from dbdyno.move.source import Snapshot, Wish, application, take
@@ -82,15 +83,16 @@ def _run(
     done: list[MoveDone] = []
     failed: MoveFailed | None = None
     job = job_of(target, plan, plan.chunks, snapshot, how, None, single)
+    progress = ChunkProgress(how, {chunk.number: chunk.bytes for chunk in plan.chunks})
     try:
         for event in events(job, snapshot):
             watch.look()
             if "done" in event:
                 done.append(event["done"])
+                progress.done(event["done"])
             elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
                 failed = event["failed"]
-            if how.progress is not None:
-                how.progress(len(done) / len(plan.chunks), job.progress()[0])
+            progress.show(job.progress()[0])
     except psycopg.Error as error:
         raise lost() from error
     finally:

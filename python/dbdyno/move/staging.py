@@ -18,6 +18,7 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.into import Column
+from dbdyno.move.progress import FileProgress
 from dbdyno.move.run import NEXT, How, new_id
 from dbdyno.move.source import application, session_settings
 
@@ -65,7 +66,6 @@ def fill(
     form = "csv, header" if csv else "binary"
     text = sql.SQL("copy {} ({}) from stdin (format {})")
     copy = text.format(stage, sql.SQL(", ").join(names), sql.SQL(form)).as_string(conn)
-    size = [path.stat().st_size for path in files]
     mover = _core.MoveJob(
         {
             "connection": {**target.conninfo(), "application_name": application(job)},
@@ -89,16 +89,14 @@ def fill(
             "rejects": placed,
         }
     )
-    done, failed = [], None
+    done, failed, progress = [], None, FileProgress(how, files)
     try:
         while (event := mover.next(0.2)) is not None:
             if "done" in event:
                 done.append(event["done"])
             elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
                 failed = event["failed"]
-            if how.progress is not None:
-                share = sum(size[one["number"]] for one in done) / max(sum(size), 1)
-                how.progress(share, mover.progress()[0])
+            progress.show(*mover.progress(), whole=len(done) == len(files))
     finally:
         mover.stop()
     if failed is not None:

@@ -21,6 +21,7 @@ BUILDERS = {
     "trend": "trend",
     "flow": "flow",
     "flash": "flash",
+    "move": "move",
     "advice": "advice",
 }
 """The file that builds a kind of page; all others are runs."""

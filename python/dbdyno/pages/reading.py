@@ -33,6 +33,7 @@ KINDS = (
     "trend",
     "flow",
     "flash",
+    "move",
     "model",
     "snapshot",
     "cells",

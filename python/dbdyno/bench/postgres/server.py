@@ -19,20 +19,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
-from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.login import login_failed
-from dbdyno.bench.postgres.setting_values import SettingValue
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.bench.postgres.wire_options import load_connection, refusal
-from dbdyno.bench.undo import SqlUndo
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
+    # Whoever only connects does not wait for what starts servers and undoes changes.
     import psycopg
 
+    from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.binaries import Binaries
+    from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+    from dbdyno.bench.postgres.session import Session
+    from dbdyno.bench.postgres.setting_values import SettingValue
+    from dbdyno.bench.undo import SqlUndo
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -40,6 +42,10 @@ CONNECT_TIMEOUT_S = 10
 OLDEST_VERSION_NUM = 100000
 CONTROL_NAME = "dbdyno control"
 
+GSSAPI_SINCE = 120000
+_OF_SESSION: LiteralString = """
+select /* dbdyno */ pg_backend_pid(), (select encrypted from pg_stat_gssapi where pid = pg_backend_pid())
+"""
 _NON_DEFAULT = """
 select name, current_setting(name, true), source from pg_settings
 where source not in ('default', 'override', 'client', 'session') order by name
@@ -76,28 +82,40 @@ class Postgres:
     Made by `open_target`, `Postgres.open` or `Postgres.on`.
     """
 
-    def __init__(self, given: Mapping[str, Any], engine: EmbeddedPostgres | None = None) -> None:
+    def __init__(
+        self, given: Mapping[str, Any], engine: EmbeddedPostgres | None = None, *, keep_first: bool = False
+    ) -> None:
         import psycopg
 
         from dbdyno.bench.postgres.session import open_session
 
         self.engine = engine
+        self._spare: Session | None = None
         self._parameters = {str(k): str(v) for k, v in given.items() if v is not None}
         self._parameters.setdefault("connect_timeout", str(CONNECT_TIMEOUT_S))
         try:
-            with contextlib.closing(open_session(self._arguments(CONTROL_NAME))) as conn:
-                self._resolve(conn)
-            if self._options.get("gssencmode") == "prefer":
-                # The load cannot encrypt by GSSAPI: neither may the connection that vouches for it.
-                self._parameters["gssencmode"] = "disable"
-                with contextlib.closing(open_session(self._arguments(CONTROL_NAME))) as conn:
-                    self._resolve(conn)
+            conn = open_session(self._arguments(CONTROL_NAME))
+            with contextlib.ExitStack() as ending:
+                ending.callback(conn.close)
+                vouches = self._resolve(conn)
+                if self._options.get("gssencmode") == "prefer":
+                    # The load cannot encrypt by GSSAPI: neither may the connection that vouches for it.
+                    self._parameters["gssencmode"] = "disable"
+                    if not vouches:
+                        conn.close()
+                        conn = open_session(self._arguments(CONTROL_NAME))
+                        ending.callback(conn.close)
+                        self._resolve(conn)
+                if keep_first and not self.pooled:
+                    self._spare = conn
+                    ending.pop_all()
         except (psycopg.Error, UnicodeError) as error:
             raise self._no_answer(error) from None
 
     @classmethod
-    def open(cls, dsn: str) -> Postgres:
-        """The server of a connection string. Raises `TargetError` where it does not answer."""
+    def open(cls, dsn: str, *, keep_first: bool = False) -> Postgres:
+        """The server of a connection string. `keep_first`: its first connection is that of the first `connect`, for
+        whoever connects at once. Raises `TargetError` where it does not answer."""
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
@@ -115,12 +133,18 @@ class Postgres:
                 f"the target's connection string cannot be read: {_without_quotes(str(error))}",
                 next_step="write postgresql://user@host:port/database, or host=... dbname=...",
             ) from None
-        return cls(given)
+        return cls(given, keep_first=keep_first)
 
     @classmethod
     def on(cls, engine: EmbeddedPostgres, *, tcp: bool = False) -> Postgres:
         """The target over an embedded server that runs, by its socket or by TCP."""
         return cls(engine.tcp_conninfo() if tcp else engine.conninfo(), engine)
+
+    def __del__(self) -> None:
+        # Whoever kept the first connection may have come to an end before he needed it.
+        spare = getattr(self, "_spare", None)
+        if spare is not None:
+            spare.close()
 
     def __repr__(self) -> str:
         return f"Postgres({self.safe_dsn!r}, owned={self.owned})"
@@ -170,15 +194,13 @@ class Postgres:
         """
         import psycopg
 
-        from dbdyno.bench.postgres.session import open_session
-
         wanted = {
             "statement_timeout": statement_timeout_ms,
             "lock_timeout": lock_timeout_ms,
             "default_transaction_read_only": "on" if read_only else None,
         }
         try:
-            conn = open_session(self._arguments(application_name), answer_s=_answer_s(statement_timeout_ms), stop=stop)
+            conn = self._kept(application_name, _answer_s(statement_timeout_ms), stop)
             for name, value in wanted.items():
                 # Behind a pooler a setting would stay with a server process that others get.
                 if value is not None and not self.pooled:
@@ -188,9 +210,21 @@ class Postgres:
             raise self._no_answer(error) from None
         return conn
 
+    def _kept(self, application_name: str, answer_s: float | None, stop: Callable[[], bool] | None) -> Connection:
+        """The first connection, where it was kept; else a new one."""
+        from dbdyno.bench.postgres.session import limit, open_session
+
+        spare, self._spare = self._spare, None
+        if spare is None:
+            return open_session(self._arguments(application_name), answer_s=answer_s, stop=stop)
+        spare.execute("select /* dbdyno */ set_config('application_name', %s, false)", [application_name])
+        limit(spare, self._arguments(application_name), answer_s, stop)
+        return spare
+
     def in_database(self, name: str) -> Postgres:
         """The same server and role, another database. Nothing is asked of the server yet."""
         other = copy.copy(self)
+        other._spare = None
         other._parameters = {**self._parameters, "dbname": name}
         return other
 
@@ -207,6 +241,8 @@ class Postgres:
     def sql_undo(self, label: str, statements: Sequence[str], backends: Sequence[int] = ()) -> SqlUndo:
         """An undo that runs these statements here, such as an arm's SQL after it. Where the server
         is not ours, the guardian tries it for hours: it may come back."""
+        from dbdyno.bench.undo import SqlUndo
+
         patience_s = 2.0 if self.owned else 10.0
         parameters = self.libpq_parameters()
         return SqlUndo(label, parameters, tuple(statements), tuple(backends), patience_s, lasting=not self.owned)
@@ -278,7 +314,8 @@ class Postgres:
             "autocommit": True,
         }
 
-    def _resolve(self, conn: Connection) -> None:
+    def _resolve(self, conn: Connection) -> bool:
+        """What the server is and how it was reached; whether it is known that GSSAPI does not encrypt that."""
         info = conn.info
         if info.server_version < OLDEST_VERSION_NUM:
             raise TargetError(
@@ -300,9 +337,11 @@ class Postgres:
         if not info.host.startswith("/") and info.hostaddr:
             # A name may have several addresses: load and control meet the same server.
             self._parameters["hostaddr"] = info.hostaddr
-        row = conn.execute("select /* dbdyno */ pg_backend_pid()").fetchone()
+        asked = _OF_SESSION if info.server_version >= GSSAPI_SINCE else "select /* dbdyno */ pg_backend_pid(), null"
+        row = conn.execute(asked).fetchone()
         self.pooled = row is not None and row[0] != info.backend_pid
         self._reached = self._parameters.get("hostaddr", info.host)
+        return row is not None and row[1] is False and not self.pooled
 
     def _no_answer(self, error: Exception) -> TargetError:
         if self.engine is not None and not self.engine.running:
@@ -335,6 +374,8 @@ def open_target(
     if dsn is not None and dsn != "embedded":
         yield Postgres.open(dsn)
         return
+    from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
     own = EmbeddedPostgres(workdir, settings, guardian=guardian, keep=keep, binaries=binaries, initdb=initdb)
     with own as engine:
         yield Postgres.on(engine, tcp=tcp)

@@ -109,12 +109,20 @@ def open_session(
     given = {k: v for k, v in parameters.items() if v is not None}
     known = {"autocommit": True, "prepare_threshold": None, **DEFAULTS, **given}
     session = Session.connect(**known)
+    limit(session, known, answer_s, stop)
+    return session
+
+
+def limit(
+    session: Session, known: Mapping[str, Any], answer_s: float | None, stop: Callable[[], bool] | None = None
+) -> None:
+    """How long a connection waits from now on."""
     session.stop = stop
     session.answer_s = PROBE_S if answer_s is None else answer_s
+    session.still_there = None
     if answer_s is None:
         pid = session.info.backend_pid
         session.still_there = lambda: _knows(known, pid)
-    return session
 
 
 def _knows(parameters: Mapping[str, Any], pid: int) -> bool:
@@ -151,4 +159,4 @@ def server_gone(error: BaseException) -> bool:
     return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
 
 
-__all__ = ["NoAnswer", "Session", "StopAsked", "open_session", "server_gone"]
+__all__ = ["NoAnswer", "Session", "StopAsked", "limit", "open_session", "server_gone"]

@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from psycopg import sql
-
 from dbdyno import _core
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.server import Postgres
@@ -23,10 +21,9 @@ from dbdyno.errors import MoveError
 from dbdyno.move import across as handed
 from dbdyno.move import arrived
 from dbdyno.move.cost import cost_sql, sentence
-from dbdyno.move.filed import rejects_of
+from dbdyno.move.filed import refuse_unstaged, refused, rejects_of
 from dbdyno.move.goal import Goal as PostgresGoal
-from dbdyno.move.goal import matched as matched_there
-from dbdyno.move.into import Into, Loaded
+from dbdyno.move.into import Into, Loaded, LoadedAll
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.mariadb import job as reading
 from dbdyno.move.mariadb.inward import made, reached, read_staged
@@ -76,7 +73,7 @@ def move(
     how: How,
     say: Say,
     level: str,
-) -> Loaded:
+) -> Loaded | LoadedAll:
     """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
     rejects_of(into, [])
     asked = arrived.asked_for(into, target.safe_dsn)
@@ -84,9 +81,9 @@ def move(
         assert isinstance(source, MariaDB)
         with handed.reached_target(target, into) as conn:
             ledger = reading.begin(source, wish, folder, how, say, {**asked, "server": target.identity(conn)})
-            plan = _one_table(ledger)
+            plan = Plan.from_json(ledger.plan)
             try:
-                there = matched_there(conn, into, arrived.heads_of(conn, plan))
+                there = arrived.goals_of(conn, plan, into)
                 handed.make_stages(conn, plan, there)
             except BaseException:
                 ledger.discard()
@@ -99,7 +96,7 @@ def move(
             ledger = reading.begin(source, wish, folder, how, say, asked)
         else:
             ledger, snapshot = begin(source, wish, folder, how, say)
-        _one_table(ledger)
+        _refuse_several(ledger)
         _keep_kinds(ledger, asked)
         with made(conn, target, into, _heads(Plan.from_json(ledger.plan))) as goal:
             if isinstance(source, MariaDB):
@@ -120,7 +117,7 @@ def go_on(
     restart: bool,
     as_of_now: bool,
     level: str,
-) -> Loaded | None:
+) -> Loaded | LoadedAll | None:
     """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
     ledger.refuse_foreign()
     refuse_ended(ledger)
@@ -134,13 +131,15 @@ def go_on(
             if arrived.is_published(conn, ledger):
                 _complete(ledger)
                 return None
-            there = matched_there(conn, into, arrived.heads_of(conn, plan))
+            there = arrived.goals_of(conn, plan, into)
             if not restart:
                 handed.empty_unfinished(conn, plan, there, ledger)
             if restart or len(ledger.records()) < len(plan.chunks):
                 pieces = _to_postgres(target, conn, there)
                 stage = lambda fresh: handed.make_stages(conn, fresh, there)  # noqa: E731
                 reading.resume(source, ledger, how, say, pieces, restarted=stage, completes=False, **again)
+            else:
+                ledger.attempt("resumed", how.workers, how.memory_bytes)
             return arrived.publish_staged(target, conn, ledger, into, how, level)
     with reached(target, plan.id) as conn:
         _refuse_other(target, conn, plan)
@@ -157,15 +156,20 @@ def go_on(
                 else:
                     make = _lines_of_postgres(target, conn, into)
                     resume(source, ledger, how, say, make=make, **again).__exit__()
+            else:
+                ledger.attempt("resumed", how.workers, how.memory_bytes)
             return _publish(target, conn, ledger, into, goal, how, level, created=created)
 
 
-def _one_table(ledger: Ledger) -> Plan:
+def _refuse_several(ledger: Ledger) -> None:
     plan = Plan.from_json(ledger.plan)
     if len(plan.tables) != 1:
         ledger.discard()
-        raise MoveError(f"{len(plan.tables)} tables are meant", where="--tables", next_step="move them one by one")
-    return plan
+        raise MoveError(
+            f"{len(plan.tables)} tables are meant: into a MariaDB goes one at a time",
+            where="--tables",
+            next_step="move them one by one",
+        )
 
 
 def _keep_kinds(ledger: Ledger, asked: Mapping[str, Any]) -> None:
@@ -202,12 +206,9 @@ def _heads(plan: Plan) -> Heads:
     ]
 
 
-def _to_postgres(target: Postgres, conn: Any, goal: PostgresGoal) -> reading.Pieces:
-    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
-    copy = sql.SQL("copy {} ({}) from stdin (format binary)")
-
+def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresGoal]) -> reading.Pieces:
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        children = dict(zip([one.number for one in plan.chunks], arrived.stage_names(plan, goal)[1], strict=True))
+        copy = handed.copies(conn, plan, goals)
         return {
             "target": {
                 "connection": {**target.conninfo(), "application_name": application(plan.id)},
@@ -221,7 +222,7 @@ def _to_postgres(target: Postgres, conn: Any, goal: PostgresGoal) -> reading.Pie
                     "sql": select_sql(plan.tables, chunk),
                     "path": None,
                     "raw": True,
-                    "into": copy.format(children[chunk.number], names).as_string(conn),
+                    "into": copy[chunk.number],
                 }
                 for chunk in chunks
             ],
@@ -234,8 +235,13 @@ def _staged_anew(target: MariaDB, conn: Any, into: Into, plan: Plan, chunks: Seq
     """What a killed worker left half done is gone."""
     database = str(target.parameters.get("database") or "")
     goal = matched(conn, database, replace(into, create=False), _heads(plan))
-    make_stages(conn, goal, plan.id, [one.number for one in chunks])
+    make_stages(conn, goal, plan.id, [one.number for one in chunks], placed=into.rejects is not None)
     return goal
+
+
+def _placed(into: Into, plan: Plan, number: int) -> int | None:
+    """The number that each row of a chunk gets with its own, where bad ones are to be found by it."""
+    return None if into.rejects is None else [one.number for one in plan.chunks].index(number)
 
 
 def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
@@ -250,10 +256,12 @@ def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
                     "table": one.table,
                     "sql": select_sql(plan.tables, one),
                     "path": None,
-                    "into": load_sql(goal, plan.id, one.number),
+                    "place": _placed(into, plan, one.number),
+                    "into": load_sql(goal, plan.id, one.number, placed=into.rejects is not None),
                 }
                 for one in chunks
             ],
+            "rejects": into.rejects is not None,
         }
 
     return pieces
@@ -276,10 +284,12 @@ def _lines_of_postgres(target: MariaDB, conn: Any, into: Into) -> Any:
                         "table": one.table,
                         "sql": copy_sql(snapshot.conn, plan.tables, one),
                         "path": None,
-                        "into": load_sql(goal, plan.id, one.number),
+                        "place": _placed(into, plan, one.number),
+                        "into": load_sql(goal, plan.id, one.number, placed=into.rejects is not None),
                     }
                     for one in chunks
                 ],
+                "rejects": into.rejects is not None,
                 "workers": how.workers,
                 "memory_bytes": how.memory_bytes,
                 "rate_bytes_per_s": how.rate_bytes_per_s,
@@ -297,22 +307,37 @@ def _target(target: MariaDB, plan: Plan) -> dict[str, Any]:
 def _publish(
     target: MariaDB, conn: Any, ledger: Ledger, into: Into, goal: Goal, how: How, level: str, *, created: bool
 ) -> Loaded:
+    with ledger.phase("publishing"):
+        loaded = _publish_staged(target, conn, ledger, into, goal, how, level, created=created)
+        ledger.manifest["proved"] = loaded.sentences()
+    return loaded
+
+
+def _publish_staged(
+    target: MariaDB, conn: Any, ledger: Ledger, into: Into, goal: Goal, how: How, level: str, *, created: bool
+) -> Loaded:
     plan, records = Plan.from_json(ledger.plan), ledger.records()
     # A column may have become text meanwhile.
     goal = matched(conn, "", replace(into, create=False, table=goal.table), _heads(plan))
     numbers = [one.number for one in plan.chunks]
     count = sum(one["rows"] for one in records.values())
     here = staged_rows(conn, goal, plan.id, numbers)
-    if here != count:
+    rejects = arrived.rejects_for(into, plan)
+    if rejects is not None:
+        for number, one in records.items():
+            refused(rejects, numbers.index(number), one["refused"])
+    kept = count - sum(len(one["refused"]) for one in records.values())
+    if here != kept:
         raise MoveError(
-            f"{count:,} rows were staged and {here:,} are there",
+            f"{kept:,} rows were staged and {here:,} are there",
             where=goal.stage(plan.id, 0),
             next_step=f"dbdyno move resume {ledger.folder} --restart",
         )
     again = level in ("source", "target")
     if again:
+        refuse_unstaged(list(records.values()))
         read_staged(target, goal, plan.id, numbers, how, int(total(records), 16))
-    merged, differs = publish(conn, goal, plan.id, numbers, into, count, compare=level == "target")
+    merged, differs = publish(conn, goal, plan.id, numbers, into, here, rejects=rejects, compare=level == "target")
     _complete(ledger)
     drop_stages(conn, goal, plan.id, numbers)
     told = sentence(ledger.manifest.get("cost", []))
@@ -321,6 +346,8 @@ def _publish(
         count,
         into.mode,
         merged,
+        rejected=0 if rejects is None else len(rejects.rows),
+        rejects=into.rejects,
         rounded=tuple(differs),
         created=created,
         source="source",

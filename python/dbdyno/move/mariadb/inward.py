@@ -37,6 +37,7 @@ from dbdyno.move.mariadb.target import (
     make_stages,
     matched,
 )
+from dbdyno.move.progress import FileProgress
 from dbdyno.move.proof import MODULUS
 from dbdyno.move.run import LOOK_S, NEXT, How, Say, new_id
 from dbdyno.move.source import application
@@ -75,7 +76,8 @@ def bring(
             done = _fill(target, goal, files, how, job, placed=rejects is not None)
             refuse_other_than_records(files, done, records)
             if rejects is not None:
-                refused(rejects, done)
+                for one in done:
+                    refused(rejects, one["number"], one["refused"])
             if read_again:
                 refuse_unstaged(done)
                 total = sum(int(one["hash"], 16) for one in done) % MODULUS
@@ -137,7 +139,7 @@ def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: b
 
 
 def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str, *, placed: bool) -> list[MoveDone]:
-    size = [path.stat().st_size for path in files]
+    shown = FileProgress(how, files)
     mover = _core.MoveJob(
         {
             "connection": target.load_connection(application(job)),
@@ -162,9 +164,7 @@ def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str
     )
 
     def progress(done: Sequence[Mapping[str, Any]]) -> None:
-        if how.progress is not None:
-            share = sum(size[one["number"]] for one in done) / max(sum(size), 1)
-            how.progress(share, mover.progress()[0])
+        shown.show(*mover.progress(), whole=len(done) == len(files))
 
     return finished(mover, [path.name for path in files], progress)
 

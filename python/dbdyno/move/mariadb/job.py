@@ -27,6 +27,7 @@ from dbdyno.move.mariadb import columns as typing
 from dbdyno.move.mariadb.cost import sessions_of
 from dbdyno.move.mariadb.source import COST_SQL, columns_of, connect, failure, look, select_sql, session_sql
 from dbdyno.move.mariadb.splits import chunks_of
+from dbdyno.move.progress import ChunkProgress
 from dbdyno.move.run import LOOK_S, NEXT, How, Plan, Say, across, new_id
 from dbdyno.move.source import Wish, application
 from dbdyno.move.splits import Chunk
@@ -73,6 +74,7 @@ def begin(
         plan = plan_of(target, conn, wish, job, how)
     plan = plan if into is None else across(plan, into)
     ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [NOT_YET]})
+    ledger.attempt("begun", how.workers, how.memory_bytes)
     ledger.save()
     for line in aloud(plan):
         say(line)
@@ -191,7 +193,7 @@ def work(
 ) -> dict[int, MoveDone]:
     """Reads what is not finished; gives what was read again, by chunk. Raises `MoveError`; the job can go on then."""
     ledger.refuse_foreign()
-    with ledger.held():
+    with ledger.held(), ledger.phase("reading"):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -205,7 +207,6 @@ def work(
                 raise failed_job(failed, ledger)
         if completes:
             ledger.manifest["status"] = "complete"
-            ledger.save()
         return second
 
 
@@ -214,8 +215,7 @@ def _run(
 ) -> tuple[MoveFailed | None, dict[int, MoveDone]]:
     files = {chunk.number: chunk.file for chunk in left}
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
-    whole = max(sum(size.values()), 1)
-    ready = whole - sum(chunk.bytes for chunk in left)
+    progress = ChunkProgress(how, size, size.keys() - {chunk.number for chunk in left})
     failed: MoveFailed | None = None
     done: list[MoveDone] = []
     second: dict[int, MoveDone] = {}
@@ -232,13 +232,12 @@ def _run(
                     ledger.record(
                         {**one, "file": files[one["number"]], "snapshot": len(ledger.manifest["snapshots"]) - 1}
                     )
-                    ready += size[one["number"]]
+                    progress.done(one)
                 elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
                     failed = event["failed"]
-                if how.progress is not None:
-                    how.progress(ready / whole, running.job.progress()[0])
+                progress.show(running.job.progress()[0])
         finally:
-            ledger.manifest.setdefault("cost", []).extend(sessions_of(done))
+            ledger.cost(sessions_of(done))
             ledger.save()
     return failed, second
 
@@ -303,10 +302,12 @@ def resume(
                 if restarted is not None:
                     restarted(fresh)
                 ledger.manifest.update(plan=fresh.to_json(), snapshots=[NOT_YET])
+                ledger.attempt("restarted", how.workers, how.memory_bytes)
                 ledger.save()
         else:
             _refuse_altered(conn, plan)
             ledger.manifest["snapshots"].append(NOT_YET)
+            ledger.attempt("resumed as of now", how.workers, how.memory_bytes)
             ledger.save()
     return work(target, ledger, how, say, pieces, completes=completes)
 

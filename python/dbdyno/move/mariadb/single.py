@@ -15,6 +15,7 @@ from dbdyno.move.mariadb.columns import text_of
 from dbdyno.move.mariadb.cost import sessions_of
 from dbdyno.move.mariadb.job import aloud, plan_of, specs, started
 from dbdyno.move.mariadb.source import connect, select_sql
+from dbdyno.move.progress import ChunkProgress
 from dbdyno.move.proof import MODULUS
 from dbdyno.move.run import LOOK_S, NEXT, How, Plan, Say, new_id
 from dbdyno.move.single import FORMS, STDOUT, Written
@@ -62,13 +63,14 @@ def _run(
     done: list[MoveDone] = []
     failed: MoveFailed | None = None
     with started(target, plan, given, how, say) as running:
+        progress = ChunkProgress(how, {chunk.number: chunk.bytes for chunk in plan.chunks})
         while (event := running.job.next(LOOK_S)) is not None:
             if "done" in event:
                 done.append(event["done"])
+                progress.done(event["done"])
             elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
                 failed = event["failed"]
-            if how.progress is not None:
-                how.progress(len(done) / len(plan.chunks), running.job.progress()[0])
+            progress.show(running.job.progress()[0])
         return done, failed, running.at
 
 

@@ -77,6 +77,7 @@ def begin(address: source.Address, shown: str, wish: Wish, folder: Path, how: Ho
     sql = [source.select_sql(owner, name, described, scn, piece) for piece in parts]
     manifest = {"status": "running", "plan": {**plan.to_json(), "sql": sql}, "snapshots": [{"id": str(scn), "at": at}]}
     ledger = Ledger.create(folder, manifest)
+    ledger.attempt("begun", how.workers, how.memory_bytes)
     ledger.save()
     say(f"job {plan.id}: as of SCN {scn}; this way was never run on an Oracle by its makers: compare the rows")
     return ledger
@@ -111,7 +112,7 @@ def _pieces(cursor: Any, owner: str, name: str, how: How, say: Say) -> tuple[lis
 def work(address: source.Address, ledger: Ledger, how: How) -> None:
     """Reads what is not finished. Raises `MoveError`; the job can go on then, as of the same SCN."""
     ledger.refuse_foreign()
-    with ledger.held():
+    with ledger.held(), ledger.phase("reading"):
         ledger.sweep()
         plan = ledger.plan
         columns = [Column(**one) for one in plan["tables"][0]["columns"]]
@@ -130,7 +131,6 @@ def work(address: source.Address, ledger: Ledger, how: How) -> None:
                 workers.shutdown(cancel_futures=True)
                 raise
         ledger.manifest["status"] = "complete"
-        ledger.save()
 
 
 def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], how: How) -> dict[str, Any]:
@@ -161,7 +161,8 @@ def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Colum
     except pyarrow.ArrowInvalid as error:
         raise MoveError(f"a value does not fit its type: {error}", where=path.name) from None
     elapsed_ns = int((time.monotonic() - begun) * 1e9)
-    return {"rows": rows, "hash": found, "file_bytes": path.stat().st_size, "elapsed_ns": elapsed_ns, "snapshot": 0}
+    told = {"rows": rows, "hash": found, "file_bytes": path.stat().st_size, "snapshot": 0}
+    return {**told, "elapsed_ns": elapsed_ns, "ended_ns": time.time_ns()}
 
 
 def _arrow(one: Column) -> Any:

@@ -32,6 +32,7 @@ from dbdyno.report.figures import (
     flow,
     heatmap,
     machine,
+    move_chunks,
     over_time,
     quantile_ratio,
     session_history,
@@ -100,6 +101,7 @@ OWN: dict[str, tuple[Figure, ...]] = {
     "trend": (trend.FIGURE,),
     "flow": (flow.FIGURE,),
     "flash": (flash.FIGURE,),
+    "move": (move_chunks.FIGURE,),
 }
 """Kinds of page that have figures of their own."""
 FORMATS = ("png", "svg")
@@ -140,7 +142,7 @@ def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | Non
 
 
 def _every(model: Mapping[str, Any]) -> tuple[Figure, ...]:
-    return (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *OWN["flow"], *OWN["flash"], *order("cells", model))
+    return (*ORDER, *TRACE, *SNAPSHOT, *OWN["trend"], *OWN["flow"], *OWN["flash"], *OWN["move"], *order("cells", model))
 
 
 def named(kind: str, data: Mapping[str, Any]) -> Figure | None:

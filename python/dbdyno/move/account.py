@@ -1,0 +1,224 @@
+"""What a job did, from its folder: the model that `dbdyno report JOB` shows. Nothing is asked of a server.
+
+Times are this machine's clock (with Spark that of the machine that read the chunk). A part of the job that a kill ended
+has left no note: its attempt ends with its last finished chunk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno.evidence.events import wait_class
+from dbdyno.evidence.seal import is_own
+from dbdyno.move.ledger import DONE, Ledger
+from dbdyno.move.plural import counted
+from dbdyno.move.proof import known
+from dbdyno.move.run import ENDING_SQL
+from dbdyno.move.source import application
+
+SCHEMA = 1
+KIND = "move"
+REJECTS_SHOWN = 20
+KILLED = "ended without a note: killed, or its machine went down"
+Row = dict[str, Any]
+
+
+def account(folder: Path) -> Row:
+    """The model. Raises `MoveError` where no job is there that can be read."""
+    ledger = Ledger.open(folder)
+    plan, records = ledger.plan, ledger.records()
+    chunks = [_chunk(one, records[one["number"]]) for one in plan["chunks"] if one["number"] in records]
+    state = _state(ledger)
+    attempts = _attempts(ledger, chunks, state)
+    proved = known(ledger)
+    sessions = [{**one, "waits": dict(one["waits"])} for one in ledger.manifest.get("cost", [])]
+    totals = _totals(plan, chunks, attempts)
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "job": {
+            "id": plan["id"],
+            "folder": str(folder),
+            "source": plan["source"],
+            "target": _target(plan, folder),
+            "mode": (plan.get("into") or {}).get("mode"),
+            "state": state,
+            "engine": _engine(plan["source"]),
+            "stop": _stop(plan),
+        },
+        "verdict": _verdict(state, totals, len(proved.instants), list(proved.differs)),
+        "totals": totals,
+        "proved": list(ledger.manifest.get("proved") or proved.sentences() if records else []),
+        "instants": [{"at": at, "chunks": count} for at, count in proved.instants],
+        "tables": _tables(plan, records),
+        "attempts": attempts,
+        "chunks": chunks,
+        "sessions": sessions,
+        "waits": _waits(sessions, _engine(plan["source"])),
+        "rejects": _rejects(ledger),
+    }
+
+
+def _engine(source: str) -> str:
+    return (
+        "mariadb"
+        if source.startswith(("mariadb", "mysql"))
+        else "oracle"
+        if source.startswith("oracle")
+        else "postgres"
+    )
+
+
+def _state(ledger: Ledger) -> str:
+    status = str(ledger.manifest["status"])
+    if status != "running":
+        return status
+    return "running" if ledger.is_held() else "unfinished"
+
+
+def _target(plan: Mapping[str, Any], folder: Path) -> str:
+    into = plan.get("into")
+    if into:
+        return str(into["target"]) if into["table"] == "*" else f"{into['table']} of {into['target']}"
+    return str(plan.get("place") or folder)
+
+
+def _stop(plan: Mapping[str, Any]) -> str:
+    engine = _engine(plan["source"])
+    name = application(plan["id"])
+    if engine == "mariadb":
+        # Its sessions have no name of their own; the statements say whose they are.
+        return "show processlist; kill ... (the end of one of its sessions is the end of the job)"
+    if engine == "oracle":
+        return ""
+    return ENDING_SQL.format(name)
+
+
+def _chunk(planned: Mapping[str, Any], record: Mapping[str, Any]) -> Row:
+    ended, elapsed = record.get("ended_ns"), record.get("elapsed_ns") or 0
+    return {
+        "number": planned["number"],
+        "table": planned["table"],
+        "worker": record.get("worker"),
+        "process": record.get("process"),
+        "snapshot": record["snapshot"],
+        "began_ns": None if not ended else ended - elapsed,
+        "ended_ns": ended or None,
+        "elapsed_ns": elapsed,
+        "rows": record["rows"],
+        "bytes": record.get("copy_bytes") or 0,
+        "file_bytes": record.get("file_bytes") or 0,
+    }
+
+
+def _attempts(ledger: Ledger, chunks: Sequence[Row], state: str) -> list[Row]:
+    """Each with its phases, its end as far as it is known, and the finished chunks that it read."""
+    given = ledger.manifest.get("attempts", [])
+    found = []
+    for place, one in enumerate(given):
+        until = given[place + 1]["began_ns"] if place + 1 < len(given) else None
+        own = [
+            chunk
+            for chunk in chunks
+            if chunk["ended_ns"]
+            and one["began_ns"] <= chunk["ended_ns"]
+            and (until is None or chunk["ended_ns"] < until)
+        ]
+        ends = [chunk["ended_ns"] for chunk in own] + [phase["ended_ns"] for phase in one["phases"]]
+        last = one["phases"][-1]["ending"] if one["phases"] else KILLED
+        working = state == "running" and until is None
+        unsaid = last == DONE and until is None and state == "unfinished"
+        found.append(
+            {
+                **one,
+                "ended_ns": max(ends, default=one["began_ns"]),
+                "chunks": len(own),
+                "rows": sum(chunk["rows"] for chunk in own),
+                "ending": "at work" if working else KILLED if unsaid else last,
+            }
+        )
+    return found
+
+
+def _totals(plan: Mapping[str, Any], chunks: Sequence[Row], attempts: Sequence[Row]) -> Row:
+    spent = sum(one["ended_ns"] - one["began_ns"] for one in attempts)
+    size = sum(one["bytes"] for one in chunks)
+    return {
+        "rows": sum(one["rows"] for one in chunks),
+        "bytes": size,
+        "file_bytes": sum(one["file_bytes"] for one in chunks),
+        "chunks": len(chunks),
+        "chunks_in_all": len(plan["chunks"]),
+        "elapsed_ns": spent or None,
+        # What a restart read again is not among the bytes: no rate of such a job.
+        "bytes_per_s": size * 1e9 / spent if spent and not any(one["how"] == "restarted" for one in attempts) else None,
+    }
+
+
+def _tables(plan: Mapping[str, Any], records: Mapping[int, Mapping[str, Any]]) -> list[Row]:
+    rows = []
+    for place, table in enumerate(plan["tables"]):
+        numbers = [one["number"] for one in plan["chunks"] if one["table"] == place]
+        done = [records[number] for number in numbers if number in records]
+        rows.append(
+            {
+                "table": f"{table['schema']}.{table['name']}".removeprefix("."),
+                "kind": table.get("kind"),
+                "chunks": len(done),
+                "chunks_in_all": len(numbers),
+                **{name: sum(one.get(key) or 0 for one in done) for name, key in _SUMMED},
+            }
+        )
+    return rows
+
+
+_SUMMED = (("rows", "rows"), ("bytes", "copy_bytes"), ("file_bytes", "file_bytes"))
+
+
+def _waits(sessions: Iterable[Mapping[str, Any]], engine: Any) -> list[Row]:
+    """All sessions together: of the looks at them, how many found them there."""
+    looks: Counter[str] = Counter()
+    for one in sessions:
+        looks.update(one["waits"])
+    whole = looks.total()
+    rows = []
+    for event, count in looks.most_common():
+        kind, _, name = event.rpartition(":")
+        of = "cpu" if event == "CPU" else wait_class(engine, kind, name)
+        rows.append({"event": event, "class": of, "looks": count, "share": count / whole})
+    return rows
+
+
+def _verdict(state: str, totals: Row, instants: int, differs: Sequence[str]) -> Row:
+    """The answer: a word, its tone, and a sentence."""
+    done = f"{counted(totals['rows'], 'row')} in {totals['chunks']} of {counted(totals['chunks_in_all'], 'chunk')}"
+    if differs:
+        return {"word": "Differs", "tone": "bad", "headline": differs[0]}
+    if state == "complete":
+        exact = instants <= 1
+        words = "all as of one instant" if exact else f"of {instants} instants: a row may be missing or there twice"
+        return {"word": "Complete", "tone": "good" if exact else "doubt", "headline": f"{done}, {words}"}
+    if state == "running":
+        return {"word": "At work", "tone": "even", "headline": f"{done} so far"}
+    return {"word": "Not finished", "tone": "bad", "headline": f"{done}; `dbdyno move resume` goes on"}
+
+
+def _rejects(ledger: Ledger) -> Row | None:
+    """The rows that the target did not take. The plan names the file: it is read where this user made the plan."""
+    path = (ledger.plan.get("into") or {}).get("rejects")
+    if not path or not is_own(ledger.plan, ledger.manifest.get("seal")):
+        return None
+    found: list[Row] = []
+    count = 0
+    with contextlib.suppress(OSError, ValueError), Path(path).open(encoding="utf-8") as file:
+        for line in file:
+            count += 1
+            if len(found) < REJECTS_SHOWN:
+                one = json.loads(line)
+                found.append({name: one.get(name) for name in ("file", "row", "reason", "code")})
+    return {"path": str(path), "there": Path(path).exists(), "count": count, "rows": found}
