@@ -27,7 +27,8 @@ def command(job: Path) -> None:
         ledger.forget()
         ledger.manifest["status"] = "aborted"
         ledger.save()
-    click.echo(f"Job {ledger.plan['id']} is aborted; its files are removed.")
+    removed = "" if ledger.plan.get("into") else "; its files are removed"
+    click.echo(f"Job {ledger.plan['id']} is aborted{removed}.")
     if ledger.plan.get("into"):
         click.echo(_left(ledger.plan))
 

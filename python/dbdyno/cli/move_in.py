@@ -26,7 +26,6 @@ OUT_ONLY = (
     "piece",
     "hold",
     "into",
-    "job",
     "partition_by",
 )
 OPTIONS = {"patterns": "tables", "as_text": "text"}
@@ -43,6 +42,9 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
         raise click.UsageError("name the table to load: --table, once")
     goal = into(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
+    if rest["job"] is not None:
+        _as_job(source, to, level, how, rest, goal)
+        return
     with given_file(source) as path:
         if rest["dry_run"]:
             for line in rehearse(
@@ -51,6 +53,19 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
                 click.echo(line)
             return
         show(bring(Postgres.open(to, keep_first=True), path, goal, how, shared.say, read_again=again, compare=compare))
+
+
+def _as_job(source: str, to: str, level: str, how: How, rest: Mapping[str, Any], goal: Into) -> None:
+    """A load with a ledger, which goes on after any end."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.load_job import load
+
+    if source == "-":
+        raise click.UsageError("--job goes on from files, and stdin comes once: write it into a file first")
+    refuse(rest, ("dry_run",), "shows a load without --job, which loads the same")
+    target = Postgres.open(to, keep_first=True)
+    with shared.goes_on(Path(rest["job"])):
+        show(load(target, Path(source), goal, Path(rest["job"]), how, shared.say, level))
 
 
 def given_file(source: str) -> contextlib.AbstractContextManager[Path]:

@@ -83,6 +83,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     from dbdyno.move.mariadb.inward import bring
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
+    refuse(rest, ("job",), "of files is for a PostgreSQL; into a MariaDB a load that failed is run again")
     refuse(rest, ("dry_run",), "is not for the way into a MariaDB")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load: --table, once")

@@ -59,7 +59,7 @@ class _Move(click.Command):
 )
 @click.option("--into", help="From server to server: the table that takes the rows, if it has another name.")
 @click.option(
-    "--job", type=click.Path(path_type=Path), help="From server to server, or to Hadoop: a new folder for the ledger."
+    "--job", type=click.Path(path_type=Path), help="Into a server, or to Hadoop: a new folder for the ledger."
 )
 @click.option("--partition-by", help="A column: a folder for each of its values, column=value.")
 @click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where chunks are read [here].")

@@ -16,6 +16,7 @@ from dbdyno.cli.move_wide import resume_load
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.into import Loaded, LoadedAll
     from dbdyno.move.ledger import Ledger
     from dbdyno.move.run import How
 
@@ -25,15 +26,15 @@ LOAD = "load.json"
 
 @click.command("resume")
 @shared.job_argument
-@click.option("--source", required=True, help="The connection string; a job's folder never says where to connect.")
-@click.option("--to", help="The connection string of the target, for a job from server to server.")
+@click.option("--source", help="The connection string; a job's folder never says where to connect. Not for files.")
+@click.option("--to", help="The connection string of the target, for a job into a server.")
 @click.option("--restart", is_flag=True, help="Read all again, as of one instant.")
 @click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
 @shared.verify_option
 @shared.how_options
 def command(
     job: Path,
-    source: str,
+    source: str | None,
     to: str | None,
     restart: bool,
     as_of_now: bool,
@@ -57,9 +58,15 @@ def command(
         raise click.UsageError("--restart and --as-of-now exclude each other")
     how = shared.how(workers, memory, rate_limit)
     if (job / LOAD).is_file():
-        resume_load(job, source, to, level, how)
+        resume_load(job, _given(source), to, level, how)
         return
     ledger = Ledger.open(job)
+    if ledger.plan.get("files"):
+        if source is not None or as_of_now:
+            raise click.UsageError("the job loads files, which it knows: --source and --as-of-now are not for it")
+        _files(to, ledger, how, level, restart=restart)
+        return
+    source = _given(source)
     if source.startswith(move_oracle.SCHEME):
         move_oracle.go_on(job, source, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
@@ -82,6 +89,22 @@ def command(
         finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, how, proved))
 
 
+def _given(source: str | None) -> str:
+    if source is None:
+        raise click.UsageError("the job reads a server: --source, its connection string")
+    return source
+
+
+def _files(to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool) -> None:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.load_job import go_on as load_on
+
+    if to is None:
+        raise click.UsageError("the job goes into a server: --to, the connection string of the target")
+    with shared.goes_on(ledger.folder):
+        _told(load_on(Postgres.open(to, keep_first=True), ledger, how, shared.say, level, restart=restart))
+
+
 def _across(
     source: Postgres, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
@@ -100,6 +123,10 @@ def _across(
         as_of_now=as_of_now,
         level=level,
     )
+    _told(loaded)
+
+
+def _told(loaded: Loaded | LoadedAll | None) -> None:
     if loaded is None:
         click.echo("The job was published before it was ended: nothing is left to do.")
     else:

@@ -44,8 +44,9 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
     if form in (None, "table") and output is None:
         state = ledger.manifest["status"]
         if state == "running" and not ledger.is_held():
+            source = "" if plan.get("files") else " --source DSN"
             to = f" --to {'mariadb://...' if is_mariadb(into['target']) else 'DSN'}" if into else ""
-            state = f"ended before it was done; next: dbdyno move resume {job} --source DSN{to}"
+            state = f"ended before it was done; next: dbdyno move resume {job}{source}{to}"
         click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
         if plan.get("place"):
             click.echo(f"Files: {plan['place']}.")

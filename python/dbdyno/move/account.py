@@ -51,7 +51,7 @@ def account(folder: Path) -> Row:
             "engine": _engine(plan["source"]),
             "stop": _stop(plan),
         },
-        "verdict": _verdict(state, totals, len(proved.instants), list(proved.differs)),
+        "verdict": _verdict(state, totals, 0 if plan.get("files") else len(proved.instants), list(proved.differs)),
         "totals": totals,
         "proved": list(ledger.manifest.get("proved") or proved.sentences() if records else []),
         "instants": [{"at": at, "chunks": count} for at, count in proved.instants],
@@ -201,7 +201,8 @@ def _verdict(state: str, totals: Row, instants: int, differs: Sequence[str]) -> 
         return {"word": "Differs", "tone": "bad", "headline": differs[0]}
     if state == "complete":
         exact = instants <= 1
-        words = "all as of one instant" if exact else f"of {instants} instants: a row may be missing or there twice"
+        one = "all as of one instant" if instants else "all of the files, in one transaction"
+        words = one if exact else f"of {instants} instants: a row may be missing or there twice"
         return {"word": "Complete", "tone": "good" if exact else "doubt", "headline": f"{done}, {words}"}
     if state == "running":
         return {"word": "At work", "tone": "even", "headline": f"{done} so far"}

@@ -32,6 +32,7 @@ from dbdyno.move.resume import refuse_ended, resume
 from dbdyno.move.run import How, Make, Plan, Say, begin, new_id, work
 from dbdyno.move.source import Snapshot, Wish, application, copy_sql, failure, session_settings, session_sql
 from dbdyno.move.splits import Chunk
+from dbdyno.move.staging import FILE, ROW
 
 
 def move(
@@ -124,12 +125,17 @@ def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[
         raise failure(error, into.table) from None
 
 
-def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> None:
-    """Makes the staging tables, whatever was there of them."""
+def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], *, placed: bool = False) -> None:
+    """Makes the staging tables, whatever was there of them. `placed`: with the place of each row."""
     with conn.transaction():
         for place, goal in enumerate(goals):
             parent, children = stage_names(plan, goal, place)
             parts = [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in goal.columns]
+            if placed:
+                parts += [
+                    sql.SQL("{} integer").format(sql.Identifier(FILE)),
+                    sql.SQL("{} bigint").format(sql.Identifier(ROW)),
+                ]
             conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
             conn.execute(sql.SQL("create unlogged table {} ({})").format(parent, sql.SQL(", ").join(parts)))
             for child in children.values():

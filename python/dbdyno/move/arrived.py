@@ -48,6 +48,8 @@ def asked_of(plan: Plan) -> Into:
 
 def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads:
     """The columns of one of the tables as files would have them: what each is staged as."""
+    if plan.files is not None:
+        return list(plan.files["heads"])
     columns = plan.tables[table].columns
     asked = "select format_type(to_regtype(name), -1) from unnest(%s::text[]) with ordinality u(name, n) order by n"
     names = [f'pg_catalog."{one.wire or "text"}"' for one in columns]
@@ -116,14 +118,7 @@ class _Arriving:
         goal, records = self.goals[place], self._records(place)
         parent = stage_names(self.plan, goal, place)[0]
         rows = sum(one["rows"] for one in records.values())
-        here = self.conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
-        if here is None or here[0] != rows:
-            raise MoveError(
-                f"{rows:,} rows were staged and {here[0] if here else 0:,} are there: a restart of the server empties"
-                " unlogged tables",
-                where=parent.as_string(self.conn),
-                next_step=f"dbdyno move resume {self.ledger.folder} --restart",
-            )
+        refuse_emptied(self.conn, parent, rows, self.ledger)
         if self.level in ("source", "target"):
             _read_again(self.target, self.conn, parent, goal, total(records), how)
 
@@ -154,9 +149,7 @@ class _Arriving:
                         stage_names(self.plan, self.goals[place], place)[0]
                     )
                 )
-            row = conn.execute("select txid_current()").fetchone()
-            self.ledger.manifest["publishing"] = row[0] if row else None
-            self.ledger.save()
+            remember(conn, self.ledger)
         if not several:
             return loaded[0]
         names = [f"{one.schema}.{one.name}" for one in self.goals]
@@ -174,7 +167,7 @@ class _Arriving:
         stage = parent if rejects is None else _placed(conn, self.plan, goal, place)
         staged = goal.staged(stage, sum(one["rows"] for one in records.values()))
         if into.mode == PARTITIONS:
-            loaded = _by_partitions(conn, goal, staged, into, rejects, compare=compare)
+            loaded = by_partitions(conn, goal, staged, into, rejects, compare=compare)
         else:
             first = maker(into, heads_of(conn, self.plan, place))
             loaded = publish(conn, staged, into, rejects, compare=compare, first=first, emptied=emptied)
@@ -204,7 +197,7 @@ def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, table: int) -
     return placed
 
 
-def _by_partitions(
+def by_partitions(
     conn: psycopg.Connection[Any], goal: Goal, staged: Staged, into: Into, rejects: Rejects | None, *, compare: bool
 ) -> Loaded:
     """The staged rows into a copy of the partitions, and these into their places. Inside of a transaction."""
@@ -245,6 +238,25 @@ def _read_again(
             "the staged rows are not those of the source; nothing of the table was changed",
             next_step="report it, with the versions of dbdyno and of both servers",
         )
+
+
+def refuse_emptied(conn: psycopg.Connection[Any], parent: sql.Identifier, rows: int, ledger: Ledger) -> None:
+    """Raises `MoveError` where not all rows are in the staging tables that were put there."""
+    here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
+    if here is None or here[0] != rows:
+        raise MoveError(
+            f"{rows:,} rows were staged and {here[0] if here else 0:,} are there: a restart of the server empties"
+            " unlogged tables",
+            where=parent.as_string(conn),
+            next_step=f"dbdyno move resume {ledger.folder} --restart",
+        )
+
+
+def remember(conn: psycopg.Connection[Any], ledger: Ledger) -> None:
+    """The number of the transaction that publishes, in the ledger before it commits."""
+    row = conn.execute("select txid_current()").fetchone()
+    ledger.manifest["publishing"] = row[0] if row else None
+    ledger.save()
 
 
 def is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:

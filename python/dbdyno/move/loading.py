@@ -182,7 +182,7 @@ class Loading:
             for one in done:
                 refused(rejects, one["number"], one["refused"])
         if read_again and self.files[0].suffix != CSV:
-            _read_again(self.target, self.conn, stage, self.goal, done, self.how)
+            refuse_misread(self.target, self.conn, stage, self.goal, done, self.how)
         return sum(one["rows"] for one in done)
 
     def _publish(
@@ -199,7 +199,7 @@ class Loading:
         return publish(self.conn, staged, self.into, rejects, compare=compare, first=first)
 
 
-def _read_again(
+def refuse_misread(
     target: Postgres,
     conn: psycopg.Connection[Any],
     stage: sql.Identifier,

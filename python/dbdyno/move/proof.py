@@ -39,12 +39,17 @@ class Proved:
     source: bool = False
     differs: tuple[str, ...] = ()
     cost: str | None = None
+    has_files: bool = True
+    """Whether the rows went into files of the job's."""
+    from_files: bool = False
 
     def sentences(self) -> list[str]:
         """In words."""
         chunks = f"{self.chunks} of {counted(self.chunks_in_all, 'chunk')}"
         lines = [f"{counted(self.rows, 'row')} in {chunks}, hash {self.hash}."]
-        if len(self.instants) == 1:
+        if self.from_files:
+            lines.append(f"All of the files as they were at {self.instants[0][0]}, by size and time.")
+        elif len(self.instants) == 1:
             lines.append(f"All as of one instant: {self.instants[0][0]}.")
         elif self.instants:
             parts = ", ".join(f"{counted(count, 'chunk')} as of {at}" for at, count in self.instants)
@@ -58,7 +63,7 @@ class Proved:
         if self.source:
             checked.append("the source, read again in the same snapshot, gave the same rows")
         lines.append(f"Proved: {'; '.join(checked)}.")
-        if not self.files:
+        if self.has_files and not self.files:
             lines.append("Not checked: the files were not read again (`dbdyno move verify` does).")
         return lines if self.cost is None else [*lines, self.cost]
 
@@ -73,6 +78,8 @@ def known(ledger: Ledger) -> Proved:
         chunks_in_all=len(ledger.plan["chunks"]),
         instants=_instants(ledger.manifest["snapshots"], records),
         cost=sentence(ledger.manifest.get("cost", [])),
+        has_files=not ledger.plan.get("into"),
+        from_files=bool(ledger.plan.get("files")),
     )
 
 
@@ -80,7 +87,7 @@ def check_files(ledger: Ledger, proved: Proved) -> Proved:
     """Reads the files again."""
     if ledger.plan.get("into"):
         raise MoveError(
-            "the job has no files: its rows went to another server",
+            "the job has no files of its own: its rows went to a server",
             where=str(ledger.folder),
             next_step="`--verify source` and `--verify target` check them as the job runs",
         )

@@ -71,6 +71,8 @@ class Plan:
     """The table of another server that takes the rows, and how; None: files do."""
     place: str | None = None
     """The folder on a Hadoop file system that takes the files; None: the job's own."""
+    files: Mapping[str, Any] | None = None
+    """The files that are loaded: their `folder`, `heads` (columns) and `each`; None: the source is a server."""
 
     def to_json(self) -> dict[str, object]:
         """For the manifest."""

@@ -6,7 +6,7 @@ It is unlogged, and gone afterwards. Whoever wants bad rows rejected gets two mo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +60,34 @@ def fill(
     placed: bool,
 ) -> list[MoveDone]:
     """Puts the files into it; the record of each, in their order. Raises `MoveError`."""
-    csv = files[0].suffix == CSV
+    copy = copy_in(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
+    done: list[MoveDone] = []
+    put(target, conn, dict(enumerate(files)), [copy] * len(files), how, job, done.append, placed=placed)
+    return sorted(done, key=lambda one: int(one["number"]))
+
+
+def copy_in(stage: sql.Identifier, columns: Sequence[Column], *, csv: bool, placed: bool) -> sql.Composed:
+    """The statement that takes the rows of a file."""
     names = [sql.Identifier(name) for name in (FILE, ROW) if placed and not csv]
     names += [sql.Identifier(one.name) for one in columns]
     form = "csv, header" if csv else "binary"
-    text = sql.SQL("copy {} ({}) from stdin (format {})")
-    copy = text.format(stage, sql.SQL(", ").join(names), sql.SQL(form)).as_string(conn)
+    return sql.SQL("copy {} ({}) from stdin (format {})").format(stage, sql.SQL(", ").join(names), sql.SQL(form))
+
+
+def put(
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    files: Mapping[int, Path],
+    copies: Sequence[str],
+    how: How,
+    job: str,
+    record: Callable[[MoveDone], None],
+    *,
+    placed: bool,
+) -> None:
+    """Puts files, by their numbers, where the statement of each says; `record` is called as each is there. Raises
+    `MoveError`."""
+    csv = any(path.suffix == CSV for path in files.values())
     mover = _core.MoveJob(
         {
             "connection": {**target.conninfo(), "application_name": application(job)},
@@ -75,13 +97,13 @@ def fill(
                 {
                     "number": number,
                     "table": 0,
-                    "sql": copy,
+                    "sql": copies[number],
                     "path": str(path),
                     "load": True,
                     "raw": csv,
                     "place": number if placed and not csv else None,
                 }
-                for number, path in enumerate(files)
+                for number, path in files.items()
             ],
             "workers": how.workers,
             "memory_bytes": how.memory_bytes,
@@ -89,22 +111,22 @@ def fill(
             "rejects": placed,
         }
     )
-    done, failed, progress = [], None, FileProgress(how, files)
+    left, failed, progress = len(files), None, FileProgress(how, list(files.values()))
     try:
         while (event := mover.next(0.2)) is not None:
             if "done" in event:
-                done.append(event["done"])
+                record(event["done"])
+                left -= 1
             elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
                 failed = event["failed"]
-            progress.show(*mover.progress(), whole=len(done) == len(files))
+            progress.show(*mover.progress(), whole=left == 0)
     finally:
         mover.stop()
     if failed is not None:
         raise _failure(failed, files)
-    return sorted(done, key=lambda one: int(one["number"]))
 
 
-def _failure(failed: MoveFailed, files: Sequence[Path]) -> MoveError:
+def _failure(failed: MoveFailed, files: Mapping[int, Path]) -> MoveError:
     steps = {**NEXT, "refused": "repair the value, or let such rows go to a file by --rejects"}
     step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
     if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:

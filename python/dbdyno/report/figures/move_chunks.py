@@ -14,7 +14,12 @@ LANE = 24
 """Height of a lane in pixels."""
 ATTEMPTS_MOST, LANES_MOST, KINDS_MOST, BARS_MOST = 6, 32, 4, 2000
 PHASES = "phases"
-PHASE_COLOURS = {"reading": theme.FAINT, "publishing": theme.OTHERS[0], "checking": theme.OTHERS[2]}
+PHASE_COLOURS = {
+    "reading": theme.FAINT,
+    "loading": theme.FAINT,
+    "publishing": theme.OTHERS[0],
+    "checking": theme.OTHERS[2],
+}
 CHUNK_COLOURS = (theme.OTHERS[4], theme.OTHERS[1], theme.OTHERS[3], theme.OTHERS[5])
 
 

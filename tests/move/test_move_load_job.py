@@ -1,0 +1,190 @@
+"""A load of files with a ledger: what is staged is not read again, and nothing is doubled."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from move_lab import Lab
+from test_move_in import content, nothing_left
+from test_move_types import NATIVE, WORDS, filled
+
+from command_line import dbdyno
+from dbdyno.move.ledger import Ledger
+
+
+def load(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
+    """The files of `out` into a table, with a ledger."""
+    return dbdyno("move", lab.out, "--to", lab.dsn, "--job", lab.folder / "job", *words)
+
+
+def go_on(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
+    """The job goes on."""
+    return dbdyno("move", "resume", lab.folder / "job", "--to", lab.dsn, *words)
+
+
+def numbers(lab: Lab, rows: int = 60_000) -> None:
+    """Some files, and a table that takes them."""
+    lab.run(
+        f"create table t as select g id, g % 7 k, md5(g::text) note from generate_series(1, {rows}) g",
+        "create table u (id int primary key, k int, note text)",
+    )
+    assert lab.move("--table", "t", "--piece", "256KiB").returncode == 0
+
+
+def test_all_types_go_back_by_a_job(lab: Lab) -> None:
+    filled(lab, {**NATIVE, **WORDS}, 40)
+    lab.run("update t set n = 'NaN', d = 'infinity', ts = '-infinity' where id = 7", "create table back (like t)")
+    assert lab.move("--table", "t", "--piece", "16KiB").returncode == 0
+    done = load(lab, "--table", "back", "--verify", "target")
+    assert done.returncode == 0, done.stderr
+    assert "40 rows added" in done.stdout
+    assert "the files hold what the job read that wrote them" in done.stdout
+    assert "the staged rows, read again from the server, were those of the files" in done.stdout
+    assert content(lab, "back") == content(lab, "t")
+    assert nothing_left(lab)
+    again = go_on(lab)
+    assert (again.returncode, "the job is complete" in again.stderr) == (2, True)
+
+
+def test_what_was_staged_is_not_read_again(lab: Lab) -> None:
+    numbers(lab)
+    lab.run("alter table u add constraint few check (id < 50000)")
+    failed = load(lab, "--table", "u", "--workers", "1")
+    assert failed.returncode == 2
+    assert 'violates check constraint "few"' in failed.stderr
+    status = dbdyno("move", "status", lab.folder / "job")
+    assert "60000" in status.stdout.replace(",", "").replace(" ", ""), "all was staged before it failed"
+    assert f"dbdyno move resume {lab.folder / 'job'} --to DSN" in status.stdout
+    assert "by size and time" in status.stdout
+    lab.run("alter table u drop constraint few")
+    staged = {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()}
+    done = go_on(lab)
+    assert done.returncode == 0, done.stderr
+    assert "60,000 rows added" in done.stdout
+    assert {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()} == staged
+    assert content(lab, "u") == content(lab, "t")
+    assert nothing_left(lab)
+    report = json.loads(dbdyno("report", lab.folder / "job", "--format", "json").stdout)
+    assert report["verdict"]["word"] == "Complete"
+    assert "in one transaction" in report["verdict"]["headline"]
+    assert [one["how"] for one in report["attempts"]] == ["begun", "resumed"]
+
+
+def test_a_file_that_changed_is_not_taken_for_what_was_staged(lab: Lab) -> None:
+    numbers(lab)
+    lab.run("alter table u add constraint few check (id < 50000)")
+    assert load(lab, "--table", "u").returncode == 2
+    lab.run("alter table u drop constraint few")
+    some = sorted(lab.out.glob("*.parquet"))[0]
+    os.utime(some, (1, 1))
+    refused = go_on(lab)
+    assert (refused.returncode, "is another file than when the job began" in refused.stderr) == (2, True)
+    assert "--restart" in refused.stderr
+    done = go_on(lab, "--restart")
+    assert done.returncode == 0, done.stderr
+    assert content(lab, "u") == content(lab, "t")
+    assert nothing_left(lab)
+
+
+def test_staging_tables_that_a_restart_emptied_are_told(lab: Lab) -> None:
+    numbers(lab)
+    lab.run("alter table u add constraint few check (id < 50000)")
+    assert load(lab, "--table", "u").returncode == 2
+    name = lab.rows("select relname from pg_class where relname like 'dbdyno_move_%' order by relname desc limit 1")
+    lab.run(f"truncate {name[0][0]}", "alter table u drop constraint few")
+    refused = go_on(lab)
+    assert (refused.returncode, "empties unlogged tables" in refused.stderr) == (2, True)
+    assert go_on(lab, "--restart").returncode == 0
+    assert content(lab, "u") == content(lab, "t")
+
+
+def test_rejected_rows_are_named_by_file_and_row(lab: Lab) -> None:
+    numbers(lab, 20_000)
+    lab.run("alter table u add constraint odd check (id <> 7777)")
+    bad = lab.folder / "bad.jsonl"
+    done = load(lab, "--table", "u", "--rejects", bad)
+    assert (done.returncode, "1 row rejected" in done.stdout) == (1, True), done.stderr
+    row = json.loads(bad.read_text())
+    there = lab.rows("select count(*) from t where id <= 7777")
+    assert there == [(7777,)]
+    assert row["values"]["id"] in (7777, "7777")
+    assert row["file"].endswith(".parquet")
+    assert lab.rows("select count(*) from u") == [(19_999,)]
+    assert nothing_left(lab)
+
+
+@pytest.mark.parametrize("mode", [("merge", "--key", "id"), ("replace",), ("update", "--key", "id")])
+def test_each_mode_goes_on(lab: Lab, mode: tuple[str, ...]) -> None:
+    numbers(lab, 20_000)
+    lab.run("insert into u select id, 0, '' from t where id <= 500", "alter table u add constraint few check (k < 6)")
+    assert load(lab, "--table", "u", "--mode", *mode).returncode == 2
+    lab.run("alter table u drop constraint few")
+    done = go_on(lab)
+    assert done.returncode == 0, done.stderr
+    rows = 500 if mode[0] == "update" else 20_000
+    assert lab.rows("select count(*), count(*) filter (where note = md5(id::text)) from u") == [(rows, rows)]
+
+
+def test_what_a_job_cannot_be_of_is_said(lab: Lab, tmp_path: Path) -> None:
+    lab.run("create table u (id int)")
+    given = tmp_path / "x.csv"
+    given.write_text("id\n1\n")
+    csv = dbdyno("move", given, "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job")
+    assert (csv.returncode, "a CSV is one piece" in csv.stderr) == (2, True)
+    stdin = dbdyno("move", "-", "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job")
+    assert (stdin.returncode, "stdin comes once" in stdin.stderr) == (2, True)
+    assert not (lab.folder / "job").exists()
+
+
+def killed(lab: Lab, after_s: float, *words: str) -> None:
+    """A process of its own, killed at an instant."""
+    command = [sys.executable, "-m", "dbdyno", "move", *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(after_s)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def rounds_of_kills(lab: Lab, rounds: int, seed: int) -> int:
+    """Kills at random instants, each followed by `resume` until it is done; how many kills there were."""
+    print(f"seed {seed}")
+    draw, kills = random.Random(seed), 0
+    job = lab.folder / "job"
+    for _ in range(rounds):
+        lab.run("truncate u")
+        killed(lab, draw.uniform(0.2, 1.2), str(lab.out), "--to", lab.dsn, "--table", "u", "--job", str(job))
+        kills += 1
+        if not (job / "_dbdyno" / "manifest.json").exists():
+            continue
+        while draw.random() < 0.5:
+            killed(lab, draw.uniform(0.2, 1.0), "resume", str(job), "--to", lab.dsn)
+            kills += 1
+        last = go_on(lab)
+        assert last.returncode == 0 or "the job is complete" in last.stderr, last.stderr
+        assert lab.rows("select count(*), sum(id), sum(k) from u") == lab.rows(
+            "select count(*), sum(id), sum(k) from t"
+        )
+        dbdyno("move", "abort", job)
+        for one in sorted(job.rglob("*"), reverse=True):
+            one.rmdir() if one.is_dir() else one.unlink()
+        job.rmdir()
+    return kills
+
+
+def test_a_kill_at_any_instant_doubles_nothing(lab: Lab) -> None:
+    numbers(lab, 150_000)
+    assert rounds_of_kills(lab, 1, random.randrange(1 << 32)) >= 1
+
+
+@pytest.mark.soak
+def test_many_kills_of_a_load_double_nothing(lab: Lab) -> None:
+    numbers(lab, 300_000)
+    print(rounds_of_kills(lab, 40, random.randrange(1 << 32)), "kills")
