@@ -311,6 +311,8 @@ class MoveChunk(TypedDict):
     sql: str
     path: str | None
     load: NotRequired[bool]
+    groups: NotRequired[tuple[int, int] | None]
+    rows_before: NotRequired[int]
     place: NotRequired[int | None]
     into: NotRequired[str | None]
     partition: NotRequired[str | None]
@@ -340,6 +342,12 @@ class MoveCount(TypedDict):
     number: int
     rows: int
     hash: str
+
+
+class MoveWhole(MoveCount):
+    """What is known of a file, of all its pieces."""
+
+    refused: list[MoveRefused]
 
 
 class MoveDone(MoveCount):

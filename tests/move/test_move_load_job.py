@@ -9,15 +9,19 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import accumulate, pairwise
 from pathlib import Path
 
+import duckdb
 import pytest
 from move_lab import Lab
 from test_move_in import content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
+from dbdyno.move import pieces
 from dbdyno.move.ledger import Ledger
+from dbdyno.move.pieces import pieces_of
 
 
 def load(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -188,3 +192,52 @@ def test_a_kill_at_any_instant_doubles_nothing(lab: Lab) -> None:
 def test_many_kills_of_a_load_double_nothing(lab: Lab) -> None:
     numbers(lab, 300_000)
     print(rounds_of_kills(lab, 40, random.randrange(1 << 32)), "kills")
+
+
+def one_great_file(lab: Lab, rows: int = 40_000) -> Path:
+    """One file with many row groups, as others write it."""
+    numbers(lab, rows)
+    path = lab.folder / "great.parquet"
+    with duckdb.connect() as duck:
+        duck.execute(
+            f"copy (from read_parquet('{lab.out}/*.parquet') order by id) to '{path}'"
+            " (format parquet, row_group_size 2048, compression uncompressed)"
+        )
+    return path
+
+
+def test_one_great_file_is_work_for_all_workers(lab: Lab) -> None:
+    path = one_great_file(lab)
+    cut = pieces_of([path], 2)
+    groups = [one.groups or (0, 0) for one in cut]
+    assert len(groups) > 1
+    assert groups[0][0] == 0
+    assert all(one[1] == two[0] for one, two in pairwise(groups)), "no group is left out or there twice"
+    rows = [one.rows or 0 for one in cut]
+    assert [one.rows_before for one in cut] == [0, *accumulate(rows[:-1])]
+    lab.run("alter table u add constraint odd check (id <> 33333)")
+    bad = lab.folder / "bad.jsonl"
+    done = dbdyno("move", path, "--to", lab.dsn, "--table", "u", "--rejects", bad, "--workers", "2")
+    assert (done.returncode, "1 row rejected" in done.stdout) == (1, True), done.stderr
+    assert json.loads(bad.read_text())["row"] == 33333, "rows are counted from the beginning of the file"
+    assert lab.rows("select count(*), sum(id) from u") == [(39_999, 40_000 * 40_001 // 2 - 33_333)]
+    lab.run("alter table u drop constraint odd")
+    done = dbdyno("move", path, "--to", lab.dsn, "--table", "u", "--job", lab.folder / "job", "--mode", "replace")
+    assert done.returncode == 0, done.stderr
+    assert "in 1 file, all of them accounted for" in done.stdout
+    assert len(Ledger.open(lab.folder / "job").records()) > 1
+    assert content(lab, "u") == content(lab, "t")
+
+
+@pytest.mark.parametrize("sizes", [[5], [0, 0, 0], [9, 0, 0], [0, 0, 9], [1] * 20, [100, 1, 1, 1], [1, 1, 1, 100]])
+def test_pieces_leave_no_group_out_whatever_sizes_a_file_claims(
+    sizes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.parquet"
+    path.write_bytes(bytes(9 << 20))
+    monkeypatch.setattr(pieces._core, "move_groups", lambda _: [(10, size) for size in sizes])
+    for workers in range(1, 6):
+        found = pieces_of([path], workers)
+        groups = [one.groups or (0, len(sizes)) for one in found]
+        assert [at for first, end in groups for at in range(first, end)] == list(range(len(sizes)))
+        assert sum(one.rows or 0 for one in found) == 10 * len(sizes)

@@ -25,7 +25,7 @@ def test_every_block_is_in_one_piece(sizes: list[int], workers: int, piece: int 
     relations = [relation(blocks) for blocks in sizes]
     if piece is not None:
         piece = max(piece, 8192 * max(sizes) // 2000)
-    chunks = split([("", relations)], workers=workers, piece_bytes=piece)
+    chunks = split([("", relations)], workers=workers, size=piece)
     assert [chunk.number for chunk in chunks] == list(range(len(chunks)))
     assert len({chunk.file for chunk in chunks}) == len(chunks)
     for place in range(len(sizes)):

@@ -130,7 +130,7 @@ fn encode(shared: &Shared, files: &[PathBuf], bytes_max: usize) -> Result<(), Mo
 
 /// Whether anybody still wants more.
 fn encode_file(shared: &Shared, path: &Path, bytes_max: usize) -> Result<bool, MoveError> {
-    let mut encoder = Encoder::open(path, bytes_max, Place::default(), Form::Rows)?;
+    let mut encoder = Encoder::open(path, None, bytes_max, Place::default(), Form::Rows)?;
     loop {
         if !shared.has_room() {
             return Ok(false);

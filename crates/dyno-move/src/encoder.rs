@@ -35,8 +35,14 @@ pub(crate) enum Form {
 
 impl Encoder {
     /// Batches have so many bytes at most; `place`: what each row says of where it stood.
-    pub(crate) fn open(path: &Path, bytes_max: usize, place: Place, form: Form) -> Result<Self, MoveError> {
-        let batches = open(path, bytes_max)?;
+    pub(crate) fn open(
+        path: &Path,
+        groups: Option<(usize, usize)>,
+        bytes_max: usize,
+        place: Place,
+        form: Form,
+    ) -> Result<Self, MoveError> {
+        let batches = open(path, bytes_max, groups)?;
         Ok(Self { batches, batch: None, row: 0, place, tally: Tally::default(), form, begun: false })
     }
 

@@ -54,7 +54,7 @@ pub use column::Columns;
 pub use error::{Failure, MoveError};
 pub use hash::{Tally, hash_batch};
 pub use job::{Job, Next};
-pub use read_back::{FileColumn, describe, read_back};
+pub use read_back::{FileColumn, describe, groups, read_back};
 pub use rows::Cutter;
 pub use sink::Sink;
 pub use spec::{ChunkDone, ChunkSpec, ColumnSpec, JobSpec, Kind, PartDone, Refused, TableSpec};

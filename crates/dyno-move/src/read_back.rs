@@ -13,6 +13,7 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_ipc::reader::{FileReader as ArrowFile, StreamReader as ArrowStream};
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::RowGroupMetaData;
 use serde::Serialize;
 
 use crate::encode::pg_type;
@@ -82,12 +83,24 @@ impl Iterator for Batches {
     }
 }
 
+/// Rows, and bytes in the file, of each row group; none of a file that has no such.
+pub fn groups(path: &Path) -> Result<Vec<(u64, u64)>, MoveError> {
+    guarded(path, || match form(path)? {
+        (Form::Parquet, file) => {
+            let of = |group: &RowGroupMetaData| (group.num_rows().max(0) as u64, group.compressed_size().max(0) as u64);
+            Ok(load(path, &file)?.metadata().row_groups().iter().map(of).collect())
+        }
+        _ => Ok(Vec::new()),
+    })
+}
+
 /// Opens a file for its batches. Those of Parquet have so many bytes at most, as far as its head tells how wide rows
-/// are.
-pub fn open(path: &Path, bytes_max: usize) -> Result<Batches, MoveError> {
-    let reader = guarded(path, || match form(path)? {
-        (Form::Parquet, file) => parquet(path, file, bytes_max),
-        (form, file) => arrow(path, form, file),
+/// are; `groups`: of these row groups alone, the last not among them.
+pub fn open(path: &Path, bytes_max: usize, groups: Option<(usize, usize)>) -> Result<Batches, MoveError> {
+    let reader = guarded(path, || match (form(path)?, groups) {
+        ((Form::Parquet, file), groups) => parquet(path, file, bytes_max, groups),
+        ((form, file), None) => arrow(path, form, file),
+        (_, Some(_)) => Err(MoveError::File { path: path.into(), error: "has no row groups".into() }),
     })?;
     Ok(Batches { path: path.into(), reader })
 }
@@ -122,8 +135,15 @@ fn arrow(path: &Path, form: Form, file: File) -> Result<Reader, MoveError> {
     .map_err(|e| MoveError::arrow(path, &e))
 }
 
-fn parquet(path: &Path, file: File, bytes_max: usize) -> Result<Reader, MoveError> {
+fn parquet(path: &Path, file: File, bytes_max: usize, groups: Option<(usize, usize)>) -> Result<Reader, MoveError> {
     let plain = load(path, &file)?;
+    let groups: Vec<usize> = match groups {
+        Some((first, end)) if first <= end && end <= plain.metadata().num_row_groups() => (first..end).collect(),
+        Some(_) => {
+            return Err(MoveError::File { path: path.into(), error: "has other row groups than it had".into() });
+        }
+        None => (0..plain.metadata().num_row_groups()).collect(),
+    };
     let widest = plain.metadata().row_groups().iter().map(|group| {
         let bytes = group.columns().iter().map(|column| column.uncompressed_size().max(0) as u64);
         bytes.fold(0, u64::saturating_add) / group.num_rows().max(1) as u64
@@ -132,7 +152,7 @@ fn parquet(path: &Path, file: File, bytes_max: usize) -> Result<Reader, MoveErro
     let options = ArrowReaderOptions::new().with_schema(viewed(plain.schema()));
     ArrowReaderMetadata::try_new(Arc::clone(plain.metadata()), options)
         .map(|metadata| ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata))
-        .and_then(|builder| builder.with_batch_size(batch_rows as usize).build())
+        .and_then(|builder| builder.with_batch_size(batch_rows as usize).with_row_groups(groups).build())
         .map(|reader| Box::new(reader) as Reader)
         .map_err(|e| MoveError::parquet(path, &e))
 }
@@ -140,7 +160,7 @@ fn parquet(path: &Path, file: File, bytes_max: usize) -> Result<Reader, MoveErro
 /// Rows and hash of a file.
 pub fn read_back(path: &Path) -> Result<Tally, MoveError> {
     let mut tally = Tally::default();
-    for batch in open(path, BATCH_BYTES)? {
+    for batch in open(path, BATCH_BYTES, None)? {
         tally = tally.plus(hash_batch(&batch?)?);
     }
     Ok(tally)

@@ -54,7 +54,7 @@ pub fn rehearse_file(path: &Path) {
 fn send(path: &Path) -> Result<u64, MoveError> {
     let (mut out, mut sent) = (Vec::new(), 0);
     head(&mut out);
-    for batch in open(path, BATCH_BYTES)? {
+    for batch in open(path, BATCH_BYTES, None)? {
         let batch = batch?;
         let mut row = 0;
         while row < batch.num_rows() {

@@ -166,6 +166,12 @@ pub struct ChunkSpec {
     /// Whether the file goes into the table: `sql` is `COPY … FROM STDIN (FORMAT binary)` then.
     #[serde(default)]
     pub load: bool,
+    /// The row groups of the file that are loaded, the last not among them; `None`: all of it.
+    #[serde(default)]
+    pub groups: Option<(usize, usize)>,
+    /// Rows of the file before them.
+    #[serde(default)]
+    pub rows_before: u64,
     /// Number of the file that is loaded: it and the number of the row go before each row, as integer and bigint.
     #[serde(default)]
     pub place: Option<i32>,

@@ -154,9 +154,10 @@ impl<'a> Worker<'a> {
     /// Puts the rows of a file into a table.
     fn load(&mut self, chunk: &ChunkSpec, path: &Path) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
-        let place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
+        let (file, before, rejects) = (chunk.place, chunk.rows_before, shared.spec.rejects);
+        let place = Place { file, before, rejects, ..Place::default() };
         let form = if self.session.takes_lines() { Encoded::Lines } else { Encoded::Copy };
-        let mut encoder = Encoder::open(path, shared.shares().0, place, form)?;
+        let mut encoder = Encoder::open(path, chunk.groups, shared.shares().0, place, form)?;
         let (mut bytes, mut told) = (0_u64, 0_u64);
         let counted = self.session.copy_in(&chunk.sql, |out| {
             let more = encoder.more(SEND_BYTES, out)?;

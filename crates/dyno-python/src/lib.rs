@@ -41,7 +41,7 @@ mod _core {
     #[pymodule_export]
     use crate::model::{ModelRun, model_calibrate, model_check, model_machine, model_machines};
     #[pymodule_export]
-    use crate::mover::{MoveBytes, MoveJob, move_describe, move_read_back};
+    use crate::mover::{MoveBytes, MoveJob, move_describe, move_groups, move_read_back};
     #[pymodule_export]
     use crate::probe::{Probe, recover_probe};
     #[pymodule_export]

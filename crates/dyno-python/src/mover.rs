@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use dyno_move::{Ahead, JobSpec, Next, describe, read_back};
+use dyno_move::{Ahead, JobSpec, Next, describe, groups, read_back};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -86,6 +86,12 @@ impl MoveBytes {
 pub(crate) fn move_describe(py: Python<'_>, path: PathBuf) -> PyResult<(Bound<'_, PyAny>, Option<u64>)> {
     let (columns, rows) = describe(&path).map_err(|e| raise(py, "MoveError", &e.to_string()))?;
     Ok((to_python(py, &columns).map_err(|e| raise(py, "MoveError", &e.to_string()))?, rows))
+}
+
+/// Rows, and bytes in the file, of each of its row groups; none of a file that has no such.
+#[pyfunction]
+pub(crate) fn move_groups(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(u64, u64)>> {
+    groups(&path).map_err(|e| raise(py, "MoveError", &e.to_string()))
 }
 
 /// Rows and hash of a file that a job wrote, read again.

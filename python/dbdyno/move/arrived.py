@@ -19,8 +19,8 @@ from dbdyno.move import attach, partitions
 from dbdyno.move.cost import sentence
 from dbdyno.move.goal import Goal, maker, matched
 from dbdyno.move.into import PARTITIONS, Into, Loaded, LoadedAll
-from dbdyno.move.ledger import Ledger
-from dbdyno.move.proof import MODULUS, total
+from dbdyno.move.ledger import MODULUS, Ledger
+from dbdyno.move.proof import total
 from dbdyno.move.publish import Staged, publish
 from dbdyno.move.rejects import Rejects
 from dbdyno.move.run import How, Plan, new_id

@@ -22,6 +22,7 @@ from dbdyno.errors import MoveError
 from dbdyno.move import indexes
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.merging import Merged
+from dbdyno.move.pieces import as_they_are
 from dbdyno.move.progress import FileProgress
 from dbdyno.move.publish import Staged
 from dbdyno.move.rounded import may_differ
@@ -112,7 +113,7 @@ def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], 
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     source = _core.MoveBytes(files, how.memory_bytes // BATCHES)
-    progress = FileProgress(how, files)
+    progress = FileProgress(how, as_they_are(files))
     begun, sent = time.monotonic(), 0
     with conn.cursor() as cursor:
         with cursor.copy(text) as copy:

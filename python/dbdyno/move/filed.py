@@ -17,8 +17,8 @@ from dbdyno.errors import MoveError
 from dbdyno.move.into import Into
 from dbdyno.move.ledger import INNER, Filed, Ledger
 from dbdyno.move.ledger import files_of as parts_of
+from dbdyno.move.pieces import CSV
 from dbdyno.move.rejects import Rejects
-from dbdyno.move.staging import CSV
 
 
 def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:

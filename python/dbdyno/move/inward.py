@@ -27,9 +27,9 @@ from dbdyno.move.filed import described, files_of, rejects_of
 from dbdyno.move.goal import matched
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.loading import Loading
+from dbdyno.move.pieces import CSV
 from dbdyno.move.run import How, Say
 from dbdyno.move.source import LOCK_TIMEOUT_MS, application, failure, session_settings
-from dbdyno.move.staging import CSV
 
 _UNKNOWN = "the rows were published: all of them are there, or none is"
 _COUNT = "count the rows of the table before you run it again"

@@ -43,6 +43,8 @@ PHASE = {"name": str, "began_ns": int, "ended_ns": int, "ending": str}
 """What is read of each before anything is believed of it."""
 _HASH = re.compile(r"[0-9a-f]{1,32}")
 DONE = "done"
+MODULUS = 1 << 128
+"""Of the sums of hashes."""
 VERSION = 1
 INNER = "_dbdyno"
 

@@ -1,8 +1,8 @@
 """Files into a table as a job: what is staged is in a ledger, and a load that was ended goes on.
 
-Each file goes into a staging table of its own beside the target, as from server to server: what a kill leaves half done
-is emptied and put there again, and no finished file is read twice. Files are known by size and time; where one is
-another than when the job began, nothing that was staged of it can be relied on.
+Each piece of a file goes into a staging table of its own beside the target, as from server to server: what a kill
+leaves half done is emptied and put there again, and no finished piece is read twice. Files are known by size and time;
+where one is another than when the job began, nothing that was staged of it can be relied on.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.core_types import MoveDone
 from dbdyno.errors import MoveError
@@ -36,6 +37,7 @@ from dbdyno.move.goal import Goal, maker
 from dbdyno.move.into import PARTITIONS, Into, Loaded
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.loading import refuse_misread
+from dbdyno.move.pieces import CSV, Piece, by_file, piece_at, pieces_of
 from dbdyno.move.plural import counted
 from dbdyno.move.publish import publish
 from dbdyno.move.rejects import Rejects
@@ -43,7 +45,7 @@ from dbdyno.move.resume import refuse_ended
 from dbdyno.move.run import ENDING_SQL, How, Plan, Say, new_id
 from dbdyno.move.source import Table, application
 from dbdyno.move.splits import Chunk
-from dbdyno.move.staging import CSV, PREFIX, copy_in, put
+from dbdyno.move.staging import PREFIX, copy_in, put
 
 PUBLISHING = "{} staged; publishing in one transaction"
 BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
@@ -51,7 +53,7 @@ BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the 
 
 def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
     """A new job, from the files to the commit. Raises `MoveError`; the table has not changed then."""
-    plan = _plan(source, into, target.safe_dsn, new_id())
+    plan = _plan(source, into, target.safe_dsn, new_id(), how.workers)
     rejects_of(into, [])
     with reached_target(target, into) as conn:
         plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
@@ -69,7 +71,7 @@ def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say
             ledger.discard()
             raise
         ending = ENDING_SQL.format(application(plan.id))
-        say(BEGUN.format(plan.id, counted(len(plan.chunks), "file"), ending))
+        say(BEGUN.format(plan.id, counted(len(plan.chunks), "piece"), ending))
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
@@ -88,7 +90,7 @@ def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, r
             ledger.save()
             return None
         if restart:
-            fresh = _plan(Path(_files(plan)["folder"]), into, target.safe_dsn, plan.id)
+            fresh = _plan(Path(_files(plan)["folder"]), into, target.safe_dsn, plan.id, how.workers)
             plan = replace(fresh, into=plan.into)
         else:
             _refuse_changed(plan)
@@ -105,8 +107,8 @@ def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, r
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
-def _plan(source: Path, into: Into, target: str, job: str) -> Plan:
-    """A chunk for each file. Raises `MoveError`."""
+def _plan(source: Path, into: Into, target: str, job: str, workers: int) -> Plan:
+    """A chunk for each piece of a file. Raises `MoveError`."""
     files, records = files_of(source)
     if files[0].suffix == CSV:
         raise MoveError(
@@ -116,13 +118,17 @@ def _plan(source: Path, into: Into, target: str, job: str) -> Plan:
         )
     heads = described(files)[0][0]
     each = [_look(path) for path in files]
+    chunks = [
+        Chunk(number, 0, one.file, "", one.bytes, *(one.groups or ()))
+        for number, one in enumerate(pieces_of(files, workers))
+    ]
     table = Table("", source.name or str(source), "files", (), ())
     return Plan(
         id=job,
         source=str(source.absolute()),
         server="files",
         tables=(table,),
-        chunks=tuple(Chunk(number, 0, 0, "", one["bytes"]) for number, one in enumerate(each)),
+        chunks=tuple(chunks),
         into=asked_for(into, target),
         files={"folder": str(source.absolute()), "heads": heads, "each": each, "of_a_job": records is not None},
     )
@@ -168,9 +174,9 @@ def _work(
     with ledger.held():
         with ledger.phase("loading"):
             finished = ledger.records()
-            left = {number: path for number, path in enumerate(paths) if number not in finished}
+            left = {one.number: _piece(one, paths) for one in plan.chunks if one.number not in finished}
             children = stage_names(plan, goal)[1]
-            copies = [copy_in(children[n], goal.columns, csv=False, placed=placed) for n in range(len(paths))]
+            copies = [copy_in(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
 
             def record(one: MoveDone) -> None:
                 ledger.record({**one, "file": "", "snapshot": 0})
@@ -183,6 +189,14 @@ def _work(
             loaded = _publish(target, conn, ledger, plan, goal, paths, how, level, say)
             ledger.manifest.update(status="complete", proved=loaded.sentences())
     return loaded
+
+
+def _piece(chunk: Chunk, paths: Sequence[Path]) -> Piece:
+    """What a chunk holds of its file."""
+    path = paths[chunk.relation]
+    if chunk.start is None or chunk.before is None:
+        return Piece(chunk.relation, path, chunk.bytes)
+    return piece_at(chunk.relation, path, _core.move_groups(path), chunk.start, chunk.before)
 
 
 def _publish(
@@ -198,18 +212,19 @@ def _publish(
 ) -> Loaded:
     """In one transaction, whose number is in the ledger before it commits. Raises `MoveError`."""
     into, parent = asked_of(plan), stage_names(plan, goal)[0]
-    done = [one for _, one in sorted(ledger.records().items())]
+    files = {chunk.number: chunk.relation for chunk in plan.chunks}
+    done = by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
     known = files_of(Path(_files(plan)["folder"]))[1] if _files(plan)["of_a_job"] else None
     refuse_other_than_records(paths, done, known)
     rows = sum(one["rows"] for one in done)
-    refuse_emptied(conn, parent, rows - sum(len(one.get("refused") or ()) for one in done), ledger)
+    refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
     if level in ("source", "target"):
         refuse_misread(target, conn, parent, goal, done, how)
     say(PUBLISHING.format(counted(rows, "row")))
     rejects = rejects_of(into, paths)
     if rejects is not None:
         for one in done:
-            refused(rejects, one["number"], one.get("refused") or ())
+            refused(rejects, one["number"], one["refused"])
     try:
         with conn.transaction():
             loaded = _into(conn, plan, goal, into, rows, rejects, compare=level == "target")

@@ -23,15 +23,15 @@ from dbdyno.move import attach, direct, partitions, swap
 from dbdyno.move.filed import refuse_other_than_records, refuse_unstaged, refused
 from dbdyno.move.goal import Goal, Heads, maker
 from dbdyno.move.into import PARTITIONS, Into, Loaded
-from dbdyno.move.ledger import Filed
+from dbdyno.move.ledger import MODULUS, Filed
 from dbdyno.move.merging import Merged
 from dbdyno.move.partitions import Node
-from dbdyno.move.proof import MODULUS
+from dbdyno.move.pieces import CSV
 from dbdyno.move.publish import publish
 from dbdyno.move.rejects import Rejects
 from dbdyno.move.run import How, Say, job_of, new_id, plan_of
 from dbdyno.move.source import Wish, take
-from dbdyno.move.staging import CSV, fill, stage_name, staging
+from dbdyno.move.staging import fill, stage_name, staging
 
 WORDS = {
     "straight": "one worker: straight into the table, in one transaction; rows are {}",

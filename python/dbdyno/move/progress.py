@@ -7,10 +7,10 @@ relate. Files of Parquet tell their rows.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno import _core
+from dbdyno.move.pieces import CSV, Piece
 
 if TYPE_CHECKING:
     from dbdyno.core_types import MoveDone
@@ -44,21 +44,27 @@ class ChunkProgress:
 
 
 class FileProgress:
-    """Of files that are loaded."""
+    """Of pieces of files that are loaded."""
 
-    def __init__(self, how: How, files: Sequence[Path]) -> None:
+    def __init__(self, how: How, pieces: Sequence[Piece]) -> None:
         self._show = how.progress
         self._rows, self._bytes = 0, 0
         if self._show is not None:
-            rows = [None if path.suffix == ".csv" else _core.move_describe(path)[1] for path in files]
+            rows = [_rows(one) for one in pieces]
             self._rows = sum(rows) if all(rows) else 0  # type: ignore[arg-type]
-            self._bytes = sum(path.stat().st_size for path in files)
+            self._bytes = sum(one.bytes for one in pieces)
 
     def show(self, copied: int, rows: int, *, whole: bool = False) -> None:
         """So many bytes went, of so many rows."""
         if self._show is not None:
             expected = copied * self._rows / rows if self._rows and rows else self._bytes
             self._show(*_share(copied, expected, whole=whole))
+
+
+def _rows(piece: Piece) -> int | None:
+    if piece.rows is not None or piece.path.suffix == CSV:
+        return piece.rows
+    return _core.move_describe(piece.path)[1]
 
 
 def _share(copied: int, expected: float, *, whole: bool) -> tuple[float, int, int]:

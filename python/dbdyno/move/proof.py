@@ -18,12 +18,10 @@ from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move.cost import sentence
-from dbdyno.move.ledger import Ledger, files_of
+from dbdyno.move.ledger import MODULUS, Ledger, files_of
 from dbdyno.move.plural import counted
 from dbdyno.move.run import How, Plan, events, job_of
 from dbdyno.move.source import Snapshot
-
-MODULUS = 1 << 128
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
     chunks = split(
         [(prefix, table.relations) for prefix, table in zip(prefixes, snapshot.tables, strict=True)],
         workers=how.workers,
-        piece_bytes=how.piece_bytes,
+        size=how.piece_bytes,
         tid_ranges=snapshot.conn.info.server_version >= TID_RANGES_SINCE,
     )
     return Plan(job, target.safe_dsn, target.identity(snapshot.conn), tuple(snapshot.tables), tuple(chunks))

@@ -17,9 +17,9 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.cost import Watch, sentence
+from dbdyno.move.ledger import MODULUS
 from dbdyno.move.plural import counted
 from dbdyno.move.progress import ChunkProgress
-from dbdyno.move.proof import MODULUS
 from dbdyno.move.run import NEXT, How, Plan, Say, aloud, events, job_of, lost, new_id, plan_of
 from dbdyno.move.source import Snapshot, Wish, application, take
 

@@ -51,17 +51,22 @@ class Chunk:
         return asdict(self)
 
 
+def piece_bytes(total: int, workers: int) -> int:
+    """The size of a piece of so many bytes in all."""
+    equal = -(-total // (max(workers, 1) * PIECES_PER_WORKER)) if workers > 1 else PIECE_BYTES_MOST
+    return min(max(equal, PIECE_BYTES_LEAST), PIECE_BYTES_MOST)
+
+
 def split(
     tables: Sequence[tuple[str, Sequence[Relation]]],
     *,
     workers: int,
-    piece_bytes: int | None = None,
+    size: int | None = None,
     tid_ranges: bool = True,
 ) -> list[Chunk]:
     """The pieces of all tables, each given as the prefix of its files and its relations."""
     total = sum(relation.bytes for _, relations in tables for relation in relations)
-    equal = -(-total // (max(workers, 1) * PIECES_PER_WORKER)) if workers > 1 else PIECE_BYTES_MOST
-    size = piece_bytes or min(max(equal, PIECE_BYTES_LEAST), PIECE_BYTES_MOST)
+    size = size or piece_bytes(total, workers)
     chunks: list[Chunk] = []
     for table, (prefix, relations) in enumerate(tables):
         begun = len(chunks)

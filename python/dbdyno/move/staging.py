@@ -15,16 +15,16 @@ from psycopg import sql
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveDone, MoveFailed
+from dbdyno.core_types import MoveDone, MoveFailed, MoveWhole
 from dbdyno.errors import MoveError
 from dbdyno.move.into import Column
+from dbdyno.move.pieces import CSV, Piece, as_they_are, by_file, pieces_of
 from dbdyno.move.progress import FileProgress
 from dbdyno.move.run import NEXT, How, new_id
 from dbdyno.move.source import application, session_settings
 
 PREFIX = "dbdyno_move_"
 FILE, ROW = "dbdyno_file", "dbdyno_row"
-CSV = ".csv"
 
 
 @contextlib.contextmanager
@@ -58,12 +58,13 @@ def fill(
     job: str,
     *,
     placed: bool,
-) -> list[MoveDone]:
-    """Puts the files into it; the record of each, in their order. Raises `MoveError`."""
+) -> list[MoveWhole]:
+    """Puts the files into it; what is known of each, in their order. Raises `MoveError`."""
     copy = copy_in(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
+    pieces = pieces_of(files, how.workers) if how.workers > 1 else as_they_are(files)
     done: list[MoveDone] = []
-    put(target, conn, dict(enumerate(files)), [copy] * len(files), how, job, done.append, placed=placed)
-    return sorted(done, key=lambda one: int(one["number"]))
+    put(target, conn, dict(enumerate(pieces)), [copy] * len(pieces), how, job, done.append, placed=placed)
+    return by_file(len(files), ((pieces[one["number"]].file, one) for one in done))
 
 
 def copy_in(stage: sql.Identifier, columns: Sequence[Column], *, csv: bool, placed: bool) -> sql.Composed:
@@ -77,7 +78,7 @@ def copy_in(stage: sql.Identifier, columns: Sequence[Column], *, csv: bool, plac
 def put(
     target: Postgres,
     conn: psycopg.Connection[Any],
-    files: Mapping[int, Path],
+    pieces: Mapping[int, Piece],
     copies: Sequence[str],
     how: How,
     job: str,
@@ -85,9 +86,9 @@ def put(
     *,
     placed: bool,
 ) -> None:
-    """Puts files, by their numbers, where the statement of each says; `record` is called as each is there. Raises
-    `MoveError`."""
-    csv = any(path.suffix == CSV for path in files.values())
+    """Puts pieces of files, by their numbers, where the statement of each says; `record` is called as each is there.
+    Raises `MoveError`."""
+    csv = any(one.path.suffix == CSV for one in pieces.values())
     mover = _core.MoveJob(
         {
             "connection": {**target.conninfo(), "application_name": application(job)},
@@ -98,12 +99,14 @@ def put(
                     "number": number,
                     "table": 0,
                     "sql": copies[number],
-                    "path": str(path),
+                    "path": str(one.path),
                     "load": True,
                     "raw": csv,
-                    "place": number if placed and not csv else None,
+                    "groups": one.groups,
+                    "rows_before": one.rows_before,
+                    "place": one.file if placed and not csv else None,
                 }
-                for number, path in files.items()
+                for number, one in pieces.items()
             ],
             "workers": how.workers,
             "memory_bytes": how.memory_bytes,
@@ -111,7 +114,7 @@ def put(
             "rejects": placed,
         }
     )
-    left, failed, progress = len(files), None, FileProgress(how, list(files.values()))
+    left, failed, progress = len(pieces), None, FileProgress(how, list(pieces.values()))
     try:
         while (event := mover.next(0.2)) is not None:
             if "done" in event:
@@ -123,16 +126,16 @@ def put(
     finally:
         mover.stop()
     if failed is not None:
-        raise _failure(failed, files)
+        raise _failure(failed, pieces)
 
 
-def _failure(failed: MoveFailed, files: Mapping[int, Path]) -> MoveError:
+def _failure(failed: MoveFailed, pieces: Mapping[int, Piece]) -> MoveError:
     steps = {**NEXT, "refused": "repair the value, or let such rows go to a file by --rejects"}
     step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
     if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
         step = "make a partition for such rows, or let them go to a file by --rejects"
     chunk = failed.get("chunk")
-    where = files[chunk].name if chunk is not None else None
+    where = pieces[chunk].path.name if chunk is not None else None
     return MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
 
 

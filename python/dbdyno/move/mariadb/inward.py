@@ -24,6 +24,7 @@ from dbdyno.move.filed import (
     rejects_of,
 )
 from dbdyno.move.into import Into, Loaded
+from dbdyno.move.ledger import MODULUS
 from dbdyno.move.mariadb.publish import publish
 from dbdyno.move.mariadb.source import SESSION, failure
 from dbdyno.move.mariadb.target import (
@@ -37,11 +38,10 @@ from dbdyno.move.mariadb.target import (
     make_stages,
     matched,
 )
+from dbdyno.move.pieces import CSV, as_they_are
 from dbdyno.move.progress import FileProgress
-from dbdyno.move.proof import MODULUS
 from dbdyno.move.run import LOOK_S, NEXT, How, Say, new_id
 from dbdyno.move.source import application
-from dbdyno.move.staging import CSV
 
 KINDS = {
     "tinyint(1)": "bool",
@@ -139,7 +139,7 @@ def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: b
 
 
 def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str, *, placed: bool) -> list[MoveDone]:
-    shown = FileProgress(how, files)
+    shown = FileProgress(how, as_they_are(files))
     mover = _core.MoveJob(
         {
             "connection": target.load_connection(application(job)),

@@ -11,12 +11,12 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
 from dbdyno.move.cost import sentence
+from dbdyno.move.ledger import MODULUS
 from dbdyno.move.mariadb.columns import text_of
 from dbdyno.move.mariadb.cost import sessions_of
 from dbdyno.move.mariadb.job import aloud, plan_of, specs, started
 from dbdyno.move.mariadb.source import connect, select_sql
 from dbdyno.move.progress import ChunkProgress
-from dbdyno.move.proof import MODULUS
 from dbdyno.move.run import LOOK_S, NEXT, How, Plan, Say, new_id
 from dbdyno.move.single import FORMS, STDOUT, Written
 from dbdyno.move.source import Wish
