@@ -16,7 +16,6 @@ from dbdyno.core_types import MoveDone
 from dbdyno.move.account import KILLED
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.progress import ChunkProgress, FileProgress
-from dbdyno.move.run import How
 from dbdyno.report.figures import draw
 
 ROWS = 20_000
@@ -139,9 +138,21 @@ def test_a_job_of_an_older_version_has_a_report_without_a_picture(table: Lab) ->
     assert "figure-move_chunks" not in Path(report(table).strip()).read_text()
 
 
+def test_where_its_sessions_were_seen_has_the_classes_of_all_engines(table: Lab) -> None:
+    assert table.move("--table", "t").returncode == 0
+    ledger = Ledger.open(table.out)
+    ledger.manifest["cost"][0] |= {"looks": 4, "waits": {"Client:ClientWrite": 3, "CPU": 1}}
+    ledger.save()
+    model = json.loads(report(table, "--format", "json"))
+    assert [(one["event"], one["class"], one["share"]) for one in model["waits"]][:2] == [
+        ("Client:ClientWrite", "network", 0.75),
+        ("CPU", "cpu", 0.25),
+    ]
+
+
 def test_progress_goes_on_within_a_chunk_and_is_never_whole_before_the_end() -> None:
     shown: list[tuple[float, int, int]] = []
-    progress = ChunkProgress(How(progress=lambda *one: shown.append(one)), {0: 100, 1: 100, 2: 200}, {0})
+    progress = ChunkProgress(lambda *one: shown.append(one), {0: 100, 1: 100, 2: 200}, {0})
     progress.show(60)
     progress.done(_done(1, 50))
     progress.show(75)
@@ -151,7 +162,7 @@ def test_progress_goes_on_within_a_chunk_and_is_never_whole_before_the_end() -> 
     assert shown == [(0.2, 60, 300), (0.5, 75, 150), (0.995, 900, 900), (1.0, 150, 150)]
     shown.clear()
     # Nobody knows the size of a view.
-    ChunkProgress(How(progress=lambda *one: shown.append(one)), {0: 0}).show(60)
+    ChunkProgress(lambda *one: shown.append(one), {0: 0}).show(60)
     assert shown == [(0.0, 60, 0)]
 
 
@@ -159,7 +170,7 @@ def test_progress_of_a_file_goes_by_its_rows(tmp_path: Path) -> None:
     shown: list[tuple[float, int, int]] = []
     path = tmp_path / "t.csv"
     path.write_text("x" * 200)
-    progress = FileProgress(How(progress=lambda *one: shown.append(one)), [path])
+    progress = FileProgress(lambda *one: shown.append(one), [path])
     progress.show(50, 0)
     progress.show(200, 3, whole=True)
     assert shown == [(0.25, 50, 200), (1.0, 200, 200)]

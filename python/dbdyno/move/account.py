@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbdyno.evidence.events import wait_class
+from dbdyno.evidence.events import Engine, wait_class
 from dbdyno.evidence.seal import is_own
 from dbdyno.move.ledger import DONE, Ledger
 from dbdyno.move.plural import counted
@@ -64,14 +64,10 @@ def account(folder: Path) -> Row:
     }
 
 
-def _engine(source: str) -> str:
-    return (
-        "mariadb"
-        if source.startswith(("mariadb", "mysql"))
-        else "oracle"
-        if source.startswith("oracle")
-        else "postgres"
-    )
+def _engine(source: str) -> Engine:
+    if source.startswith("oracle"):
+        return "oracle"
+    return "mariadb" if source.startswith(("mariadb", "mysql")) else "postgresql"
 
 
 def _state(ledger: Ledger) -> str:
@@ -137,6 +133,7 @@ def _attempts(ledger: Ledger, chunks: Sequence[Row], state: str) -> list[Row]:
             {
                 **one,
                 "ended_ns": max(ends, default=one["began_ns"]),
+                "heard": bool(ends),
                 "chunks": len(own),
                 "rows": sum(chunk["rows"] for chunk in own),
                 "ending": "at work" if working else KILLED if unsaid else last,
@@ -147,6 +144,7 @@ def _attempts(ledger: Ledger, chunks: Sequence[Row], state: str) -> list[Row]:
 
 def _totals(plan: Mapping[str, Any], chunks: Sequence[Row], attempts: Sequence[Row]) -> Row:
     spent = sum(one["ended_ns"] - one["began_ns"] for one in attempts)
+    reading = sum(map(_reading_ns, attempts))
     size = sum(one["bytes"] for one in chunks)
     return {
         "rows": sum(one["rows"] for one in chunks),
@@ -155,9 +153,17 @@ def _totals(plan: Mapping[str, Any], chunks: Sequence[Row], attempts: Sequence[R
         "chunks": len(chunks),
         "chunks_in_all": len(plan["chunks"]),
         "elapsed_ns": spent or None,
-        # What a restart read again is not among the bytes: no rate of such a job.
-        "bytes_per_s": size * 1e9 / spent if spent and not any(one["how"] == "restarted" for one in attempts) else None,
+        "reading_ns": reading or None,
+        "bytes_per_s": size * 1e9 / reading if reading else None,
     }
+
+
+def _reading_ns(attempt: Mapping[str, Any]) -> int:
+    """How long an attempt read, of which chunks are left."""
+    if not attempt["chunks"]:
+        return 0
+    noted = [one["ended_ns"] - one["began_ns"] for one in attempt["phases"] if one["name"] == "reading"]
+    return sum(noted) or attempt["ended_ns"] - attempt["began_ns"]
 
 
 def _tables(plan: Mapping[str, Any], records: Mapping[int, Mapping[str, Any]]) -> list[Row]:
@@ -180,7 +186,7 @@ def _tables(plan: Mapping[str, Any], records: Mapping[int, Mapping[str, Any]]) -
 _SUMMED = (("rows", "rows"), ("bytes", "copy_bytes"), ("file_bytes", "file_bytes"))
 
 
-def _waits(sessions: Iterable[Mapping[str, Any]], engine: Any) -> list[Row]:
+def _waits(sessions: Iterable[Mapping[str, Any]], engine: Engine) -> list[Row]:
     """All sessions together: of the looks at them, how many found them there."""
     looks: Counter[str] = Counter()
     for one in sessions:

@@ -89,7 +89,7 @@ def fill(
             "rejects": placed,
         }
     )
-    done, failed, progress = [], None, FileProgress(how, files)
+    done, failed, progress = [], None, FileProgress(how.progress, files)
     try:
         while (event := mover.next(0.2)) is not None:
             if "done" in event:
