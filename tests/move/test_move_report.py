@@ -108,6 +108,9 @@ def test_an_error_that_ended_a_job_is_in_its_report(table: Lab) -> None:
     assert [one["name"] for one in attempt["phases"]] == ["reading", "publishing"]
     assert "check constraint" in attempt["ending"]
     assert "dbdyno move resume" in model["verdict"]["headline"]
+    assert dbdyno("move", "abort", job).returncode == 0
+    given_up = json.loads(dbdyno("report", job, "--format", "json").stdout)["verdict"]
+    assert (given_up["word"], "resume" in given_up["headline"]) == ("Aborted", False)
 
 
 def test_somebody_elses_job_is_read_and_nothing_is_written_there(table: Lab) -> None:
@@ -123,6 +126,25 @@ def test_somebody_elses_job_is_read_and_nothing_is_written_there(table: Lab) -> 
     assert dbdyno("report", table.out, "-o", other).returncode == 0
     assert "<script>alert" not in other.read_text()
     assert json.loads(report(table, "--format", "json"))["rejects"] is None
+
+
+def test_what_is_not_as_it_came_is_in_the_first_line(table: Lab) -> None:
+    assert table.move("--table", "t", "--piece", "128KiB", "--verify", "files").returncode == 0
+    (table.out / "part-00001.parquet").unlink()
+    verdict = json.loads(report(table, "--format", "json"))["verdict"]
+    assert (verdict["word"], verdict["tone"]) == ("Incomplete", "bad")
+    assert "the files of 1 are gone" in verdict["headline"]
+    lab, job, bad = table, table.folder / "job", table.folder / "bad.jsonl"
+    lab.run("create table u (id int check (id <> 7), x varchar(40))")
+    words = ("--table", "t", "--into", "u", "--to", lab.dsn, "--job", job, "--rejects", bad)
+    assert dbdyno("move", lab.dsn, *words).returncode == 1
+    model = json.loads(dbdyno("report", job, "--format", "json").stdout)
+    assert (model["verdict"]["tone"], model["verdict"]["headline"].endswith("; 1 row rejected")) == ("doubt", True)
+    assert model["rejects"]["rows"][0]["code"] == "23514"
+    ledger = Ledger.open(job)
+    ledger.manifest["proved"] = ["DIFFERS: chunk 3: other rows"]
+    ledger.save()
+    assert "DIFFERS  chunk 3: other rows" in dbdyno("report", job, "--format", "text").stdout
 
 
 def test_a_job_of_an_older_version_has_a_report_without_a_picture(table: Lab) -> None:

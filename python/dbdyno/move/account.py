@@ -35,7 +35,9 @@ def account(folder: Path) -> Row:
     chunks = [_chunk(one, records[one["number"]]) for one in plan["chunks"] if one["number"] in records]
     state = _state(ledger)
     attempts = _attempts(ledger, chunks, state)
-    proved = known(ledger)
+    found = known(ledger)
+    proved = _proved(ledger, found.sentences() if records else [])
+    rejects = _rejects(ledger)
     sessions = [{**one, "waits": dict(one["waits"])} for one in ledger.manifest.get("cost", [])]
     totals = _totals(plan, chunks, attempts)
     return {
@@ -43,7 +45,7 @@ def account(folder: Path) -> Row:
         "kind": KIND,
         "job": {
             "id": plan["id"],
-            "folder": str(folder),
+            "folder": str(folder.absolute()),
             "source": plan["source"],
             "target": _target(plan, folder),
             "mode": (plan.get("into") or {}).get("mode"),
@@ -51,16 +53,16 @@ def account(folder: Path) -> Row:
             "engine": _engine(plan["source"]),
             "stop": _stop(plan),
         },
-        "verdict": _verdict(state, totals, len(proved.instants), list(proved.differs)),
+        "verdict": _verdict(state, totals, len(found.instants), proved, rejects["count"] if rejects else 0),
         "totals": totals,
-        "proved": list(ledger.manifest.get("proved") or proved.sentences() if records else []),
-        "instants": [{"at": at, "chunks": count} for at, count in proved.instants],
+        "proved": proved,
+        "instants": [{"at": at, "chunks": count} for at, count in found.instants],
         "tables": _tables(plan, records),
         "attempts": attempts,
         "chunks": chunks,
         "sessions": sessions,
         "waits": _waits(sessions, _engine(plan["source"])),
-        "rejects": _rejects(ledger),
+        "rejects": rejects,
     }
 
 
@@ -200,15 +202,30 @@ def _waits(sessions: Iterable[Mapping[str, Any]], engine: Engine) -> list[Row]:
     return rows
 
 
-def _verdict(state: str, totals: Row, instants: int, differs: Sequence[str]) -> Row:
+def _proved(ledger: Ledger, known: Sequence[str]) -> list[str]:
+    """What the job said at its end; before that what its records say."""
+    kept = ledger.manifest.get("proved")
+    return [str(line) for line in kept] if isinstance(kept, list) else list(known)
+
+
+def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], rejected: int) -> Row:
     """The answer: a word, its tone, and a sentence."""
+    missing = totals["chunks_in_all"] - totals["chunks"]
     done = f"{counted(totals['rows'], 'row')} in {totals['chunks']} of {counted(totals['chunks_in_all'], 'chunk')}"
+    differs = [line.removeprefix("DIFFERS: ") for line in proved if line.startswith("DIFFERS: ")]
     if differs:
         return {"word": "Differs", "tone": "bad", "headline": differs[0]}
+    if state == "complete" and missing:
+        return {"word": "Incomplete", "tone": "bad", "headline": f"{done}: the files of {missing} are gone"}
     if state == "complete":
-        exact = instants <= 1
-        words = "all as of one instant" if exact else f"of {instants} instants: a row may be missing or there twice"
-        return {"word": "Complete", "tone": "good" if exact else "doubt", "headline": f"{done}, {words}"}
+        words = "all as of one instant" if instants <= 1 else f"of {instants} instants: a row may be missing or twice"
+        bent = [line for line in proved if line.startswith("NOT the same: ")]
+        words += f"; {counted(rejected, 'row')} rejected" if rejected else ""
+        words += "; values that are not held as they came" if bent else ""
+        tone = "doubt" if instants > 1 or rejected or bent else "good"
+        return {"word": "Complete", "tone": tone, "headline": f"{done}, {words}"}
+    if state == "aborted":
+        return {"word": "Aborted", "tone": "even", "headline": "given up; its files are removed"}
     if state == "running":
         return {"word": "At work", "tone": "even", "headline": f"{done} so far"}
     return {"word": "Not finished", "tone": "bad", "headline": f"{done}; `dbdyno move resume` goes on"}

@@ -99,7 +99,7 @@ def _cost(model: Analysis) -> Section:
     whole = {name: _sum(sessions, name) for name in SUMMED}
     shown = columns("name:text:session chunks rows bytes:bytes busy_ns:ns:at_work")
     shown += tuple(one for one in columns(COUNTERS) if whole[one.name] is not None)
-    shown += columns("waits:text:most_often_seen")
+    shown += columns("waits:text:most_often_seen") if any(one["waits"] for one in sessions) else ()
     rows = [Row(one) for one in sessions]
     if len(rows) > 1:
         rows.append(Row({"name": "all", **whole, "waits": ""}, style="sum"))
