@@ -93,7 +93,7 @@ def _quiet(said: Path) -> list[tuple[int, ...]]:
 
 def main() -> None:
     """Prints a line per reader."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--way", choices=["out", "in"], default="out")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
+import duckdb
 import psycopg
 import pytest
 from move_lab import Lab
@@ -145,6 +147,10 @@ def test_no_rows_and_1600_columns(lab: Lab) -> None:
     lab.run("insert into wide (c0, c1599) values (1, 2)")
     assert lab.move("--table", "wide").returncode == 0
     assert lab.files("c0, c1, c1599") == [(1, None, 2)]
+    # zstd's contexts, one for each column, would take more than the memory that was allowed.
+    with contextlib.closing(duckdb.connect()) as conn:
+        codecs = f"select distinct compression from parquet_metadata('{lab.folder}/*/*.parquet')"
+        assert conn.execute(codecs).fetchall() == [("SNAPPY",)]
 
 
 @pytest.mark.parametrize(

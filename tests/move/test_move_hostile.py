@@ -265,16 +265,36 @@ def test_long_rows_take_the_memory_of_a_few_of_them(lab: Lab, row_mb: int, rows:
         [str(lab.out), "--table", "u", "--to", lab.dsn, "--memory", "64MiB", "--workers", "1"],
         [lab.dsn, "--table", "t", "--into", "u", "--mode", "replace", "--to", lab.dsn, "--job", f"{lab.out}.job"],
     ):
-        said = (lab.folder / "said").open("wb")
-        with contextlib.closing(said):
-            process = subprocess.Popen([sys.executable, "-m", "dbdyno", "move", *words], stdout=said, stderr=said)
-            peak = 0
-            while process.poll() is None:
-                with contextlib.suppress(OSError, IndexError, ValueError):
-                    text = Path(f"/proc/{process.pid}/status").read_text()
-                    peak = max(peak, int(text.split("VmHWM:")[1].split()[0]) // 1024)
-                time.sleep(0.02)
-        print(f"{' '.join(words[1:5])}: {peak} MB")
-        assert process.returncode == 0, (lab.folder / "said").read_text()
-        assert peak < 12 * row_mb
+        assert peak_mb(lab, words) < 12 * row_mb
     assert lab.rows("select count(*), sum(length(x)) from u") == [(rows, rows * row_mb << 20)]
+
+
+@pytest.mark.soak
+def test_1600_columns_stay_within_the_memory_whatever_a_column_costs(lab: Lab) -> None:
+    """A writer's contexts and dictionaries, one for each column, took 630 MB of the 32 that were allowed."""
+    columns = ", ".join(f"c{n} int" for n in range(1600))
+    values = ", ".join(f"g * {n + 1} % 30000" for n in range(1600))
+    lab.run(f"create table t ({columns})", f"insert into t select {values} from generate_series(1, 15000) g")
+    lab.run("create table u (like t)")
+    assert peak_mb(lab, [lab.dsn, "--table", "t", "--to", str(lab.out), "--memory", "32MB", "--workers", "2"]) < 150
+    for workers in ("1", "2"):
+        words = [str(lab.out), "--table", "u", "--to", lab.dsn, "--mode", "replace", "--memory", "32MB"]
+        assert peak_mb(lab, [*words, "--workers", workers]) < 150
+    assert lab.rows("select count(*), sum(c0), sum(c1599) from t") == lab.rows(
+        "select count(*), sum(c0), sum(c1599) from u"
+    )
+
+
+def peak_mb(lab: Lab, words: list[str]) -> int:
+    """The most memory of a move, which must succeed."""
+    with (lab.folder / "said").open("wb") as said:
+        process = subprocess.Popen([sys.executable, "-m", "dbdyno", "move", *words], stdout=said, stderr=said)
+        peak = 0
+        while process.poll() is None:
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                text = Path(f"/proc/{process.pid}/status").read_text()
+                peak = max(peak, int(text.split("VmHWM:")[1].split()[0]) // 1024)
+            time.sleep(0.02)
+    print(f"{' '.join(words[1:5])}: {peak} MB")
+    assert process.returncode == 0, (lab.folder / "said").read_text()
+    return peak

@@ -15,8 +15,8 @@ from command_line import dbdyno
 from dbdyno.core_types import MoveDone
 from dbdyno.move.account import KILLED
 from dbdyno.move.ledger import Ledger
+from dbdyno.move.pieces import as_they_are
 from dbdyno.move.progress import ChunkProgress, FileProgress
-from dbdyno.move.run import How
 from dbdyno.report.figures import draw
 
 ROWS = 20_000
@@ -109,6 +109,9 @@ def test_an_error_that_ended_a_job_is_in_its_report(table: Lab) -> None:
     assert [one["name"] for one in attempt["phases"]] == ["reading", "publishing"]
     assert "check constraint" in attempt["ending"]
     assert "dbdyno move resume" in model["verdict"]["headline"]
+    assert dbdyno("move", "abort", job).returncode == 0
+    given_up = json.loads(dbdyno("report", job, "--format", "json").stdout)["verdict"]
+    assert (given_up["word"], "resume" in given_up["headline"]) == ("Aborted", False)
 
 
 def test_somebody_elses_job_is_read_and_nothing_is_written_there(table: Lab) -> None:
@@ -126,6 +129,25 @@ def test_somebody_elses_job_is_read_and_nothing_is_written_there(table: Lab) -> 
     assert json.loads(report(table, "--format", "json"))["rejects"] is None
 
 
+def test_what_is_not_as_it_came_is_in_the_first_line(table: Lab) -> None:
+    assert table.move("--table", "t", "--piece", "128KiB", "--verify", "files").returncode == 0
+    (table.out / "part-00001.parquet").unlink()
+    verdict = json.loads(report(table, "--format", "json"))["verdict"]
+    assert (verdict["word"], verdict["tone"]) == ("Incomplete", "bad")
+    assert "the files of 1 are gone" in verdict["headline"]
+    lab, job, bad = table, table.folder / "job", table.folder / "bad.jsonl"
+    lab.run("create table u (id int check (id <> 7), x varchar(40))")
+    words = ("--table", "t", "--into", "u", "--to", lab.dsn, "--job", job, "--rejects", bad)
+    assert dbdyno("move", lab.dsn, *words).returncode == 1
+    model = json.loads(dbdyno("report", job, "--format", "json").stdout)
+    assert (model["verdict"]["tone"], model["verdict"]["headline"].endswith("; 1 row rejected")) == ("doubt", True)
+    assert model["rejects"]["rows"][0]["code"] == "23514"
+    ledger = Ledger.open(job)
+    ledger.manifest["proved"] = ["DIFFERS: chunk 3: other rows"]
+    ledger.save()
+    assert "DIFFERS  chunk 3: other rows" in dbdyno("report", job, "--format", "text").stdout
+
+
 def test_a_job_of_an_older_version_has_a_report_without_a_picture(table: Lab) -> None:
     assert table.move("--table", "t").returncode == 0
     ledger = Ledger.open(table.out)
@@ -139,9 +161,21 @@ def test_a_job_of_an_older_version_has_a_report_without_a_picture(table: Lab) ->
     assert "figure-move_chunks" not in Path(report(table).strip()).read_text()
 
 
+def test_where_its_sessions_were_seen_has_the_classes_of_all_engines(table: Lab) -> None:
+    assert table.move("--table", "t").returncode == 0
+    ledger = Ledger.open(table.out)
+    ledger.manifest["cost"][0] |= {"looks": 4, "waits": {"Client:ClientWrite": 3, "CPU": 1}}
+    ledger.save()
+    model = json.loads(report(table, "--format", "json"))
+    assert [(one["event"], one["class"], one["share"]) for one in model["waits"]][:2] == [
+        ("Client:ClientWrite", "network", 0.75),
+        ("CPU", "cpu", 0.25),
+    ]
+
+
 def test_progress_goes_on_within_a_chunk_and_is_never_whole_before_the_end() -> None:
     shown: list[tuple[float, int, int]] = []
-    progress = ChunkProgress(How(progress=lambda *one: shown.append(one)), {0: 100, 1: 100, 2: 200}, {0})
+    progress = ChunkProgress(lambda *one: shown.append(one), {0: 100, 1: 100, 2: 200}, {0})
     progress.show(60)
     progress.done(_done(1, 50))
     progress.show(75)
@@ -151,7 +185,7 @@ def test_progress_goes_on_within_a_chunk_and_is_never_whole_before_the_end() -> 
     assert shown == [(0.2, 60, 300), (0.5, 75, 150), (0.995, 900, 900), (1.0, 150, 150)]
     shown.clear()
     # Nobody knows the size of a view.
-    ChunkProgress(How(progress=lambda *one: shown.append(one)), {0: 0}).show(60)
+    ChunkProgress(lambda *one: shown.append(one), {0: 0}).show(60)
     assert shown == [(0.0, 60, 0)]
 
 
@@ -159,7 +193,7 @@ def test_progress_of_a_file_goes_by_its_rows(tmp_path: Path) -> None:
     shown: list[tuple[float, int, int]] = []
     path = tmp_path / "t.csv"
     path.write_text("x" * 200)
-    progress = FileProgress(How(progress=lambda *one: shown.append(one)), [path])
+    progress = FileProgress(lambda *one: shown.append(one), as_they_are([path]))
     progress.show(50, 0)
     progress.show(200, 3, whole=True)
     assert shown == [(0.25, 50, 200), (1.0, 200, 200)]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbdyno.evidence.events import wait_class
+from dbdyno.evidence.events import Engine, wait_class
 from dbdyno.evidence.seal import is_own
 from dbdyno.move.ledger import DONE, Ledger
 from dbdyno.move.plural import counted
@@ -35,7 +35,10 @@ def account(folder: Path) -> Row:
     chunks = [_chunk(one, records[one["number"]]) for one in plan["chunks"] if one["number"] in records]
     state = _state(ledger)
     attempts = _attempts(ledger, chunks, state)
-    proved = known(ledger)
+    found = known(ledger)
+    proved = _proved(ledger, found.sentences() if records else [])
+    instants = 0 if plan.get("files") else max(len(found.instants), 1)
+    rejects = _rejects(ledger)
     sessions = [{**one, "waits": dict(one["waits"])} for one in ledger.manifest.get("cost", [])]
     totals = _totals(plan, chunks, attempts)
     return {
@@ -43,7 +46,7 @@ def account(folder: Path) -> Row:
         "kind": KIND,
         "job": {
             "id": plan["id"],
-            "folder": str(folder),
+            "folder": str(folder.absolute()),
             "source": plan["source"],
             "target": _target(plan, folder),
             "mode": (plan.get("into") or {}).get("mode"),
@@ -51,27 +54,23 @@ def account(folder: Path) -> Row:
             "engine": _engine(plan["source"]),
             "stop": _stop(plan),
         },
-        "verdict": _verdict(state, totals, 0 if plan.get("files") else len(proved.instants), list(proved.differs)),
+        "verdict": _verdict(state, totals, instants, proved, rejects["count"] if rejects else 0),
         "totals": totals,
-        "proved": list(ledger.manifest.get("proved") or proved.sentences() if records else []),
-        "instants": [{"at": at, "chunks": count} for at, count in proved.instants],
+        "proved": proved,
+        "instants": [{"at": at, "chunks": count} for at, count in found.instants],
         "tables": _tables(plan, records),
         "attempts": attempts,
         "chunks": chunks,
         "sessions": sessions,
         "waits": _waits(sessions, _engine(plan["source"])),
-        "rejects": _rejects(ledger),
+        "rejects": rejects,
     }
 
 
-def _engine(source: str) -> str:
-    return (
-        "mariadb"
-        if source.startswith(("mariadb", "mysql"))
-        else "oracle"
-        if source.startswith("oracle")
-        else "postgres"
-    )
+def _engine(source: str) -> Engine:
+    if source.startswith("oracle"):
+        return "oracle"
+    return "mariadb" if source.startswith(("mariadb", "mysql")) else "postgresql"
 
 
 def _state(ledger: Ledger) -> str:
@@ -137,6 +136,7 @@ def _attempts(ledger: Ledger, chunks: Sequence[Row], state: str) -> list[Row]:
             {
                 **one,
                 "ended_ns": max(ends, default=one["began_ns"]),
+                "heard": bool(ends),
                 "chunks": len(own),
                 "rows": sum(chunk["rows"] for chunk in own),
                 "ending": "at work" if working else KILLED if unsaid else last,
@@ -147,6 +147,7 @@ def _attempts(ledger: Ledger, chunks: Sequence[Row], state: str) -> list[Row]:
 
 def _totals(plan: Mapping[str, Any], chunks: Sequence[Row], attempts: Sequence[Row]) -> Row:
     spent = sum(one["ended_ns"] - one["began_ns"] for one in attempts)
+    reading = sum(map(_reading_ns, attempts))
     size = sum(one["bytes"] for one in chunks)
     return {
         "rows": sum(one["rows"] for one in chunks),
@@ -155,9 +156,17 @@ def _totals(plan: Mapping[str, Any], chunks: Sequence[Row], attempts: Sequence[R
         "chunks": len(chunks),
         "chunks_in_all": len(plan["chunks"]),
         "elapsed_ns": spent or None,
-        # What a restart read again is not among the bytes: no rate of such a job.
-        "bytes_per_s": size * 1e9 / spent if spent and not any(one["how"] == "restarted" for one in attempts) else None,
+        "reading_ns": reading or None,
+        "bytes_per_s": size * 1e9 / reading if reading else None,
     }
+
+
+def _reading_ns(attempt: Mapping[str, Any]) -> int:
+    """How long an attempt read, of which chunks are left."""
+    if not attempt["chunks"]:
+        return 0
+    noted = [one["ended_ns"] - one["began_ns"] for one in attempt["phases"] if one["name"] == "reading"]
+    return sum(noted) or attempt["ended_ns"] - attempt["began_ns"]
 
 
 def _tables(plan: Mapping[str, Any], records: Mapping[int, Mapping[str, Any]]) -> list[Row]:
@@ -180,7 +189,7 @@ def _tables(plan: Mapping[str, Any], records: Mapping[int, Mapping[str, Any]]) -
 _SUMMED = (("rows", "rows"), ("bytes", "copy_bytes"), ("file_bytes", "file_bytes"))
 
 
-def _waits(sessions: Iterable[Mapping[str, Any]], engine: Any) -> list[Row]:
+def _waits(sessions: Iterable[Mapping[str, Any]], engine: Engine) -> list[Row]:
     """All sessions together: of the looks at them, how many found them there."""
     looks: Counter[str] = Counter()
     for one in sessions:
@@ -194,16 +203,31 @@ def _waits(sessions: Iterable[Mapping[str, Any]], engine: Any) -> list[Row]:
     return rows
 
 
-def _verdict(state: str, totals: Row, instants: int, differs: Sequence[str]) -> Row:
+def _proved(ledger: Ledger, known: Sequence[str]) -> list[str]:
+    """What the job said at its end; before that what its records say."""
+    kept = ledger.manifest.get("proved")
+    return [str(line) for line in kept] if isinstance(kept, list) else list(known)
+
+
+def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], rejected: int) -> Row:
     """The answer: a word, its tone, and a sentence."""
+    missing = totals["chunks_in_all"] - totals["chunks"]
     done = f"{counted(totals['rows'], 'row')} in {totals['chunks']} of {counted(totals['chunks_in_all'], 'chunk')}"
+    differs = [line.removeprefix("DIFFERS: ") for line in proved if line.startswith("DIFFERS: ")]
     if differs:
         return {"word": "Differs", "tone": "bad", "headline": differs[0]}
+    if state == "complete" and missing:
+        return {"word": "Incomplete", "tone": "bad", "headline": f"{done}: the files of {missing} are gone"}
     if state == "complete":
-        exact = instants <= 1
-        one = "all as of one instant" if instants else "all of the files, in one transaction"
-        words = one if exact else f"of {instants} instants: a row may be missing or there twice"
-        return {"word": "Complete", "tone": "good" if exact else "doubt", "headline": f"{done}, {words}"}
+        words = "all as of one instant" if instants == 1 else f"of {instants} instants: a row may be missing or twice"
+        words = words if instants else "all of the files, in one transaction"
+        bent = [line for line in proved if line.startswith("NOT the same: ")]
+        words += f"; {counted(rejected, 'row')} rejected" if rejected else ""
+        words += "; values that are not held as they came" if bent else ""
+        tone = "doubt" if instants > 1 or rejected or bent else "good"
+        return {"word": "Complete", "tone": tone, "headline": f"{done}, {words}"}
+    if state == "aborted":
+        return {"word": "Aborted", "tone": "even", "headline": "given up; its files are removed"}
     if state == "running":
         return {"word": "At work", "tone": "even", "headline": f"{done} so far"}
     return {"word": "Not finished", "tone": "bad", "headline": f"{done}; `dbdyno move resume` goes on"}

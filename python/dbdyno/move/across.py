@@ -67,7 +67,7 @@ def move(
             raise
         with snapshot, held(source, snapshot, ledger, hold):
             work(source, ledger, snapshot, how, say, _maker(target, conn, goals))
-        return publish_staged(target, conn, ledger, into, how, level)
+        return publish_staged(target, conn, ledger, into, how, level, say)
 
 
 def go_on(
@@ -113,7 +113,7 @@ def go_on(
             ).__exit__()
         else:
             ledger.attempt("resumed", how.workers, how.memory_bytes)
-        return publish_staged(target, conn, ledger, into, how, level)
+        return publish_staged(target, conn, ledger, into, how, level, say)
 
 
 @contextlib.contextmanager

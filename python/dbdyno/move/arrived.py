@@ -20,15 +20,17 @@ from dbdyno.move.cost import sentence
 from dbdyno.move.goal import Goal, maker, matched
 from dbdyno.move.into import PARTITIONS, Into, Loaded, LoadedAll
 from dbdyno.move.ledger import MODULUS, Ledger
+from dbdyno.move.plural import counted
 from dbdyno.move.proof import total
 from dbdyno.move.publish import Staged, publish
 from dbdyno.move.rejects import Rejects
-from dbdyno.move.run import How, Plan, new_id
+from dbdyno.move.run import How, Plan, Say, new_id
 from dbdyno.move.several import empty, in_order, intos
 from dbdyno.move.source import application, session_settings
 from dbdyno.move.staging import FILE, PREFIX, ROW
 
 Heads = list[dict[str, Any]]
+PUBLISHING = "{} staged; publishing in one transaction"
 
 
 def asked_for(into: Into, target: str) -> dict[str, Any]:
@@ -82,9 +84,10 @@ def stage_names(plan: Plan, goal: Goal, table: int = 0) -> tuple[sql.Identifier,
 
 
 def publish_staged(
-    target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str
+    target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str, say: Say
 ) -> Loaded | LoadedAll:
     """Looks at what stands in the staging tables, and publishes all of it in one transaction. Raises `MoveError`."""
+    say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
     with ledger.phase("publishing"):
         plan = Plan.from_json(ledger.plan)
         goals = goals_of(conn, plan, into)

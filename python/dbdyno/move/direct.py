@@ -113,7 +113,7 @@ def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], 
     names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
     text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
     source = _core.MoveBytes(files, how.memory_bytes // BATCHES)
-    progress = FileProgress(how, as_they_are(files))
+    progress = FileProgress(how.progress, as_they_are(files))
     begun, sent = time.monotonic(), 0
     with conn.cursor() as cursor:
         with cursor.copy(text) as copy:

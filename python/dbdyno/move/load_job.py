@@ -23,6 +23,7 @@ from dbdyno.errors import MoveError
 from dbdyno.move import partitions
 from dbdyno.move.across import empty_unfinished, make_stages, reached_target
 from dbdyno.move.arrived import (
+    PUBLISHING,
     asked_for,
     asked_of,
     by_partitions,
@@ -47,7 +48,6 @@ from dbdyno.move.source import Table, application
 from dbdyno.move.splits import Chunk
 from dbdyno.move.staging import PREFIX, copy_in, put
 
-PUBLISHING = "{} staged; publishing in one transaction"
 BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
 
 

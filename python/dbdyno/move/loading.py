@@ -27,6 +27,7 @@ from dbdyno.move.ledger import MODULUS, Filed
 from dbdyno.move.merging import Merged
 from dbdyno.move.partitions import Node
 from dbdyno.move.pieces import CSV
+from dbdyno.move.plural import counted
 from dbdyno.move.publish import publish
 from dbdyno.move.rejects import Rejects
 from dbdyno.move.run import How, Say, job_of, new_id, plan_of
@@ -39,6 +40,7 @@ WORDS = {
     "swap": "job {}: filling {}, which takes the table's name at the end",
     "staged": "job {}: staging, unlogged, into {}",
 }
+PUBLISHING = "{} there; publishing in one transaction"
 WAYS = {
     "straight": "straight into the table",
     "partitions": "into new partitions, which take the places of the table's",
@@ -189,6 +191,7 @@ class Loading:
         self, stage: sql.Identifier, rows: int, rejects: Rejects | None, *, compare: bool, swaps: bool
     ) -> Loaded:
         """Under the target's name, or into the target."""
+        self.say(PUBLISHING.format(counted(rows, "row")))
         staged = self.goal.staged(stage, rows)
         if swaps:
             loaded = swap.publish(self.conn, staged, (self.goal.schema, self.goal.name), self.into)

@@ -6,7 +6,7 @@ relate. Files of Parquet tell their rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dbdyno import _core
@@ -14,8 +14,9 @@ from dbdyno.move.pieces import CSV, Piece
 
 if TYPE_CHECKING:
     from dbdyno.core_types import MoveDone
-    from dbdyno.move.run import How
 
+Show = Callable[[float, int, int], None]
+"""Called now and then with the share that is done, the bytes that came, and how many will come; 0: not known."""
 NEARLY = 0.995
 """What is not finished is not shown as all."""
 
@@ -23,8 +24,8 @@ NEARLY = 0.995
 class ChunkProgress:
     """Of chunks whose sizes are known on the disk; `finished`: those of an earlier attempt."""
 
-    def __init__(self, how: How, sizes: Mapping[int, int], finished: Collection[int] = ()) -> None:
-        self._show, self._sizes = how.progress, sizes
+    def __init__(self, show: Show | None, sizes: Mapping[int, int], finished: Collection[int] = ()) -> None:
+        self._show, self._sizes = show, sizes
         self._before = sum(sizes[number] for number in finished)
         self._left = len(sizes) - len(finished)
         self._of = self._came = 0
@@ -46,8 +47,8 @@ class ChunkProgress:
 class FileProgress:
     """Of pieces of files that are loaded."""
 
-    def __init__(self, how: How, pieces: Sequence[Piece]) -> None:
-        self._show = how.progress
+    def __init__(self, show: Show | None, pieces: Sequence[Piece]) -> None:
+        self._show = show
         self._rows, self._bytes = 0, 0
         if self._show is not None:
             rows = [_rows(one) for one in pieces]

@@ -19,7 +19,7 @@ from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.cost import Watch, cost_sql
 from dbdyno.move.ledger import Ledger
-from dbdyno.move.progress import ChunkProgress
+from dbdyno.move.progress import ChunkProgress, Show
 from dbdyno.move.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
 from dbdyno.move.splits import TID_RANGES_SINCE, Chunk, Relation, split
 
@@ -49,8 +49,7 @@ class How:
     rate_bytes_per_s: int | None = None
     piece_bytes: int | None = None
     zstd_level: int = 1
-    progress: Callable[[float, int, int], None] | None = None
-    """Called now and then with the share that is done, the bytes that came, and how many will come; 0: not known."""
+    progress: Show | None = None
 
 
 Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, How, "Path | None"], _core.MoveJob]
@@ -203,7 +202,7 @@ def _run(
 ) -> MoveFailed | None:
     """Lets the workers go; the first failure, if there was one."""
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
-    progress = ChunkProgress(how, size, size.keys() - {chunk.number for chunk in left})
+    progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
     failed: MoveFailed | None = None
     instant = len(ledger.manifest["snapshots"]) - 1
     job = make(target, plan, left, snapshot, how, ledger.folder)

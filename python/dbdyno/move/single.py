@@ -83,7 +83,7 @@ def _run(
     done: list[MoveDone] = []
     failed: MoveFailed | None = None
     job = job_of(target, plan, plan.chunks, snapshot, how, None, single)
-    progress = ChunkProgress(how, {chunk.number: chunk.bytes for chunk in plan.chunks})
+    progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
     try:
         for event in events(job, snapshot):
             watch.look()

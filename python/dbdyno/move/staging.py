@@ -114,7 +114,7 @@ def put(
             "rejects": placed,
         }
     )
-    left, failed, progress = len(pieces), None, FileProgress(how, list(pieces.values()))
+    left, failed, progress = len(pieces), None, FileProgress(how.progress, list(pieces.values()))
     try:
         while (event := mover.next(0.2)) is not None:
             if "done" in event:

@@ -59,13 +59,13 @@ def page(model: Analysis) -> Page:
 
 
 def _rate(totals: Given) -> Iterator[str]:
-    size, spent, rate = (fmt.number(totals.get(name)) for name in ("bytes", "elapsed_ns", "bytes_per_s"))
-    if not size or not spent:
+    names = ("bytes", "reading_ns", "bytes_per_s", "file_bytes", "elapsed_ns")
+    size, reading, rate, filed, spent = (fmt.number(totals.get(name)) for name in names)
+    if not size or not reading or not rate or not spent:
         return
-    each = f", {fmt.size(rate)} a second" if rate else ""
-    filed = fmt.number(totals.get("file_bytes"))
     became = f"; {fmt.size(filed)} in files" if filed else ""
-    yield f"{fmt.size(size)} of rows in {fmt.duration(spent)} of work{each}{became}."
+    yield f"{fmt.size(size)} of rows, read in {fmt.duration(reading)}: {fmt.size(rate)} a second{became}."
+    yield f"{fmt.duration(spent)} of work in all."
 
 
 def _chips(model: Analysis, job: Given) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _cost(model: Analysis) -> Section:
     whole = {name: _sum(sessions, name) for name in SUMMED}
     shown = columns("name:text:session chunks rows bytes:bytes busy_ns:ns:at_work")
     shown += tuple(one for one in columns(COUNTERS) if whole[one.name] is not None)
-    shown += columns("waits:text:most_often_seen")
+    shown += columns("waits:text:most_often_seen") if any(one["waits"] for one in sessions) else ()
     rows = [Row(one) for one in sessions]
     if len(rows) > 1:
         rows.append(Row({"name": "all", **whole, "waits": ""}, style="sum"))
@@ -156,7 +156,7 @@ def _over_time(model: Analysis) -> Section:
             "place": place,
             "how": fmt.line(one.get("how") or ""),
             "began": began / 1e3,
-            "spent": ended - began,
+            "spent": ended - began if one.get("heard") else None,
             "phases": ", ".join(phases),
             "chunks": one.get("chunks"),
             "rows": one.get("rows"),
@@ -203,8 +203,6 @@ def _about(job: Given) -> Section:
     """Where everything is, and what ends the job from the other side."""
     facts = [("job", job.get("id")), ("ledger", job.get("folder")), ("source", job.get("source"))]
     facts += [("target", job.get("target")), ("mode", job.get("mode"))]
+    facts += [("what ends it from the database's side", job.get("stop"))]
     told = tuple((name, fmt.line(str(value), 300)) for name, value in facts if value)
-    stop = str(job.get("stop") or "")
-    running = job.get("state") == "running"
-    title = "What ends it from the database's side" if running else "What would have ended it from the database's side"
-    return Section("about", "About this job", facts=told, text=stop, text_title=title if stop else "")
+    return Section("about", "About this job", facts=told)

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
+from dbdyno.bench.host.machine import host_facts, server_is_here
+from dbdyno.bench.postgres.data_folder import disk_facts
 from dbdyno.bench.postgres.login import login_failed
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.bench.postgres.wire_options import load_connection, refusal
@@ -287,7 +288,7 @@ class Postgres:
                     facts[name] = value
             facts["server_is_here"] = self.is_here(conn)
             if facts["server_is_here"]:
-                facts.update(_disk_facts(self.data_directory(conn)))
+                facts.update(disk_facts(self.data_directory(conn)))
             rows = conn.execute(_NON_DEFAULT).fetchall()
         facts["settings"] = [
             {"name": name, "value": shown_value(name, value), "source": source} for name, value, source in rows
@@ -388,24 +389,6 @@ def _answer_s(statement_timeout_ms: int | None) -> float | None:
     if statement_timeout_ms is None:
         return ANSWER_S
     return statement_timeout_ms / 1000 + GRACE_S if statement_timeout_ms else None
-
-
-def _disk_facts(data: Path | None) -> dict[str, object]:
-    found = file_system(data) if data else None
-    if data is None or found is None:
-        return {}
-    facts: dict[str, object] = {
-        "data_file_system": found.kind,
-        "data_mount": found.mount,
-        "data_in_memory": found.in_memory,
-        "data_device": found.device,
-        "data_device_model": found.model,
-        "data_device_rotational": found.rotational,
-    }
-    wal = file_system(data / "pg_wal")
-    if wal and wal.mount != found.mount:
-        facts |= {"wal_file_system": wal.kind, "wal_mount": wal.mount, "wal_device": wal.device}
-    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _first(conn: Connection, sql: LiteralString) -> Any:

@@ -41,6 +41,7 @@ from dbdyno.move.mariadb.target import (
     matched,
     staged_rows,
 )
+from dbdyno.move.plural import counted
 from dbdyno.move.proof import total
 from dbdyno.move.resume import refuse_ended, resume
 from dbdyno.move.run import How, Plan, Say, begin, work
@@ -89,7 +90,7 @@ def move(
                 ledger.discard()
                 raise
             reading.work(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
-            return arrived.publish_staged(target, conn, ledger, into, how, level)
+            return arrived.publish_staged(target, conn, ledger, into, how, level, say)
     with reached(target, "begins") as conn:
         asked["server"] = target.identity(conn)
         if isinstance(source, MariaDB):
@@ -104,7 +105,9 @@ def move(
             else:
                 with snapshot:
                     work(source, ledger, snapshot, how, say, _lines_of_postgres(target, conn, into))
-            return _publish(target, conn, ledger, replace(into, create=False), goal, how, level, created=into.create)
+            return _publish(
+                target, conn, ledger, replace(into, create=False), goal, how, level, say, created=into.create
+            )
 
 
 def go_on(
@@ -140,7 +143,7 @@ def go_on(
                 reading.resume(source, ledger, how, say, pieces, restarted=stage, completes=False, **again)
             else:
                 ledger.attempt("resumed", how.workers, how.memory_bytes)
-            return arrived.publish_staged(target, conn, ledger, into, how, level)
+            return arrived.publish_staged(target, conn, ledger, into, how, level, say)
     with reached(target, plan.id) as conn:
         _refuse_other(target, conn, plan)
         created = into.create
@@ -158,7 +161,7 @@ def go_on(
                     resume(source, ledger, how, say, make=make, **again).__exit__()
             else:
                 ledger.attempt("resumed", how.workers, how.memory_bytes)
-            return _publish(target, conn, ledger, into, goal, how, level, created=created)
+            return _publish(target, conn, ledger, into, goal, how, level, say, created=created)
 
 
 def _refuse_several(ledger: Ledger) -> None:
@@ -305,8 +308,10 @@ def _target(target: MariaDB, plan: Plan) -> dict[str, Any]:
 
 
 def _publish(
-    target: MariaDB, conn: Any, ledger: Ledger, into: Into, goal: Goal, how: How, level: str, *, created: bool
+    target: MariaDB, conn: Any, ledger: Ledger, into: Into, goal: Goal, how: How, level: str, say: Say, *, created: bool
 ) -> Loaded:
+    rows = sum(one["rows"] for one in ledger.records().values())
+    say(arrived.PUBLISHING.format(counted(rows, "row")))
     with ledger.phase("publishing"):
         loaded = _publish_staged(target, conn, ledger, into, goal, how, level, created=created)
         ledger.manifest["proved"] = loaded.sentences()

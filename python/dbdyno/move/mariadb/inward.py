@@ -139,7 +139,7 @@ def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: b
 
 
 def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str, *, placed: bool) -> list[MoveDone]:
-    shown = FileProgress(how, as_they_are(files))
+    shown = FileProgress(how.progress, as_they_are(files))
     mover = _core.MoveJob(
         {
             "connection": target.load_connection(application(job)),

@@ -215,7 +215,7 @@ def _run(
 ) -> tuple[MoveFailed | None, dict[int, MoveDone]]:
     files = {chunk.number: chunk.file for chunk in left}
     size = {chunk.number: chunk.bytes for chunk in plan.chunks}
-    progress = ChunkProgress(how, size, size.keys() - {chunk.number for chunk in left})
+    progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
     failed: MoveFailed | None = None
     done: list[MoveDone] = []
     second: dict[int, MoveDone] = {}

@@ -63,7 +63,7 @@ def _run(
     done: list[MoveDone] = []
     failed: MoveFailed | None = None
     with started(target, plan, given, how, say) as running:
-        progress = ChunkProgress(how, {chunk.number: chunk.bytes for chunk in plan.chunks})
+        progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
         while (event := running.job.next(LOOK_S)) is not None:
             if "done" in event:
                 done.append(event["done"])

@@ -79,7 +79,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     names = list(dict.fromkeys(shown))
     colours = dict(zip(dict.fromkeys(kinds.values()), CHUNK_COLOURS, strict=False)) | PHASE_COLOURS
     scale = {"domain": names, "range": [colours.get(name, theme.FAINT) for name in names]}
-    drawn = [_panel(*one, scale, len(panels) > 1, look) for one in panels[-ATTEMPTS_MOST:]]
+    drawn = [_panel(*one, scale, len(attempts) > 1, look) for one in panels[-ATTEMPTS_MOST:]]
     return theme.finish(views.vconcat(*drawn, spacing=18), FIGURE.title, FIGURE.how_to_read, look)
 
 
@@ -174,7 +174,7 @@ def _panel(title: str, attempt: _Attempt, bars: list[_Bar], scale: Any, titled: 
 FIGURE = base.Figure(
     "move_chunks",
     "Chunks by worker, over time",
-    "A bar is a chunk, from its statement to its record; a gap is a worker that waited for nothing more to do, or for"
-    " another attempt. Above: reading, publishing, checking. What a kill ended has no bar on top.",
+    "A bar is a chunk, from its statement to its end; a worker without one had nothing left to do. On top: reading,"
+    " publishing, checking. A phase that a kill ended has no bar.",
     draw,
 )
