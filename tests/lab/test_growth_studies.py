@@ -342,6 +342,14 @@ def test_a_loader_that_logs_nothing_is_seen_to(lab):
     assert {gate["ok"] for gate in model["gates"] if gate["code"] == "work"} == {True}, model["gates"]
 
 
+@pytest.mark.soak
+def test_a_loader_on_a_server_with_minimal_log_syncs_instead_of_logging(lab):
+    """Few rows were logged as whole pages, twice as much as by a plain copy: `wal_skip_threshold`."""
+    model = ran(lab, "loader", "--set", "way=copy,minimal", "--set", "rows=5000", "--quick", "--blocks", "2")
+    log = [used(model, at, "log_bytes") for at in range(2)]
+    assert log[1] < 40_000 < 200_000 < log[0], log
+
+
 @pytest.mark.skipif(bool(missing()), reason=str(missing()))
 def test_the_ways_into_mariadb_do_equal_work(lab):
     model = ran(lab, "loader", "--set", "rows=200", "--quick", "--blocks", "2", "--target", "mariadb")

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dyno_move::{Columns, Cutter, Sink, TableSpec, Tally, hash_batch, read_back};
+use dyno_move::{Ahead, Columns, Cutter, Sink, TableSpec, Tally, hash_batch, read_back};
 
 const KINDS: [&str; 16] = [
     "bool",
@@ -111,6 +111,39 @@ fn the_file_gives_back_what_came() {
             assert_ne!(write(&place, &stream(other, nulls), batch).sum, came.sum);
         }
     }
+    std::fs::remove_dir_all(folder).ok();
+}
+
+#[test]
+fn files_are_one_stream_and_the_one_that_is_refused_comes_after_all_before_it() {
+    let folder = folder("ahead");
+    let files = [("a", 0..90_u8), ("none", 0..0), ("b", 90..200)];
+    let paths: Vec<PathBuf> = files.iter().map(|(name, _)| folder.join(format!("{name}.parquet"))).collect();
+    let came: Vec<Tally> =
+        files.iter().zip(&paths).map(|((_, rows), path)| write(path, &stream(rows.clone(), true), 500)).collect();
+    let given = |paths: &[PathBuf]| {
+        let ahead = Ahead::of_copy(paths.to_vec(), 1_000);
+        let pieces: Vec<u8> = std::iter::from_fn(|| ahead.next().expect("a piece")).collect::<Vec<_>>().concat();
+        (pieces, ahead.tallies())
+    };
+    let alone: Vec<Vec<u8>> = paths.iter().map(|path| given(std::slice::from_ref(path)).0).collect();
+    let (head, end) = (&alone[1][..19], &alone[1][19..]);
+    assert_eq!((head, end), (&stream(0..0, true)[..19], &[0xff_u8, 0xff][..]));
+    let rows: Vec<u8> = alone.iter().map(|one| &one[19..one.len() - 2]).collect::<Vec<_>>().concat();
+    assert_eq!(given(&paths), ([head, &rows, end].concat(), (200, came.clone())), "one head, one end");
+    let lost = Ahead::of_copy(vec![paths[0].clone(), folder.join("lost.parquet")], 1_000);
+    let mut bytes = 0;
+    let error = loop {
+        match lost.next() {
+            Ok(piece) => bytes += piece.expect("no end before the error").len(),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(bytes, alone[0].len() - 2, "all of the first, without an end");
+    assert!(error.to_string().contains("lost.parquet"), "{error}");
+    assert_eq!(lost.tallies().1, came[..1]);
+    // Whoever wants no more is not waited for.
+    drop(Ahead::of_copy(paths, 1_000));
     std::fs::remove_dir_all(folder).ok();
 }
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.cli.move_options import say
+
 if TYPE_CHECKING:
     from dbdyno.move.ledger import Ledger
     from dbdyno.move.proof import Proved
@@ -18,6 +20,7 @@ def finish(ledger: Ledger, level: str, source: Callable[[Proved], Proved] | None
 
     proved = proof.known(ledger)
     if level != "counts":
+        say("reading the files again" + (", and the source in the same snapshot" if level == "source" else ""))
         with ledger.phase("checking"):
             proved = proof.check_files(ledger, proved)
             if level == "source" and source is not None:

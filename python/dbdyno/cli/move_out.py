@@ -57,7 +57,10 @@ class _Move(click.Command):
     default=0,
     help="Seconds for which a second process keeps the snapshot if this one is killed, so that resume is exact.",
 )
-@click.option("--into", help="From server to server: the table that takes the rows, if it has another name.")
+@click.option(
+    "--into",
+    help="From server to server: the table that takes the rows, if it has another name; of several 'schema.*'.",
+)
 @click.option(
     "--job", type=click.Path(path_type=Path), help="Into a server, or to Hadoop: a new folder for the ledger."
 )
