@@ -67,9 +67,10 @@ def sentence(factor: str, texts: list[str], found: Levels, *, ordered: bool) -> 
         brings = _does(factor, texts[-1], "brings", "bring")
         return f"{span(factor, texts[0], texts[-1], 'to')} {brings} no difference larger than {matters}"
     if not is_told(found):
+        last = "," if found.best == len(texts) - 1 else f"; {are[-1]}"
         return (
-            f"{found.blocks} blocks cannot tell where {factor} is best: {are[found.best]}, by the means; "
-            f"{are[-1]} {times(len(texts) - 1, 0)} against {texts[0]}"
+            f"{found.blocks} blocks cannot tell where {factor} is best: {are[found.best]}, by the means{last} "
+            f"{times(len(texts) - 1, 0)} against {texts[0]}"
             f"{_to_tell(names, found, found.best, int(found.means.argmin()))}"
         )
     low, high = found.knee_low, found.knee_high
