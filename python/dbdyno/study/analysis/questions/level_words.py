@@ -108,7 +108,7 @@ def _knee(names: list[str], are: list[str], texts: list[str], found: Levels, tim
 def _to_tell(names: list[str], found: Levels, at: int, other: int) -> str:
     """What it would take to tell two levels apart, if they are as far apart as they were found."""
     needed = found.blocks_to_tell(at, other)
-    if needed is None:
+    if needed is None or needed <= found.blocks:
         return ""
     blocks = f"about {needed:,} blocks" if needed <= PROMISED_MOST else f"over {PROMISED_MOST:,} blocks, or less noise"
     return f"; telling {names[at]} from {names[other]} takes {blocks}"
