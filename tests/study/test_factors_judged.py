@@ -17,8 +17,10 @@ from dbdyno.errors import PlanError
 from dbdyno.report.figures import sweep
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
+from dbdyno.stats.decide import Withheld
 from dbdyno.stats.levels import compare_levels
 from dbdyno.study.analysis.analyse import analyse
+from dbdyno.study.analysis.checks.gates import conclude
 from dbdyno.study.analysis.questions.factors import axis_of, numbers_of
 from dbdyno.study.analysis.questions.level_words import sentence
 from dbdyno.study.plan.file import parse_plan
@@ -51,6 +53,14 @@ def test_the_knee_is_the_headline_with_what_it_gains_and_what_more_brings(tmp_pa
     assert "fetch" in text.splitlines()[1]
     assert "LEVELS" in text.upper()
     assert "brings no difference larger than 2 %" in text or "The knee lies between fetch 100 and 1000" in text
+
+
+def test_a_reason_that_takes_the_verdict_of_several_arms_is_said_once():
+    """The base drifted: the headline stood a second time below itself, for the other arms."""
+    model: dict[str, Any] = {"verdict": {}, "kind": "sweep", "metrics": []}
+    conclude(model, {name: Withheld(why) for name, why in (("b", "It drifted."), ("c", "It drifted."), ("d", "Lost."))})
+    assert (model["verdict"]["headline"], model["verdict"]["sentences"]) == ("It drifted.", ["Lost."])
+    assert [own["arm"] for own in model["verdict"]["withheld"]] == ["b", "c", "d"]
 
 
 def test_an_answer_from_fewer_blocks_than_chance_needs_is_provisional(tmp_path: Path):
