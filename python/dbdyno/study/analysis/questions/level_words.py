@@ -71,7 +71,7 @@ def sentence(factor: str, texts: list[str], found: Levels, *, ordered: bool) -> 
         return (
             f"{found.blocks} blocks cannot tell where {factor} is best: {are[found.best]}, by the means{last} "
             f"{times(len(texts) - 1, 0)} against {texts[0]}"
-            f"{_to_tell(names, found, found.best, int(found.means.argmin()))}"
+            f"{_to_tell(names, texts, found, found.best, int(found.means.argmin()))}"
         )
     low, high = found.knee_low, found.knee_high
     if low == high:
@@ -105,13 +105,13 @@ def _knee(names: list[str], are: list[str], texts: list[str], found: Levels, tim
     return f"{reaches} {share}{gained}; {more}"
 
 
-def _to_tell(names: list[str], found: Levels, at: int, other: int) -> str:
+def _to_tell(names: list[str], texts: list[str], found: Levels, at: int, other: int) -> str:
     """What it would take to tell two levels apart, if they are as far apart as they were found."""
     needed = found.blocks_to_tell(at, other)
     if needed is None or needed <= found.blocks:
         return ""
     blocks = f"about {needed:,} blocks" if needed <= PROMISED_MOST else f"over {PROMISED_MOST:,} blocks, or less noise"
-    return f"; telling {names[at]} from {names[other]} takes {blocks}"
+    return f"; telling {names[at]} from {texts[other]} takes {blocks}"
 
 
 def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
@@ -128,7 +128,7 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
         )
         worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
         last = "" if worst in may_be else f"; {texts[worst]} is {times(worst, best)} against {texts[best]}"
-        return f"{head}{last}{_to_tell(names, found, best, near)}"
+        return f"{head}{last}{_to_tell(names, texts, found, best, near)}"
     second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(found.means[at]))
     behind = f" against {texts[second]}, the next" if second else f" against {texts[0]}"
     worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
