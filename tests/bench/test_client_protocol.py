@@ -21,6 +21,7 @@ from dbdyno.bench.clients import duckdb_reader, harness, stream
 from dbdyno.bench.clients.arms import name_of
 from dbdyno.bench.clients.arrivals import Arrivals, drawn
 from dbdyno.bench.clients.builtin import BUILTIN, absent, found, installing
+from dbdyno.bench.clients.conformance import Examined, examined
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, is_query
 from dbdyno.bench.clients.last_words import KEPT_BYTES
@@ -160,6 +161,23 @@ def test_a_client_that_greets_wrongly_is_refused(how: str, words: str):
     with client(how) as own, pytest.raises(ClientError) as caught:
         own.connect()
     assert words in caught.value.message
+
+
+def test_a_client_that_hangs_in_each_check_is_refused_after_two():
+    """Each of sixteen checks waited for it anew: three minutes."""
+    with client("hangs") as own:
+        examination = Examined(own, alive=lambda: 0)
+        assert (own.start_s, own.connect_s, own.answer_s) == (30.0, 10.0, 10.0)
+        examination.wait_for(0.4)
+        said = list(examined(examination))
+    assert [(row.check, row.verdict) for row in said] == [
+        ("starts", "ok"),
+        ("runs so many transactions", "failed"),
+        ("ends slices in time", "failed"),
+        ("the other checks", "failed"),
+    ]
+    assert said[1].detail.endswith("hangs: it has not answered for 0.4 s")
+    assert said[-1].detail == "not run, for it hung 2 times; where it is only slow, give it longer: --patience"
 
 
 def test_a_wish_to_stop_ends_a_client_in_the_middle_of_its_work(tmp_path: Path):

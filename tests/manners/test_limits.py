@@ -78,6 +78,11 @@ def test_times_and_sizes_of_the_probes_fit_into_the_core():
     assert duration_ns("9" * 400 + "s") is None
 
 
+def test_a_device_has_terabytes():
+    """`probe flash --file-size 1TiB` was no size."""
+    assert [size(text) for text in ("1TiB", "2tb", "1.5T")] == [2**40, 2 * 10**12, 3 * 2**39]
+
+
 def test_more_pairs_than_there_can_be_are_refused():
     with pytest.raises(StatsError, match="is not defined"):
         prob_r_log10(0.5, 2**63)

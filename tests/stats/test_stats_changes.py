@@ -21,6 +21,28 @@ def test_a_step_is_found_where_it_is_with_its_size():
     assert found.p <= 0.01
 
 
+@pytest.mark.parametrize(("step", "widest"), [(0.97, 12), (0.94, 4)])
+def test_where_a_change_began_is_held_by_its_interval(step: float, widest: int):
+    """100 series of 24 runs, steps of one and a half and of three times the noise: the larger has a narrow interval."""
+    every = [change_points(series([100.0] * 14 + [100.0 * step] * 10, seed=seed), level=0.95) for seed in range(100)]
+    found = [one[0] for one in every if len(one) == 1]
+    held = sum(one.first <= 14 <= one.last for one in found)
+    assert len(found) > 60 and held >= 0.95 * len(found) - 2.6 * np.sqrt(len(found) * 0.95 * 0.05)
+    assert np.median([one.last - one.first for one in found]) <= widest
+
+
+@pytest.mark.parametrize(("side", "around"), [(9, 1), (40, 0)])
+def test_a_step_far_larger_than_the_noise_began_where_it_is(side: int, around: int):
+    """Of n runs on a side the last is the odd one by chance once in n: only from some twenty on that is ruled out."""
+    (found,) = change_points(series([100.0] * side + [150.0] * side), level=0.95)
+    assert (found.first, found.at, found.last) == (side - around, side, side + around)
+
+
+def test_the_intervals_of_two_changes_lie_apart():
+    one, two = change_points(series([100.0] * 9 + [108.0] * 9 + [100.0] * 9), level=0.95)
+    assert one.first <= 9 <= one.last < two.first <= 18 <= two.last
+
+
 def test_two_steps_are_two_changes():
     found = change_points(series([100.0] * 8 + [120.0] * 8 + [100.0] * 8), level=0.95)
     assert [change.at for change in found] == [8, 16]

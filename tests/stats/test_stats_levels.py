@@ -49,6 +49,18 @@ def test_the_knee_has_an_interval_where_the_blocks_do_not_tell():
     assert own.knee_low < own.knee_high
 
 
+@pytest.mark.parametrize("true", [1.06, 1.15])
+def test_as_many_blocks_as_it_says_tell_a_level_from_another_four_times_out_of_five(true: float):
+    """What it says of a few blocks, in the median, holds for as many: 300 times each."""
+    said = [found([1.0, true], blocks=10, spread=0.05, seed=seed).blocks_to_tell(1, 0) for seed in range(60)]
+    needed = round(np.median([one for one in said if one is not None]))
+    told = sum(
+        found([1.0, true], blocks=needed, spread=0.05, seed=seed).low[1, 0] > math.log(1.02) for seed in range(300)
+    )
+    assert 0.7 <= told / 300 <= 0.92
+    assert found([1.0, 1.01], blocks=200, spread=0.001).blocks_to_tell(1, 0) is None, "nearer than the threshold"
+
+
 def test_a_peak_in_the_middle_is_no_rise():
     own = found([1.0, 1.8, 2.2, 1.9, 1.2])
     assert (own.course, own.best, own.knee_low, own.knee_high) == ("peak", 2, 2, 2)

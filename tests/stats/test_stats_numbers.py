@@ -49,11 +49,12 @@ def test_durations(ns: float, words: str) -> None:
 
 
 def test_sizes_and_percentages() -> None:
-    assert [size(n) for n in (300, 64 * 1024, 1 << 20, 5 << 30)] == [
+    assert [size(n) for n in (300, 64 * 1024, 1 << 20, 5 << 30, 3 << 39)] == [
         "300 bytes",
         "64.0 KiB",
         "1.00 MiB",
         "5.00 GiB",
+        "1.50 TiB",
     ]
     assert [percent(x) for x in (0.066, -0.0004, 0.25, 1.0, 2.34)] == [
         "6.6",

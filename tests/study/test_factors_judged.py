@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ from dbdyno.errors import PlanError
 from dbdyno.report.figures import sweep
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
+from dbdyno.stats.decide import Withheld
 from dbdyno.stats.levels import compare_levels
 from dbdyno.study.analysis.analyse import analyse
-from dbdyno.study.analysis.questions.factors import _sentence, axis_of, numbers_of
+from dbdyno.study.analysis.checks.gates import conclude
+from dbdyno.study.analysis.questions.factors import axis_of, numbers_of
+from dbdyno.study.analysis.questions.level_words import sentence
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
 
@@ -49,6 +53,14 @@ def test_the_knee_is_the_headline_with_what_it_gains_and_what_more_brings(tmp_pa
     assert "fetch" in text.splitlines()[1]
     assert "LEVELS" in text.upper()
     assert "brings no difference larger than 2 %" in text or "The knee lies between fetch 100 and 1000" in text
+
+
+def test_a_reason_that_takes_the_verdict_of_several_arms_is_said_once():
+    """The base drifted: the headline stood a second time below itself, for the other arms."""
+    model: dict[str, Any] = {"verdict": {}, "kind": "sweep", "metrics": []}
+    conclude(model, {name: Withheld(why) for name, why in (("b", "It drifted."), ("c", "It drifted."), ("d", "Lost."))})
+    assert (model["verdict"]["headline"], model["verdict"]["sentences"]) == ("It drifted.", ["Lost."])
+    assert [own["arm"] for own in model["verdict"]["withheld"]] == ["b", "c", "d"]
 
 
 def test_an_answer_from_fewer_blocks_than_chance_needs_is_provisional(tmp_path: Path):
@@ -169,10 +181,32 @@ def test_no_gain_is_not_told_as_no_difference():
     unsure = np.exp(np.column_stack([0 * swing, -1 + 0.861 * swing]))
     found = compare_levels(unsure, threshold=0.02, level=0.95)
     words = "rows 1 reaches 100 % of the best; more brings no gain larger than 2 %: rows 2 is 2.72 times as slow (1.01"
-    assert _sentence("rows", ["1", "2"], found).startswith(words)
+    assert sentence("rows", ["1", "2"], found, ordered=True).startswith(words)
     alike = np.exp(np.column_stack([-1 + 0.001 * swing, 0 * swing, 0.001 * swing]))
     found = compare_levels(alike, threshold=0.02, level=0.95)
-    assert _sentence("rows", ["1", "2", "3"], found).endswith("more brings no difference larger than 2 %")
+    assert sentence("rows", ["1", "2", "3"], found, ordered=True).endswith("more brings no difference larger than 2 %")
+
+
+def test_a_level_that_counts_something_has_the_verb_of_its_number():
+    """It was "16 sessions reaches" and "fetch_size 100 reaches"; the step to the knee was not told."""
+    noise = np.random.default_rng(1).normal(0.0, 0.001, (8, 4))
+    found = compare_levels(np.array([1.0, 10.0, 30.0, 30.0]) * np.exp(noise), threshold=0.02, level=0.95)
+
+    def of(factor: str) -> str:
+        return sentence(factor, ["1", "10", "100", "1000"], found, ordered=True)
+
+    assert of("fetch_size").startswith("100 rows a fetch reach 100 % of the best, 30.0 times as fast (")
+    assert " against 1 and 3.00 times as fast (" in of("fetch_size") and " against 10; more brings no " in of("jobs")
+    assert of("work_mem").startswith("work_mem 100 reaches") and of("jobs").startswith("100 jobs reach ")
+    worse = compare_levels(np.array([3.0, 1.0, 1.0, 1.0]) * np.exp(noise), threshold=0.02, level=0.95)
+    said = sentence("sessions", ["1", "2", "4", "16"], worse, ordered=True)
+    assert said.startswith("1 session is best; then it gets worse: 16 sessions are 3.0")
+    two = compare_levels(np.array([1.0, 3.0]) * np.exp(noise[:, :2]), threshold=0.02, level=0.95)
+    said = sentence("sessions", ["1", "4"], two, ordered=True)
+    assert said.startswith("it still grows at 4 sessions: ") and said.count("against") == 1, "both steps are the same"
+    flat = compare_levels(np.exp(noise), threshold=0.02, level=0.95)
+    said = sentence("threads", ["1", "2", "4", "8"], flat, ordered=True)
+    assert said.startswith("1 to 8 threads bring no difference")
 
 
 @pytest.mark.drawn
@@ -185,13 +219,20 @@ def test_of_words_the_best_is_told_against_whom_and_how_far_behind_the_last_is()
     """Several may be best: a change without its other side says nothing."""
     noise = np.random.default_rng(1).normal(0.0, 0.03, (8, 4))
     found = compare_levels(np.array([100.0, 101.0, 60.0, 20.0]) * np.exp(noise), threshold=0.02, level=0.95)
-    said = _sentence("client", ["own", "jdbc", "adbc", "r"], found)
+    said = sentence("client", ["own", "jdbc", "adbc", "r"], found, ordered=False)
     assert said.startswith("client jdbc is best by the means, ")
     assert " against own; own may be best, too; r is 5.0" in said and said.endswith(" against jdbc")
     swing = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
     spread = np.exp(np.column_stack([0 * swing, -0.3 + 0.5 * swing, -0.1 + 0.4 * swing[::-1]]))
-    said = _sentence("client", ["own", "psycopg", "jdbc"], compare_levels(spread, threshold=0.02, level=0.95))
+    found = compare_levels(spread, threshold=0.02, level=0.95)
+    said = sentence("client", ["own", "psycopg", "jdbc"], found, ordered=False)
     assert " against jdbc; psycopg, jdbc may be best, too" in said, "the nearest of them, not the first in the plan"
+    assert said.endswith("; telling client own from jdbc takes about 316 blocks"), "there was no next step"
+    said = sentence("threads", ["1", "2", "4"], found, ordered=True)
+    assert said.startswith(
+        "6 blocks cannot tell where threads is best: 1 thread is, by the means; 4 threads are 9.5 % slower"
+    )
+    assert said.endswith("; telling 1 thread from 2 takes about 43 blocks")
 
 
 @pytest.mark.drawn
@@ -208,7 +249,7 @@ def test_a_planted_scalability_law_is_told_with_all_its_parameters_and_drawn(tmp
         assert found["low"] < found["value"] < found["high"] and found["value"] == pytest.approx(value, rel=0.1)
     said = curve["law"]["sentence"]
     assert said.startswith("scalability law: ") and " a second by one, contention " in said and "coherence 0." in said
-    assert " sessions: 7" in said and "beyond" not in said
+    assert re.search(r" at 2\d\.\d sessions \([^)]*\): 7", said) and "beyond" not in said
     drawn = model["figures"]["sweep"]["curves"][0]["law"]
     assert [drawn[0]["x"], drawn[-1]["x"]] == [1, 32]
     assert all(point["per_s"] == pytest.approx(law[32], rel=0.1) for point in drawn[-1:])
@@ -221,7 +262,7 @@ def test_a_most_beyond_the_levels_is_said_to_be_no_measurement(tmp_path: Path):
     model = judged(tmp_path, factor("sessions", {str(n): 1e6 / rate for n, rate in law.items()}), blocks=8)
     said = model["factors"]["curves"][0]["law"]["sentence"]
     assert f"S{said[1:]}." in model["verdict"]["sentences"]
-    assert " sessions, beyond the 16 that were run: " in said, said
+    assert ", beyond the 16 that were run: " in said, said
 
 
 def test_no_line_joins_levels_that_are_words(tmp_path: Path):

@@ -82,6 +82,8 @@ def test_a_change_is_told_with_its_day_its_run_and_its_size(changed: Path):
     one, two = model["arms"]
     assert [change["run"] for change in one["changes"]] == [7]
     assert one["changes"][0]["low"] < 1 / 1.15 < one["changes"][0]["high"]
+    assert one["changes"][0]["first"] <= 7 <= one["changes"][0]["last"]
+    assert model["verdict"]["sentences"][0].startswith("It began with ")
     assert two["changes"] == []
     rows = dbdyno("trend", "p.toml", "--format", "csv", cwd=changed).stdout.splitlines()
     assert len(rows) == 1 + 2 * 13

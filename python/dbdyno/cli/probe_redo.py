@@ -25,9 +25,12 @@ _SIZE = {
     "mib": 2**20,
     "g": 2**30,
     "gib": 2**30,
+    "t": 2**40,
+    "tib": 2**40,
     "kb": 10**3,
     "mb": 10**6,
     "gb": 10**9,
+    "tb": 10**12,
 }
 QUANTITY_MOST = float(2**62)
 """Bytes, or nanoseconds (146 years): what the core can hold, with room to add the time of day."""

@@ -116,6 +116,8 @@ def resources(model: Analysis) -> Iterator[Section]:
         kept = columns("arm:text kept_statements:number:statements kept_bytes:bytes:memory session_bytes:bytes:session")
         tables.append(common.table("Kept by a session", kept, rows, look="slim"))
     about = "A transaction's share of what its programs, or the server's processes for its sessions, used."
+    if any(row.get("write_bytes") for row in given):
+        about += " Bytes to the storage are as Linux counts them: of a file held in large pieces the whole piece."
     yield Section("resources", "Used by a transaction", about, tables=tuple(tables))
 
 

@@ -4,6 +4,13 @@ Killick, Fearnhead and Eckley's PELT (JASA 107, 2012; the library `ruptures`) pr
 changes, with a penalty of 3 log(n) times the variance of neighbours' differences. A proposed place is a change only if,
 among the values from the change before to the one after, the largest |t| of all splits is larger than in all but a
 share of (1 - level) / candidates of 999 random orders of them: the search for the best place is part of what is tested.
+
+Where it began is known within an interval: the places at which a permutation test does not refuse a change. If a change
+is at a place, the values before it are exchangeable among themselves, and so are those after it; their orders say how
+much clearer than that place the clearest split is by chance alone. So the places that are not refused hold the true one
+with the level, whatever the distribution, as far as each side is level and its values do not depend on each other. Of
+n values on a side the last is the odd one by chance once in n, so the neighbours of a place are ruled out only by some
+twenty or more.
 """
 
 from __future__ import annotations
@@ -27,13 +34,16 @@ TRIALS = 199
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From value `at` on the level is `ratio` times what it was before, with the ends of its interval (Welch)."""
+    """From value `at` on the level is `ratio` times what it was before, with the ends of its interval (Welch); it began
+    with one of the values `first` to `last`."""
 
     at: int
     ratio: float
     low: float
     high: float
     p: float
+    first: int
+    last: int
 
 
 def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Change]:
@@ -62,7 +72,7 @@ def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Cha
         del places[int(np.argmax(chances))]
     borders = [0, *places, logs.size]
     return [
-        _change(logs, before, at, after, level, p)
+        _change(logs, before, at, after, level, p, _begun(logs, before, at, after, level, rng))
         for before, at, after, p in zip(borders, borders[1:], borders[2:], chances if places else [], strict=False)
     ]
 
@@ -135,7 +145,19 @@ def _largest_t(rows: Floats) -> Floats:
     return largest
 
 
-def _change(logs: Floats, before: int, at: int, after: int, level: float, p: float) -> Change:
+def _begun(logs: Floats, before: int, at: int, after: int, level: float, rng: np.random.Generator) -> tuple[int, int]:
+    """The first and the last place at which a change may have begun, of all between its neighbours."""
+    part, here = logs[before:after], [at]
+    found = _largest_t(part[None, :])[0] * (1 - 1e-9)
+    for place in range(SIDE_LEAST, part.size - SIDE_LEAST + 1):
+        sides = [np.tile(side, (TRIALS, 1)) for side in (part[:place], part[place:])]
+        orders = np.hstack([rng.permuted(side, axis=1) for side in sides])
+        if (1 + (_largest_t(orders) >= found).sum()) / (TRIALS + 1) > 1 - level:
+            here.append(before + place)
+    return min(here), max(here)
+
+
+def _change(logs: Floats, before: int, at: int, after: int, level: float, p: float, begun: tuple[int, int]) -> Change:
     from scipy import special
 
     one, two = logs[before:at], logs[at:after]
@@ -144,4 +166,4 @@ def _change(logs: Floats, before: int, at: int, after: int, level: float, p: flo
     error = math.sqrt(a + b)
     df = (a + b) ** 2 / (a**2 / (one.size - 1) + b**2 / (two.size - 1)) if a + b > 0 else 1.0
     half = float(special.stdtrit(df, 0.5 + level / 2)) * error
-    return Change(at, math.exp(mean), math.exp(mean - half), math.exp(mean + half), p)
+    return Change(at, math.exp(mean), math.exp(mean - half), math.exp(mean + half), p, *begun)

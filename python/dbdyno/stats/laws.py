@@ -7,8 +7,11 @@
 
 Fitted to the geometric means of the levels by least squares of relative residuals. The law is the one with the least
 Akaike information criterion, corrected for few points (Hurvich and Tsai, 1989), with the scatter of the blocks as
-the known variance; `farthest` says how far it misses a level, and a law that misses by more than a tenth is none.
+the known variance; `farthest` says how far it misses a level, and a law that misses by more than a tenth is none,
+unless that level's mean is itself not known so well: then up to a quarter is let pass.
 Intervals by the jackknife over blocks (Tukey, 1958): each block is left out once, Student's t with n - 1 degrees.
+Contention or coherence that is found to be 0 lies on its bound, where leaving out a block moves nothing: its interval
+is that of the fit without bounds, as far as it is not below 0.
 """
 
 from __future__ import annotations
@@ -26,7 +29,9 @@ from dbdyno.stats.scalability import usl
 
 LEVELS_LEAST = 4
 FARTHEST = 0.1
-"""A law that misses a level by more than this is not told as one."""
+"""A law that surely misses a level by more than this is not told as one."""
+FARTHEST_UNSURE = 0.25
+"""Nor is one that misses a level by more than this, however little is known of that level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +46,18 @@ class Estimate:
 @dataclass(frozen=True, slots=True)
 class Law:
     """A law: its name, its parameters (see the module), and how far it is from the level that it misses most, as a
-    share. `peak` of USL is where the throughput is greatest and `most` how large it is there."""
+    share; `surely` is by how much it misses one at least, as the level's own mean is only known within an interval.
+    `peak` of USL is where the throughput is greatest and `most` how large it is there."""
 
     law: str
     parameters: dict[str, Estimate]
     farthest: float
+    surely: float
 
     @property
     def holds(self) -> bool:
         """Whether it describes every level."""
-        return self.farthest <= FARTHEST
+        return self.surely <= FARTHEST and self.farthest <= FARTHEST_UNSURE
 
     def at(self, x: ArrayLike) -> Floats:
         """What it says of these places."""
@@ -97,6 +104,13 @@ def _usl(x: Floats, y: Floats) -> dict[str, float]:
     return {"g": g, "s": s, "k": k, "peak": found.peak.estimate, "most": found.peak_throughput}
 
 
+def _usl_without_bounds(x: Floats, y: Floats) -> dict[str, float]:
+    """Contention and coherence from the law made linear, x / y = (1 + s (x - 1) + k x (x - 1)) / g; may be below 0."""
+    design = np.column_stack([np.ones_like(x), x - 1, x * (x - 1)])
+    (one, two, three), *_ = np.linalg.lstsq(design * (y / x)[:, None], np.ones_like(y), rcond=None)
+    return {"s": float(two / one), "k": float(three / one)}
+
+
 _LAWS: tuple[tuple[str, int, _Fit], ...] = (
     ("constant", 1, _constant),
     ("linear", 2, _linear),
@@ -134,25 +148,37 @@ def fit_law(x: ArrayLike, values: ArrayLike, *, is_load: bool, level: float) -> 
     return _told(law, fit, at, logs, level)
 
 
-def _told(law: str, fit: _Fit, x: Floats, logs: Floats, level: float) -> Law:
-    from scipy import special
-
-    n = logs.shape[0]
-    found = fit(x, np.exp(logs.mean(axis=0)))
-    without = []
+def _jackknifed(fit: _Fit, x: Floats, logs: Floats, reach: float) -> dict[str, Estimate]:
+    """The parameters of a fit, with intervals of `reach` standard errors."""
+    n, without = logs.shape[0], []
     for block in range(n):
         try:
             without.append(fit(x, np.exp(np.delete(logs, block, axis=0).mean(axis=0))))
         except (StatsError, np.linalg.LinAlgError):
             continue
-    reach = float(special.stdtrit(n - 1, 0.5 + level / 2))
     parameters = {}
-    for name, value in found.items():
+    for name, value in fit(x, np.exp(logs.mean(axis=0))).items():
         others = np.array([one[name] for one in without])
         error = math.nan
         if len(without) == n and np.isfinite(others).all() and math.isfinite(value):
             error = math.sqrt((n - 1) / n * float(((others - others.mean()) ** 2).sum()))
         parameters[name] = Estimate(value, value - reach * error, value + reach * error)
+    return parameters
+
+
+def _told(law: str, fit: _Fit, x: Floats, logs: Floats, level: float) -> Law:
+    from scipy import special
+
+    n = logs.shape[0]
+    reach = float(special.stdtrit(n - 1, 0.5 + level / 2))
+    parameters = _jackknifed(fit, x, logs, reach)
+    on_bound = [name for name in ("s", "k") if law == "usl" and parameters[name].value == 0]
+    if on_bound:
+        free = _jackknifed(_usl_without_bounds, x, logs, reach)
+        parameters |= {name: Estimate(0.0, 0.0, max(free[name].high, 0.0)) for name in on_bound}
+    found = {name: one.value for name, one in parameters.items()}
     at = _AT[law](found, x)
     off = np.abs(at / np.exp(logs.mean(axis=0)) - 1)
-    return Law(law, parameters, float(off.max()))
+    own = logs - logs.mean(axis=1, keepdims=True)
+    unsure = reach * own.std(axis=0, ddof=1) / math.sqrt(n)
+    return Law(law, parameters, float(off.max()), float((off - unsure).max()))

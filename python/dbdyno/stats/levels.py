@@ -62,6 +62,21 @@ class Levels:
         ratio, low, high = (math.exp(min(float(one), 700.0)) for one in found)
         return ratio, low, high
 
+    def blocks_to_tell(self, at: int, other: int) -> int | None:
+        """How many blocks in all would show in four of five runs that a level is better than another by more than the
+        threshold, if they are as far apart as they were found; None where that is nearer than the threshold."""
+        from scipy import special
+
+        from dbdyno.stats.power import BLOCKS_MOST, blocks_needed
+
+        beyond = float(self.mean[at, other]) - math.log1p(self.threshold)
+        if beyond <= 0:
+            return None
+        level = 1.0 - (1.0 - self.level) / self.pairs
+        reach = float(special.stdtrit(self.blocks - 1, 0.5 + level / 2))
+        spread = float(self.high[at, other] - self.mean[at, other]) / reach * math.sqrt(self.blocks)
+        return blocks_needed(spread, math.expm1(beyond), level=level) or BLOCKS_MOST
+
 
 def compare_levels(values: ArrayLike, *, threshold: float, level: float) -> Levels:
     """Compares levels; `values` is an array of (blocks, levels) of numbers above 0, the larger the better, NaN where

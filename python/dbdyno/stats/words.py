@@ -21,7 +21,7 @@ FACTOR_MAX = 10.0
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 _PLAIN = {"faster": "fast", "slower": "slow"}
-_SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def duration(ns: float) -> str:
@@ -99,19 +99,16 @@ def change(c: BlockComparison) -> str:
 def change_of(ratio: float, low: float | None = None, high: float | None = None, *, higher_is_better: bool) -> str:
     """A ratio of a metric in words, with the ends of its interval where they are given: "3.20 times as fast (2.90 to
     3.60)", "6.6 % slower (5.9 to 7.3 %)", "0.4 % faster (1.0 % slower to 1.8 % faster)"."""
-    way = direction(ratio, higher_is_better)
-    if factor(ratio) >= FACTOR_FROM:
-        words = f"{_digits(factor(ratio))} times as {_PLAIN[way]}"
-        if low is None or high is None or (low - 1.0) * (high - 1.0) < 0.0:
-            return words
-        ends = sorted((factor(low), factor(high)))
-        return f"{words} ({_digits(ends[0])} to {_digits(ends[1])})"
-    words = f"{percent(ratio - 1)} % {way}"
+    way, multiple = direction(ratio, higher_is_better), factor(ratio) >= FACTOR_FROM
+    words = f"{_digits(factor(ratio))} times as {_PLAIN[way]}" if multiple else f"{percent(ratio - 1)} % {way}"
     if low is None or high is None:
         return words
     if (low - 1.0) * (high - 1.0) < 0.0:
         ways = [f"{_share(end)} {direction(end, higher_is_better)}" for end in (low, high)]
         return f"{words} ({ways[0]} to {ways[1]})"
+    if multiple:
+        ends = sorted((factor(low), factor(high)))
+        return f"{words} ({_digits(ends[0])} to {_digits(ends[1])})"
     near, far = sorted((abs(low - 1.0), abs(high - 1.0)))
     return f"{words} ({percent(near)} to {percent(far)} %)"
 

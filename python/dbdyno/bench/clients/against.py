@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dbdyno.bench.clients.builtin import BUILTIN
-from dbdyno.bench.clients.conformance import Examined, Failed, Verdict, examined
+from dbdyno.bench.clients.conformance import LEFT, PATIENCE_S, Examined, Failed, Verdict, examined
 from dbdyno.bench.clients.costs import costs
 from dbdyno.bench.kinds import kind_of
 
 
-def verdicts(client: tuple[str, ...], dsn: str | None) -> Iterator[Verdict]:
+def verdicts(client: tuple[str, ...], dsn: str | None, patience_s: float = PATIENCE_S) -> Iterator[Verdict]:
     """A verdict for each check; the client is a built-in one by its name, or the command that starts it."""
     known = len(client) == 1 and "/" not in client[0]
     words = client[0] if known and client[0] in BUILTIN else list(client)
@@ -20,19 +20,20 @@ def verdicts(client: tuple[str, ...], dsn: str | None) -> Iterator[Verdict]:
         from dbdyno.bench.mariadb.server import open_target as open_mariadb
 
         with open_mariadb(None if dsn == "mariadb" else dsn, tcp=True) as server:
-            yield from _all(mariadb.examination(server, words), server.load_connection("dbdyno"))
+            yield from _all(mariadb.examination(server, words), server.load_connection("dbdyno"), patience_s)
         return
     from dbdyno.bench.postgres.clients import examination
     from dbdyno.bench.postgres.server import open_target
 
     with open_target(dsn, tcp=True) as target:
-        yield from _all(examination(target, words), target.conninfo())
+        yield from _all(examination(target, words), target.conninfo(), patience_s)
 
 
-def _all(own: Examined, connection: Mapping[str, Any]) -> Iterator[Verdict]:
-    """The checks, and what the client costs where it starts at all."""
+def _all(own: Examined, connection: Mapping[str, Any], patience_s: float) -> Iterator[Verdict]:
+    """The checks, and what the client costs where it starts at all and does not hang."""
     last = None
+    own.wait_for(patience_s)
     for last in examined(own):
         yield last
-    if last is not None and not (last.check == "starts" and last.verdict == Failed):
+    if last is not None and not (last.check in ("starts", LEFT) and last.verdict == Failed):
         yield from costs(own, connection)

@@ -18,7 +18,7 @@ from dbdyno.bench.clients.arrivals import NOT_DUE
 from dbdyno.bench.clients.check_words import PAUSE_NS, POSTGRES, Words
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
-from dbdyno.bench.clients.process import END_S, ClientError
+from dbdyno.bench.clients.process import END_S, ClientError, ClientHungError
 from dbdyno.errors import Error
 
 if TYPE_CHECKING:
@@ -28,8 +28,14 @@ if TYPE_CHECKING:
 Held, Failed, Told = "ok", "failed", "told"
 LATE_S = 1.0
 """How much longer than asked a slice of short statements may take."""
-PATIENCE_S = 8.0
+PATIENCE_S = 10.0
 """What a client under test may take to answer what takes no time."""
+START_TIMES = 3
+"""How many times as long it may take to start: a virtual machine and its drivers are loaded then."""
+HANGS_MOST = 2
+"""A client that hung so often would hang in all that is left, each time for as long."""
+LEFT = "the other checks"
+"""The verdict in place of those."""
 SLICE_NS = 50_000_000
 SESSIONS = 3
 DUE, DUE_NS = 40, 80_000_000
@@ -61,6 +67,13 @@ class Examined:
 
     def __init__(self, arm: ClientArm, alive: Callable[[], int], words: Words = POSTGRES) -> None:
         self.arm, self.alive, self.words, self.slice = arm, alive, words, 0
+        self.hung = 0
+        self.wait_for(PATIENCE_S)
+
+    def wait_for(self, patience_s: float) -> None:
+        """How long the client may be silent when it is asked for something."""
+        self.arm.start_s = START_TIMES * patience_s
+        self.arm.connect_s = self.arm.answer_s = patience_s
 
     def job(self, script: str, protocol: str = "prepared", fetch_size: int | None = None, **own: Any) -> None:
         """Gives it another job."""
@@ -311,12 +324,16 @@ CHECKS: dict[str, Callable[[Examined], str]] = {
 
 
 def examined(own: Examined) -> Iterator[Verdict]:
-    """Carries the checks out; one that failed because nothing starts ends them."""
+    """Carries the checks out; a client that does not start, or hangs again and again, ends them."""
     try:
         for name, check in CHECKS.items():
             verdict = _checked(own, name, check)
             yield verdict
             if name == "starts" and verdict.verdict == Failed:
+                return
+            if own.hung == HANGS_MOST:
+                again = f"not run, for it hung {own.hung} times; where it is only slow, give it longer: --patience"
+                yield Verdict(LEFT, Failed, again)
                 return
     finally:
         own.arm.end()
@@ -330,4 +347,5 @@ def _checked(own: Examined, name: str, check: Callable[[Examined], str]) -> Verd
         return Verdict(name, Told, error.message)
     except (ClientError, WrongError) as error:
         own.arm.kill()
+        own.hung += isinstance(error, ClientHungError)
         return Verdict(name, Failed, error.message)

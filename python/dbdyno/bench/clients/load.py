@@ -22,7 +22,7 @@ from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.messages import SliceLine
 from dbdyno.bench.clients.part import Part
-from dbdyno.bench.clients.process import ANSWER_S, ClientError, ClientLostError, ClientProcess, Stopped
+from dbdyno.bench.clients.process import ANSWER_S, START_S, ClientError, ClientLostError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
 from dbdyno.bench.marked import NAME, MarkUndo, new_mark
 
@@ -75,6 +75,7 @@ class ClientArm:
         self.open = self.drawn = False
         self.accounted = Accounted()
         timeout_ms = job.arm.get("statement_timeout_ms") or 0
+        self.start_s, self.connect_s = START_S, CONNECT_S
         self.answer_s = max(ANSWER_S, timeout_ms / 1000 + 10)
 
     def start(self) -> ClientProcess:
@@ -89,6 +90,7 @@ class ClientArm:
                 self.name,
                 secret=self.secret,
                 stopped=lambda: self.stopped,
+                start_s=self.start_s,
                 answer_s=self.answer_s,
             )
             with self.held():
@@ -104,7 +106,7 @@ class ClientArm:
             if self.line is not None:
                 self.line.admit(process.process.pid)
             process.send(self.job.line())
-            process.wait(stream.READY, CONNECT_S)
+            process.wait(stream.READY, self.connect_s)
             if self.line is not None and (why := self.line.refuse_past(self.job.sessions)) is not None:
                 raise process.error(why, "let it connect where its environment says, or leave network out")
         self.open, self.drawn = True, False

@@ -56,6 +56,10 @@ class ClientLostError(ClientError, AgainError):
     arm: int | None = None
 
 
+class ClientHungError(ClientLostError):
+    """A client that is silent for longer than it may be."""
+
+
 class ClientProcess:
     """One client that runs. `name` is for errors; `secret` is never told."""
 
@@ -67,9 +71,11 @@ class ClientProcess:
         *,
         secret: str | None = None,
         stopped: Callable[[], bool] = lambda: False,
+        start_s: float = START_S,
         answer_s: float = ANSWER_S,
     ) -> None:
-        self.name, self.secret, self.stopped, self.answer_s = name, secret, stopped, answer_s
+        self.name, self.secret, self.stopped = name, secret, stopped
+        self.start_s, self.answer_s = start_s, answer_s
         kept = child_environment({key: os.environ[key] for key in KEPT if key in os.environ})
         try:
             self.process = subprocess.Popen(
@@ -95,10 +101,10 @@ class ClientProcess:
     def greet(self) -> stream.Record:
         """The first record of the client: which protocol it speaks, by which clock."""
         began = time.monotonic_ns()
-        record, _ = self.wait(stream.HELLO, START_S)
+        record, _ = self.wait(stream.HELLO, self.start_s)
         if record.statement != stream.VERSION:
             raise self.error(f"speaks version {record.statement} of the protocol, and this is version {stream.VERSION}")
-        if not began - START_S * 1e9 <= record.started_ns <= time.monotonic_ns():
+        if not began - self.start_s * 1e9 <= record.started_ns <= time.monotonic_ns():
             raise self.error(
                 "has another clock",
                 "take the times of CLOCK_MONOTONIC in nanoseconds, on the same host as dbdyno",
@@ -119,7 +125,7 @@ class ClientProcess:
                     return
                 elif time.monotonic() > deadline:
                     raise self.error(
-                        f"hangs: it has not read what it is asked for {self.answer_s:g} s", kind=ClientLostError
+                        f"hangs: it has not read what it is asked for {self.answer_s:g} s", kind=ClientHungError
                     )
         except (BrokenPipeError, ConnectionResetError):
             raise self._gone() from None
@@ -152,7 +158,7 @@ class ClientProcess:
                         f"hangs: it has not answered for {patience_s:g} s",
                         "run `dbdyno client check` on it; where a statement may take that long, give"
                         " statement_timeout under [load]",
-                        ClientLostError,
+                        ClientHungError,
                     )
                 continue
             data = os.read(fileno, 1 << 20)

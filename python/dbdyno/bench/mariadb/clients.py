@@ -11,7 +11,7 @@ from urllib.parse import quote
 from dbdyno.bench.clients.arms import name_of, named, refuse_other_engine
 from dbdyno.bench.clients.builtin import found
 from dbdyno.bench.clients.check_words import MARIADB
-from dbdyno.bench.clients.conformance import PATIENCE_S, Examined
+from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
@@ -78,7 +78,7 @@ def examination(target: MariaDB, client: str | list[str]) -> Examined:
     made = ClientArm(
         Job(arm, _core.Drawer(arm, 7)), started.command, {**started.environment, **environment}, name_of(client)
     )
-    made.secret, made.answer_s = environment.get("MARIADB_PASSWORD"), PATIENCE_S
+    made.secret = environment.get("MARIADB_PASSWORD")
 
     def alive() -> int:
         with contextlib.closing(target.connect()) as connection:

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from dbdyno.bench.clients.arms import name_of, named
 from dbdyno.bench.clients.builtin import BUILTIN, found
-from dbdyno.bench.clients.conformance import PATIENCE_S, Examined
+from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
@@ -166,7 +166,7 @@ def examination(target: Postgres, client: str | list[str]) -> Examined:
     refuse_laxer(client, parameters, "client")
     words = {**started.environment, **environment(parameters)}
     made = ClientArm(Job(arm, _core.Drawer(arm, 7)), started.command, words, name_of(client))
-    made.secret, made.answer_s = parameters.get("password"), PATIENCE_S
+    made.secret = parameters.get("password")
 
     def alive() -> int:
         with contextlib.closing(target.connect()) as conn:

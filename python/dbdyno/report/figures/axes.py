@@ -82,7 +82,7 @@ def duration_label(ns: float) -> str:
 
 def size_label(size: float) -> str:
     """`0`, `256 KiB`, `1.5 MiB`."""
-    for factor, unit in ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
+    for factor, unit in ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
         if size >= factor:
             return f"{size / factor:.4g}{fmt.THIN}{unit}"
     return "0" if size == 0 else f"{size:.4g}{fmt.THIN}B"

@@ -29,10 +29,12 @@ _Level = TypedDict("_Level", {"from": float, "to": float, "value": float})
 """A stretch between two changes."""
 
 
-class _Change(TypedDict):
-    """Where a new level begins."""
+class _Change(TypedDict, total=False):
+    """Where a new level begins, and the first and last run with which it may begin."""
 
     run: int
+    first: int
+    last: int
 
 
 class _Arm(TypedDict, total=False):
@@ -90,7 +92,15 @@ def _panel(
     y_axis = {**base.y_title(fmt.line(arm.get("name") or "", 30), look), **axes.labelled(ticks, label)}
     y = alt.Y("value:Q", scale=y_scale, axis=y_axis)
     levels = alt.Chart(base.data(_levels(points, [int(one["run"]) for one in arm.get("changes") or []], count)))
-    layers = [levels.mark_rule(color=theme.INK, strokeWidth=1.4).encode(x=alt.X("from:Q"), x2=alt.X2("to"), y=y)]
+    begun = [
+        {"from": one["first"] - 0.5, "to": one["last"] + 0.5} for one in arm.get("changes") or [] if "first" in one
+    ]
+    layers = [
+        alt.Chart(base.data(begun))
+        .mark_rect(color=theme.BAND, opacity=0.16)
+        .encode(x=alt.X("from:Q"), x2=alt.X2("to")),
+        levels.mark_rule(color=theme.INK, strokeWidth=1.4).encode(x=alt.X("from:Q"), x2=alt.X2("to"), y=y),
+    ]
     for counts in (True, False):
         mine = [point for point in points if point["counts"] is counts]
         chart = alt.Chart(base.data(mine))
@@ -154,7 +164,8 @@ def _days(runs: list[_Run], look: theme.Look) -> dict[str, object]:
 FIGURE = base.Figure(
     "trend",
     "The runs in order of time",
-    "Each dot is a run with the interval of its mean over blocks; a line is the level between two changes. Hollow and"
-    " grey: a run that counts for no change; its machine was in another state, or the arm failed.",
+    "Each dot is a run with the interval of its mean over blocks; a line is the level between two changes, a band the"
+    " runs with which a change may have begun. Hollow and grey: a run that counts for no change; its machine was in"
+    " another state, or the arm failed.",
     draw,
 )

@@ -40,9 +40,11 @@ class RunRow(TypedDict, total=False):
 
 
 class Change(TypedDict):
-    """A lasting change from a run on."""
+    """A lasting change from a run on; it began with one of the runs `first` to `last`."""
 
     run: int
+    first: int
+    last: int
     ratio: float
     low: float
     high: float
@@ -131,7 +133,7 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> Tren
         "level": level,
         "runs": rows,
         "arms": arms,
-        "verdict": _verdict(arms, rows, about.higher_is_better, about.label),
+        "verdict": _verdict(arms, rows, about.higher_is_better, about.label, level),
         "warnings": warnings,
     }
 
@@ -207,7 +209,15 @@ def _changes(values: list[float], places: list[int], level: float) -> list[Chang
     from dbdyno.stats.changes import change_points
 
     return [
-        {"run": places[one.at], "ratio": one.ratio, "low": one.low, "high": one.high, "p": one.p}
+        {
+            "run": places[one.at],
+            "first": places[one.first],
+            "last": places[one.last],
+            "ratio": one.ratio,
+            "low": one.low,
+            "high": one.high,
+            "p": one.p,
+        }
         for one in change_points(values, level=level)
     ]
 
@@ -220,17 +230,17 @@ def _found_from(values: list[float], changes: list[Change], level: float) -> flo
     return least if math.isfinite(least) else None
 
 
-def _verdict(arms: list[ArmRow], rows: list[RunRow], higher: bool, label: str) -> VerdictRow:
+def _verdict(arms: list[ArmRow], rows: list[RunRow], higher: bool, label: str, level: float) -> VerdictRow:
     from dbdyno.stats.words import change_of
 
     told = sorted(
         ((one["run"], arm["name"], one) for arm in arms for one in arm["changes"]), key=lambda row: row[0], reverse=True
     )
-    sentences = [
-        f"{name} is {change_of(one['ratio'], one['low'], one['high'], higher_is_better=higher)} in {label} since "
-        f"{rows[at]['started_at'][:16].replace('T', ' ')} ({rows[at]['run']})."
-        for at, name, one in told
-    ]
+    sentences = []
+    for at, name, one in told:
+        by = change_of(one["ratio"], one["low"], one["high"], higher_is_better=higher)
+        sentences.append(f"{name} is {by} in {label} since {_day(rows[at])} ({rows[at]['run']}).")
+        sentences.append(f"{_begun(one, rows)} ({100 * level:g} %).")
     from dbdyno.decisions import NO_VERDICT
     from dbdyno.stats.words import percent
 
@@ -250,6 +260,18 @@ def _verdict(arms: list[ArmRow], rows: list[RunRow], higher: bool, label: str) -
     worse = (last["ratio"] < 1) == higher
     decision = "slower" if worse else "faster"
     return {"decision": decision, "headline": sentences[0], "sentences": sentences[1:]}
+
+
+def _begun(change: Change, rows: list[RunRow]) -> str:
+    """Which runs may be the first of a change."""
+    first, last = change["first"], change["last"]
+    if first == last:
+        return "It began with that run and no other"
+    return f"It began with one of the runs from {_day(rows[first])} to {_day(rows[last])}"
+
+
+def _day(row: RunRow) -> str:
+    return row["started_at"][:16].replace("T", " ")
 
 
 def _too_few(runs: int) -> str:

@@ -199,6 +199,11 @@ class Plan:
         """The command of an arm, where commands are run."""
         return arm.command or self.workload.command or ""
 
+    @property
+    def what_runs(self) -> str:
+        """What a user can run without dbdyno to see why it fails."""
+        return "script" if self.workload.command is None else "command"
+
     def network_of(self, arm: Arm) -> dict[str, str]:
         """The line between the sessions of an arm and its server; empty where it is the machine's own."""
         return {**self.network, **arm.network}

@@ -114,7 +114,7 @@ def conclude(model: Model, without: dict[str, Withheld]) -> None:
     if not without or model["kind"] == "experiment":
         return
     held = next((held for held in without.values() if held.decision == "failed"), next(iter(without.values())))
-    reasons = dict.fromkeys(own.reason for own in without.values() if own is not held)
+    reasons = dict.fromkeys(own.reason for own in without.values() if own.reason != held.reason)
     model["verdict"] |= {"decision": held.decision, "headline": held.reason, "sentences": list(reasons)}
     for row in model["metrics"]:
         row |= {"decision": held.decision, "words": held.decision}

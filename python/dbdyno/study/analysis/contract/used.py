@@ -101,7 +101,7 @@ class Resources:
     read_calls: float | None = key("calls that read from files")
     write_calls: float | None = key("calls that write to files")
     read_bytes: float | None = key("from the storage, not from the file system's cache")
-    write_bytes: float | None = key("to the storage, or to be written there later")
+    write_bytes: float | None = key("to the storage, or to be written there later, in whole pieces of the cache")
     log_bytes: float | None = key("of the engine's log, by its position: where arms take turns")
     blocks: float | None = key("that its statements touched: where arms take turns and statements are counted")
     blocks_read: float | None = key("of these, not found in shared_buffers")

@@ -19,6 +19,7 @@ from dbdyno.stats.words import change_of, duration, size
 from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.analysis.questions.laws import LawRow, law_of
+from dbdyno.study.analysis.questions.level_words import LOADS, is_told, said, sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-LOADS = ("sessions", "jobs", "threads", "processes", "clients", "workers", "builds")
-"""Factors that count what works at once: their curve may follow the Universal Scalability Law."""
-_SIZES = {"b": 1, "kb": 1 << 10, "kib": 1 << 10, "mb": 1 << 20, "mib": 1 << 20, "gb": 1 << 30, "gib": 1 << 30}
+_SIZES = {unit + end: 1 << 10 * at for at, unit in enumerate(("", "k", "m", "g", "t")) for end in ("b", "ib")[: at + 1]}
 _TIMES = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _WORDS: dict[str, Callable[[float], str]] = {
     "number": "{:.3g}".format,
@@ -64,18 +63,6 @@ def _read(levels: list[str]) -> Iterator[tuple[str, list[float]]]:
     for kind, known in (("number", {"": 1.0}), ("size", _SIZES), ("time", _TIMES)):
         if all(unit in known for unit in units):
             yield kind, [float(one[1]) * known[unit] for one, unit in zip(found, units, strict=True) if one]
-
-
-def said(factor: str, level: str) -> str:
-    """A level in a sentence: `8 sessions`, `work_mem 64MB`."""
-    if factor == "sessions":
-        return "1 session" if level == "1" else f"{level} sessions"
-    return level if factor == "arm" else f"{factor} {level}"
-
-
-def _span(factor: str, low: str, high: str, word: str = "and") -> str:
-    """Two levels in a sentence, the factor named once: `1 and 8 sessions`, `rows 1 and 100`."""
-    return f"{low} {word} {said(factor, high)}" if factor == "sessions" else f"{said(factor, low)} {word} {high}"
 
 
 def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
@@ -191,85 +178,9 @@ def _curve(
         "course": found.course,
         "ordered": numbers is not None,
         "may_be_best": [at for at in range(len(arms)) if float(found.low[:, at].max()) <= math.log1p(found.threshold)],
-        "told": _is_told(found),
-        "sentence": _sentence(factor, texts, found),
+        "told": is_told(found),
+        "sentence": sentence(factor, texts, found, ordered=numbers is not None),
     }
-
-
-def _is_told(found: Levels) -> bool:
-    """Whether the blocks say anything at all about the course or the knee."""
-    return found.course != "unclear" or found.knee_high - found.knee_low < found.means.size - 1
-
-
-def _sentence(factor: str, texts: list[str], found: Levels) -> str:
-    """What a curve says, its answer first."""
-    matters = f"{100 * found.threshold:g} %"
-    names = [said(factor, text) for text in texts]
-
-    def times(at: int, base: int) -> str:
-        ratio, low, high = found.against(at, base)
-        return change_of(ratio, low, high, higher_is_better=True)
-
-    if numbers_of(texts) is None:
-        return _sentence_of_words(names, texts, found, times)
-    if found.course == "flat":
-        return f"{_span(factor, texts[0], texts[-1], 'to')} brings no difference larger than {matters}"
-    if not _is_told(found):
-        return (
-            f"{found.blocks} blocks cannot tell where {factor} is best: {names[found.best]} is, by the means; "
-            f"{_end(names, found, times)} against {texts[0]}"
-        )
-    low, high = found.knee_low, found.knee_high
-    if low == high:
-        return _knee(names, texts, found, times)
-    head = f"the knee lies between {_span(factor, texts[low], texts[high])}; {names[found.best]} is best by the means"
-    return (
-        f"{head}, {times(found.best, 0)} against {texts[0]}" if found.best else f"{head}; {_end(names, found, times)}"
-    )
-
-
-def _end(names: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
-    return f"{names[-1]} is {times(found.means.size - 1, 0)}"
-
-
-def _knee(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
-    """What a curve says whose knee is known for certain."""
-    knee, last = found.knee_low, len(texts) - 1
-    if knee == last:
-        grown = f"{times(last, 0)} against {texts[0]}, {times(last, last - 1)} against {texts[-2]}"
-        return f"it still grows at {names[knee]}: {grown}"
-    gained = f", {times(knee, 0)} against {texts[0]}" if knee else ""
-    if float(found.low[knee, last]) > math.log1p(found.threshold):
-        return f"{names[knee]} is best{gained}; then it gets worse: {names[-1]} is {times(last, knee)}"
-    share = f"{100 * min(found.share(knee), 1.0):.3g} % of the best"
-    matters = f"{100 * found.threshold:g} %"
-    if float(found.high[knee, knee + 1 :].max()) <= math.log1p(found.threshold):
-        return f"{names[knee]} reaches {share}{gained}; more brings no difference larger than {matters}"
-    # Nobody gains by more, for certain; whether somebody loses by it the blocks leave open.
-    return f"{names[knee]} reaches {share}{gained}; more brings no gain larger than {matters}: {names[-1]} is " + times(
-        last, knee
-    )
-
-
-def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times: Callable[[int, int], str]) -> str:
-    """What levels without an order say: which is best, or which may be."""
-    limit, best = math.log1p(found.threshold), found.best
-    may_be = [at for at in range(len(texts)) if float(found.low[:, at].max()) <= limit]
-    if found.course == "flat":
-        return f"{names[0]} or {', '.join(texts[1:])}: no difference larger than {100 * found.threshold:g} %"
-    if len(may_be) > 1:
-        others = ", ".join(texts[at] for at in may_be if at != best)
-        near = 0 if best else max(may_be[1:], key=lambda at: float(found.means[at]))
-        head = (
-            f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"
-        )
-        worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
-        return head if worst in may_be else f"{head}; {texts[worst]} is {times(worst, best)} against {texts[best]}"
-    second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(found.means[at]))
-    behind = f" against {texts[second]}, the next" if second else f" against {texts[0]}"
-    worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
-    last = f"; {texts[worst]} is {times(worst, best)} against {texts[best]}" if len(texts) > 2 else ""
-    return f"{names[best]} is best, {times(best, second)}{behind}{last}"
 
 
 def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float, headline: str) -> LawRow | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypedDict
 
 from dbdyno.study.analysis.contract.parts import LawPoint
+from dbdyno.study.analysis.questions.level_words import several
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,20 +71,24 @@ def _said(factor: str, found: Law, last: float, word: Word) -> str:
         words += f"coherence {_percent(p['k'])}"
         if math.isfinite(p["peak"].value):
             beyond = f", beyond the {last:g} that were run" if p["peak"].value > last else ""
-            words += f"; most at {_range(p['peak'])} {factor}{beyond}: {_range(p['most'], _FOUR)} a second"
+            peak = f"{_THREE(p['peak'].value)} {factor}{_ends(p['peak'], _THREE)}"
+            words += f"; most at {peak}{beyond}: {_range(p['most'], _FOUR)} a second"
         return f"{words} ({off})"
     if found.law == "saturating":
-        half = _range(p["h"], word)
-        where = f"{half} sessions" if factor == "sessions" else f"{factor} {half}"
+        where = several(factor, word(p["h"].value)) + _ends(p["h"], word)
         return f"saturates: half of its most is reached at {where} ({off})"
     return {"constant": f"constant ({off})", "linear": f"a straight line over {factor} ({off})"}[found.law]
 
 
 def _percent(own: Estimate) -> str:
-    ends = f" ({100 * max(own.low, 0.0):.3g} to {100 * own.high:.3g} %)" if math.isfinite(own.high) else ""
+    is_told = math.isfinite(own.high) and own.high > 0
+    ends = f" ({100 * max(own.low, 0.0):.3g} to {100 * own.high:.3g} %)" if is_told else ""
     return f"{100 * own.value:.3g} %{ends}"
 
 
 def _range(own: Estimate, word: Word = _THREE) -> str:
-    ends = f" ({word(max(own.low, 0.0))} to {word(own.high)})" if math.isfinite(own.high) else ""
-    return f"{word(own.value)}{ends}"
+    return word(own.value) + _ends(own, word)
+
+
+def _ends(own: Estimate, word: Word) -> str:
+    return f" ({word(max(own.low, 0.0))} to {word(own.high)})" if math.isfinite(own.high) else ""
