@@ -65,6 +65,7 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
 def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
     found = events(history.interval)
     tables = [_table(history, one, top) for one in dimensions]
+    tables.append(table("Longest transactions", _TRANSACTIONS, history.transactions(min(top, LONGEST))))
     tables.append(clock(found))
     drawn = history.over_time()
     lacks = [_no_statements(history)]
@@ -75,6 +76,11 @@ def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
     return made
 
 
+LONGEST = 10
+_TRANSACTIONS = columns(
+    "session:text open:ns ran:ns:longest_statement idled:ns:longest_idle state:text:last_state seen:time:last_seen"
+    " usename:text:user datname:text:database application:text client:text text:text:last_statement"
+)
 UNNAMED = "(none)"
 ABOUT = "aas: average active sessions, as sampled; share: of those; sessions: how many were seen with it."
 

@@ -19,6 +19,7 @@ from dbdyno.errors import SnapshotError
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.sampled import activity
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ DIMENSIONS = {
 }
 """What may be drilled by, and its column."""
 
+LONG_US = 1_000_000
+"""A transaction is listed that was seen open for so long."""
 BUCKETS_MOST = 180
 LOOKS_LEAST = 4
 """A bucket of the clock has room for so many looks at least."""
@@ -141,6 +144,39 @@ class History:
         sql = f"""select count(*) as n from {source} where {_CLIENT} and state like 'idle in transaction%'
           and {self.interval.inside}"""
         return float(self.interval.query(sql)[0]["n"]) / self.looks
+
+    def transactions(self, top: int) -> list[Row]:
+        """The longest that were seen open, of the sessions that are kept, one row each: how long it was open, the
+        longest stretches that one statement ran in it and that it idled, its last state and statement."""
+        if not self.looks:
+            return []
+        source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
+        kept = " and ".join(
+            f"coalesce({_column(name)}, '{_NONE.get(name, 'none')}') = {literal(value)}"
+            for name, value in self.where.items()
+            if name not in ("class", "event")
+        )
+        last = ", ".join(
+            f"arg_max({name}, at_us) as {name}" for name in ("usename", "datname", "application", "client")
+        )
+        rows = self.interval.query(
+            f"""with looked as (
+              select *, transaction_us < lag(transaction_us) over (partition by session order by at_us) as another
+              from {source} where kind = 'client backend' and transaction_us is not null and {self.interval.inside}
+                and application is distinct from 'dbdyno snap' {f"and {kept}" if kept else ""}),
+            numbered as (
+              select *, count(*) filter (where another) over (partition by session order by at_us) as number
+              from looked)
+            select session::varchar as session, {last}, max(transaction_us) * 1000 as "open", max(at_us) as seen,
+              max(statement_us) filter (where {_ACTIVE}) * 1000 as ran,
+              max(state_us) filter (where state like 'idle in transaction%') * 1000 as idled,
+              arg_max(state, at_us) as state, arg_max(statement, at_us)::varchar as statement
+            from numbered group by session, number having max(transaction_us) >= {LONG_US}
+            order by "open" desc limit {int(top)}"""
+        )
+        for row in rows:
+            row["text"] = self.text_of.get(row["statement"] or "", None)
+        return rows
 
     def _classify(self, source: str) -> None:
         """The table `session_history`: the rows that count, each with its class."""

@@ -12,7 +12,7 @@ around it: only an identifier in the plan (log_verbose) is taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field, fields
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,7 @@ class LogFile:
 
 
 def read(
-    sources: Sequence[Source],
+    sources: Iterable[Source],
     gathered: Gathered,
     clock: Clock,
     *,

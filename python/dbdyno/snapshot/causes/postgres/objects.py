@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Pair
 from dbdyno.snapshot.causes.postgres.plans import analyzed
@@ -15,6 +15,7 @@ from dbdyno.snapshot.wording import rate, three
 
 _DEAD_ROWS = 1000
 _WRITE = re.compile(r"\s*(?:insert|update|delete|merge)\b", re.I)
+_PASSED_OVER = re.compile(r"\bautovacuum_enabled=(?:off|false|no|0|f|n|of)\b", re.I)
 SCANS_MORE = 1.1
 """From so many times the scans on, a table is scanned more."""
 LONGER, LEAST_ROWS = 1.3, 100
@@ -237,9 +238,27 @@ def bloated_tables(change: Change) -> Iterator[Cause]:
             continue
         off = change.setting("autovacuum") == ("on", "off")
         words = f"autovacuum was turned off, and {table.name} is bloated" if off else f"table {table.name} is bloated"
+        if not off and _turned_off(change, key):
+            words = f"autovacuum was turned off for {table.name}, which is bloated"
         yield Cause(
             words, f"dead rows {dead_old:.0f} → {dead:.0f} beside {live:.0f} live", slow, weight=2.2 if slow else 0.5
         )
+
+
+def _turned_off(change: Change, key: Hashable) -> bool:
+    """Whether a table got a parameter by which autovacuum passes it over."""
+    view = "pg_class"
+    if not change.both(view) or any(
+        "options" not in {column.name for column in end.columns(view)}
+        for end in (change.before.before, change.after.after)
+    ):
+        return False
+    datid, relid = cast("tuple[int, int]", key)
+    off = []
+    for source in (change.before.ends(view)[0], change.after.ends(view)[1]):
+        rows = change.before.query(f"select options from {source} where datid = {int(datid)} and oid = {int(relid)}")
+        off.append(bool(rows) and _PASSED_OVER.search(rows[0]["options"] or "") is not None)
+    return off == [False, True]
 
 
 def _states(change: Change, key: Hashable, name: str) -> tuple[float, float]:
