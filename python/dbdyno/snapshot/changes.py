@@ -61,6 +61,7 @@ POSTGRES = (
         "a.datname || '.' || a.schemaname || '.' || a.indexrelname",
         "'on ' || a.relname",
     ),
+    Kind("replication slot", "pg_replication_slots", "a.slot_name", "a.slot_name", "coalesce(a.slot_type, '')"),
     Kind(
         "storage parameters",
         "pg_class",

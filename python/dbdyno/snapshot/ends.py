@@ -18,7 +18,7 @@ from dbdyno.snapshot.store import Place, Snapshot, many
 from dbdyno.snapshot.view import OK, WORDS, Verdict
 
 NOT_THERE = "this server has no {}"
-_NO_COLUMN = re.compile(r'Binder Error: (?:Referenced column|Values list \S+ does not have a column named) "([^"]+)"')
+_NO_COLUMN = re.compile(r'Binder Error: .{0,200}?column (?:named )?"([^"]+)"', re.S)
 
 if TYPE_CHECKING:
     import duckdb

@@ -145,7 +145,7 @@ class History:
           and {self.interval.inside}"""
         return float(self.interval.query(sql)[0]["n"]) / self.looks
 
-    def transactions(self, top: int) -> list[Row]:
+    def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
         """The longest that were seen open, of the sessions that are kept, one row each: how long it was open, the
         longest stretches that one statement ran in it and that it idled, its last state and statement."""
         if not self.looks:
@@ -171,7 +171,7 @@ class History:
               max(statement_us) filter (where {_ACTIVE}) * 1000 as ran,
               max(state_us) filter (where state like 'idle in transaction%') * 1000 as idled,
               arg_max(state, at_us) as state, arg_max(statement, at_us)::varchar as statement
-            from numbered group by session, number having max(transaction_us) >= {LONG_US}
+            from numbered group by session, number having max(transaction_us) >= {int(least_us)}
             order by "open" desc limit {int(top)}"""
         )
         for row in rows:

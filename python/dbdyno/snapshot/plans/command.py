@@ -81,7 +81,7 @@ def _page(
     """The page of what was gathered; keeps it where the store has snapshots of the target."""
     last = _last(store, asked.target)
     named = asked.target or (last.target if last else NO_TARGET)
-    notes = [*said, *(words for one in found for words in one.unread.words())]
+    notes = [*said, *(words for one in found for words in (*one.lost, *one.unread.words()))]
     if last is None and asked.keep:
         notes.append(f"nothing is kept: {store.folder} has no snapshot {'of ' + named if asked.target else ''}".strip())
     elif asked.keep:

@@ -54,6 +54,8 @@ class LogFile:
     from_us: int | None = None
     to_us: int | None = None
     unread: Unread = field(default_factory=Unread)
+    lost: list[str] = field(default_factory=list)
+    """What a recording says that it has not seen."""
 
     def seen(self, at_us: int) -> None:
         """An execution more."""
