@@ -191,7 +191,7 @@ def _rows_scanned(change: Change, table: Pair, slow: frozenset[Key]) -> float:
     calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
     if not all(calls):
         return 0.0
-    return table.after.get("seq_tup_read", 0.0) / calls[1] - table.before.get("seq_tup_read", 0.0) / calls[0]
+    return float(table.after.get("seq_tup_read", 0.0) / calls[1] - table.before.get("seq_tup_read", 0.0) / calls[0])
 
 
 def _moved(table: Pair, calls: list[float]) -> list[str]:
