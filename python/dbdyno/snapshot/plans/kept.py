@@ -140,9 +140,10 @@ def _open(folder: Path) -> KeptLog:
         if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
             raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(path), next_step=step)
     for table in TABLES:
-        wrong = damage(folder / f"{table}.parquet", found["sums"].get(table))
+        file = folder / f"{table}.parquet"
+        wrong = damage(file, found["sums"].get(table))
         if wrong is not None:
-            raise EvidenceError(wrong, where=str(path), next_step=step)
+            raise EvidenceError(wrong, where=str(file), next_step=step)
     return KeptLog(folder, found)
 
 

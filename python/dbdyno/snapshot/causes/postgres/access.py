@@ -70,6 +70,8 @@ def roomier_tables(change: Change) -> Iterator[Cause]:
     toast = _toast(change)
     for key, table in change.tables.items():
         slow = change.heavier_of(table.name)
+        if not slow:
+            continue
         calls, work = _of_statements(change, slow, "calls"), _of_statements(change, slow, "work")
         rows = [_rows_of_a_scan(side, count) for side, count in zip((table.before, table.after), calls, strict=True)]
         dead = table.after.get("n_dead_tup", 0.0) > 0.5 * max(table.after.get("n_live_tup", 0.0), 1.0)

@@ -29,6 +29,11 @@ LONGER, LEAST_ROWS = 1.3, 100
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
+    """Indexes that went, found once: other rules ask for them."""
+    yield from change.once("dropped_indexes", lambda: list(_dropped(change)))
+
+
+def _dropped(change: Change) -> Iterator[Cause]:
     """An index that the first stretch had (at its beginning, or by its middle or end if it was made in it) and the
     second has not at its end, if a statement is slower since, or its table is scanned more; else it is an event."""
     view = "pg_stat_user_indexes"
