@@ -8,8 +8,7 @@ from collections.abc import Hashable, Iterator
 from typing import cast
 
 from dbdyno.snapshot.causes.change import LEAST_WORK, Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.statements import named
-from dbdyno.snapshot.wording import rate, three
+from dbdyno.snapshot.wording import three
 
 LEAST_SCANS, LEAST_ROWS = 10.0, 100.0
 """So many sequential scans more are needed to be told; so many rows of one, to tell how much room a row takes."""
@@ -41,27 +40,6 @@ def _as_often(one: Pair, table: Pair, *, looks_up: bool) -> bool:
         for name in ("seq_scan", "idx_scan")
     }
     return OFTEN[0] <= per_call["seq_scan"] <= OFTEN[1] and (per_call["idx_scan"] > -OFTEN[0] or not looks_up)
-
-
-def scans_behind(change: Change) -> Iterator[Cause]:
-    """A table that is scanned since whenever a statement runs, by what the server does for it."""
-    for table in change.tables.values():
-        whose = behind(change, table)
-        if whose and not any(f" on {table.name} was dropped" in one.words for one in _dropped(change)):
-            first = max(whose, key=lambda number: change.statements[number].grown("ms"))
-            scans = rate(table.before.get("seq_scan", 0.0), table.after.get("seq_scan", 0.0))
-            yield Cause(
-                f"{table.name} is scanned whenever this runs: {named(change.statements[first])}",
-                f"sequential scans of {table.name} {scans}: by a foreign key, a trigger or a function",
-                whose,
-                weight=2.3,
-            )
-
-
-def _dropped(change: Change) -> Iterator[Cause]:
-    from dbdyno.snapshot.causes.postgres.objects import dropped_indexes
-
-    return dropped_indexes(change)
 
 
 def roomier_tables(change: Change) -> Iterator[Cause]:
@@ -153,4 +131,4 @@ def _columns_that_came(change: Change, key: Hashable) -> list[str]:
     return [str(row["attname"]) for row in rows]
 
 
-RULES = (scans_behind, roomier_tables, larger_values)
+RULES = (roomier_tables, larger_values)

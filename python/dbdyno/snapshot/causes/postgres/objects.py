@@ -9,7 +9,7 @@ from typing import Any, cast
 from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.postgres.access import WRITE, behind
 from dbdyno.snapshot.causes.postgres.plans import analyzed
-from dbdyno.snapshot.causes.statements import no_more_work
+from dbdyno.snapshot.causes.statements import named, no_more_work
 from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.model import Row, moment_us
 from dbdyno.snapshot.sessions import History
@@ -67,6 +67,21 @@ def _dropped(change: Change) -> Iterator[Cause]:
             _gone_at(change, row),
             weight=3,
         )
+
+
+def scans_behind(change: Change) -> Iterator[Cause]:
+    """A table that is scanned since whenever a statement runs, by what the server does for it."""
+    for table in change.tables.values():
+        whose = behind(change, table)
+        if whose and not any(f" on {table.name} was dropped" in one.words for one in dropped_indexes(change)):
+            first = max(whose, key=lambda number: change.statements[number].grown("ms"))
+            scans = rate(table.before.get("seq_scan", 0.0), table.after.get("seq_scan", 0.0))
+            yield Cause(
+                f"{table.name} is scanned whenever this runs: {named(change.statements[first])}",
+                f"sequential scans of {table.name} {scans}: by a foreign key, a trigger or a function",
+                whose,
+                weight=2.3,
+            )
 
 
 def _made_anew(change: Change, rows: list[dict[str, Any]]) -> Iterator[Cause]:
@@ -312,4 +327,4 @@ def _state(rows: dict[Hashable, dict[str, Any]], key: Hashable, name: str) -> fl
     return float(rows.get(key, {}).get(name) or 0)
 
 
-RULES = (dropped_indexes, new_indexes, other_plans, other_ways, grown_tables, bloated_tables)
+RULES = (dropped_indexes, scans_behind, new_indexes, other_plans, other_ways, grown_tables, bloated_tables)
