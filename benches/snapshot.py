@@ -2,6 +2,7 @@
 
     python benches/snapshot.py [--tables 10000] [--pairs 120] [--only objects,statements,sampling]
     python benches/snapshot.py --only long --days 30
+    python benches/snapshot.py --only long --statements 10000 --sessions 200
 
 The server is one of our own; client and server share the machine. Aims: a full snapshot of 10,000
 tables with an index each < 2 s and < 1 MB, its report < 1 s; 5,000 statements with 100 MB of texts
@@ -27,6 +28,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import psycopg
@@ -61,12 +64,13 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=120)
     parser.add_argument("--only", default="objects,statements,sampling", help="of objects,statements,sampling,long")
     parser.add_argument("--days", type=float, default=1.0, help="of the synthetic stretch, a snapshot a minute")
-    parser.add_argument("--packed", action="store_true", help="write the synthetic stretch as packs, at once")
+    parser.add_argument("--statements", type=int, default=200, help="of the synthetic stretch")
+    parser.add_argument("--sessions", type=int, default=0, help="of the synthetic stretch, sampled each second")
     given = parser.parse_args()
     load = os.getloadavg()[0]
     print(f"load of the machine {load:.1f} on {os.cpu_count()} cores", flush=True)
     if "long" in given.only:
-        long_stretch(given.days, packed=given.packed)
+        long_stretch(given.days, given.statements, given.sessions)
     if not {"objects", "statements", "sampling"} & set(given.only.split(",")):
         return
     with open_target(None, settings=SETTINGS) as target, tempfile.TemporaryDirectory() as folder:
@@ -81,25 +85,29 @@ def main() -> None:
             objects(target, store, given.tables)
 
 
-def long_stretch(days: float, *, packed: bool) -> None:
-    """A report and a comparison over a synthetic stretch: 100 tables, 200 statements, a snapshot a minute. `packed`:
-    whole packs are written at once, which takes a twentieth of the time."""
-    from packed_store import write
+def long_stretch(days: float, statements: int, sessions: int) -> None:
+    """A report and a comparison over a synthetic stretch of a snapshot a minute, in packs as a watch leaves them."""
+    from packed_store import Made, write
 
-    with tempfile.TemporaryDirectory() as folder:
+    with open_target(None, settings=SETTINGS) as target, tempfile.TemporaryDirectory() as folder:
+        with target.connect() as conn:
+            conn.execute("create extension pg_stat_statements")
+            conn.execute("create table t (id int primary key)")
+        like = snap(target, Store(Path(folder) / "like"), [])
         store = Path(folder) / "snaps"
+        store.mkdir()
         count = round(days * 1440)
         started = time.perf_counter()
-        if packed:
-            write(store, count + 1)
-        else:
-            _one_by_one(store, count)
-        print(f"{count} sub-intervals of 200 statements and 100 tables made in {time.perf_counter() - started:.0f} s")
+        with ProcessPoolExecutor(1, get_context("spawn")) as writer:  # a child counts the memory of who starts it
+            writer.submit(write, Made(store, like, count + 1, statements, sessions)).result()
+        what = f"{count} sub-intervals of {statements} statements, 100 tables and {sessions} sampled sessions"
+        print(f"{what} made in {time.perf_counter() - started:.0f} s")
         half = count // 2 + 1
         for label, arguments in (
             ("report, first time", ["snap", "report", "1", str(count + 1)]),
             ("report", ["snap", "report", "1", str(count + 1)]),
             ("compare", ["compare", f"snap:1..{half}", f"snap:{half}..{count + 1}"]),
+            ("sessions", ["snap", "sessions", "1", str(count + 1)]),
             ("prune, dry run", ["snap", "prune", "--keep", KEEP, "--dry-run"]),
             ("prune", ["snap", "prune", "--keep", KEEP]),
             ("report, pruned, first time", ["snap", "report", "1", str(count + 1)]),
@@ -108,20 +116,6 @@ def long_stretch(days: float, *, packed: bool) -> None:
             if label.startswith("prune"):
                 size_mb = sum(path.stat().st_size for path in store.rglob("*") if path.is_file()) / 1e6
                 print(f"    the store has {size_mb:.0f} MB, {len(list(store.glob('0*')))} snapshots", flush=True)
-
-
-def _one_by_one(store: Path, count: int) -> None:
-    """Snapshots as a watch writes them."""
-    from packed_store import MadeServer
-
-    server = MadeServer(store)
-    dice = random.Random(7)
-    for at in range(count + 1):
-        for statement in range(200):
-            server.call(statement, dice.randrange(1, 100), dice.random() * 10)
-        for table in range(100):
-            server.touch(table, idx_scan=dice.randrange(100), n_tup_ins=dice.randrange(5))
-        server.write(at + 1)
 
 
 def _measured(label: str, arguments: list[str]) -> None:

@@ -110,6 +110,10 @@ class Listener:
         if self._started:
             _set_all(_heard_too_late)
 
+    def broke_off(self, error: BaseException) -> bool:
+        """Whether an error is how a query ends when a signal came: DuckDB puts its own in the place of ours."""
+        return self._heard.is_set() and isinstance(error, RuntimeError) and str(error) == "Query interrupted"
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._heard.set()
         raise KeyboardInterrupt

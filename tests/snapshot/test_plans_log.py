@@ -491,3 +491,27 @@ def test_two_logs_of_one_time_are_told_and_a_log_without_plans_says_what_to_set(
     assert "a and b are of one time" in said
     assert "session_preload_libraries" in said
     assert "nothing is kept: snaps has no snapshot" in said
+
+
+def test_a_folder_a_pattern_and_several_files_are_read_as_their_logs(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    (folder / "older").mkdir(parents=True)
+    for day in (1, 2):
+        (folder / f"postgresql-{day}.log").write_text(text_line(f"duration: {day}.000 ms  plan:\n{PLAN}"))
+    (folder / "current_logfiles").write_text("stderr log/postgresql-2.log\n")
+    (folder / "torn.gz").write_bytes(gzip.compress(b"x" * 99)[:12])
+    (tmp_path / "notes.log").write_text("nothing that tells a duration\n")
+    store = ("--store", tmp_path / "none", "--format", "json")
+    for named in (
+        ("--log", folder),
+        ("--log", f"{folder}/*.log"),
+        ("--log", *sorted(folder.glob("*.log"))),
+        (folder, "--log", tmp_path / "notes.log"),
+    ):
+        done = dbdyno("snap", "plans", *named, *store)
+        assert done.returncode == 0, done
+        (read_of,) = [one for one in json.loads(done.stdout)["sections"] if one["name"] == "logs"]
+        logs = {row["log"]: row["executions"] for row in read_of["tables"][0]["rows"]}
+        assert {"postgresql-1.log": 1, "postgresql-2.log": 1}.items() <= logs.items() and "current_logfiles" not in logs
+    refused = dbdyno("snap", "plans", "--log", folder / "older", *store)
+    assert refused.returncode == 2 and "holds no file" in refused.stderr

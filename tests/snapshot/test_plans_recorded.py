@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,10 @@ def test_a_recording_gives_the_report_latencies_of_every_execution(lab: Lab, tmp
     with recording(Place(lab.engine.pid), run, Wanted(cost_limit=0)):
         lab.run(*(f"select v from t where id = {at}" for at in range(CALLS)), "select count('secret-4711') from t")
     last = lab.take()
+    manifest = json.loads((run / "manifest.json").read_text())
+    (run / "manifest.json").write_text(json.dumps({**manifest, "warnings": ["The kernel lost 3 notes in 1 gap."]}))
     asked = of_recordings(lab.store, [run], Asked())
+    assert "now: The kernel lost 3 notes in 1 gap." in section(asked, "logs")["notes"], "not all executions were seen"
     (read,) = section(asked, "logs")["tables"][0]["rows"]
     assert read["form"] == "trace record"
     with Interval(lab.store, first, last) as interval:

@@ -81,6 +81,19 @@ def test_active_sessions_are_sessions_seen_over_looks_taken(tmp_path: Path) -> N
     assert found == {"7": (0.5, 30 / 45, "CPU 100 %"), "8": (0.25, 15 / 45, "lock 100 %")}
 
 
+def test_the_longest_transactions_are_listed_one_by_one(tmp_path: Path) -> None:
+    def seen(second: float, pid: int, open_s: float, **more: Any) -> dict[str, Any]:
+        return look(second, pid, transaction_us=round(open_s * SECOND), **more)
+
+    idle = {"state": "idle in transaction", "state_us": 9 * SECOND}
+    rows = [seen(s, 1, s - 1, statement=7, statement_us=200_000) for s in range(2, 11)]
+    rows += [seen(11, 1, 10, statement=7, **idle), seen(20, 1, 2.5, statement=8), seen(21, 2, 0.5)]
+    with stored(tmp_path, rows) as interval:
+        found = History(interval).transactions(5)
+    facts = [(row["session"], row["open"] / 1e9, row["idled"], row["statement"], row["state"]) for row in found]
+    assert facts == [("1", 10.0, 9 * 10**9, "7", "idle in transaction"), ("1", 2.5, None, "8", "active")]
+
+
 def test_idle_in_a_transaction_and_the_servers_own_processes_are_not_active(tmp_path: Path) -> None:
     rows = [look(1, 1), look(1, 2, state="idle in transaction"), look(1, 3, kind="checkpointer", state=None)]
     with stored(tmp_path, rows) as interval:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from snapshot_help import Lab
 from test_snap_top import Terminal
 
@@ -17,6 +19,7 @@ from command_line import dbdyno
 from dbdyno.cli.snap_top_keys import VIEWS, Desk, split
 from dbdyno.errors import SnapshotError
 from dbdyno.report.live import render_frame
+from dbdyno.report.live_sessions import blocking
 from dbdyno.snapshot.live_sessions import SORTS, ordered, tree
 from dbdyno.snapshot.postgres.live import PostgresLive
 from dbdyno.snapshot.store import Store
@@ -41,6 +44,14 @@ def test_a_filter_finds_words_anywhere_in_any_case() -> None:
 def test_every_session_that_waits_hangs_under_its_nearest_blocker() -> None:
     rows = [session(1), session(2, blockers=[1]), session(3, blockers=[1, 2]), session(4, blockers=[2])]
     assert [(depth, row["pid"]) for depth, row in tree(rows)] == [(0, 1), (1, 2), (2, 4), (1, 3)]
+
+
+def test_all_but_the_last_below_a_blocker_are_drawn_with_a_branch_that_goes_on() -> None:
+    rows = [session(1), *(session(pid, blockers=[1]) for pid in (2, 3)), session(4, blockers=[2])]
+    with io.StringIO() as file:
+        blocking(Console(file=file, width=100), tree(rows))
+        lines = file.getvalue().splitlines()
+    assert [line.split()[0] + line.split()[1] for line in lines if "─ " in line] == ["├─2", "│└─", "└─3"]
 
 
 def test_a_circle_and_a_prepared_transaction_are_shown() -> None:
@@ -223,7 +234,7 @@ def test_once_prints_all_parts_and_records_samples_of_the_store(held: tuple[Lab,
     )
     assert done.returncode == 0, done.stderr
     assert "Who blocks whom, 1 root, 1 waiting" in done.stdout
-    assert f"└ {waiter}" in done.stdout and str(holder) in done.stdout
+    assert f"└─ {waiter}" in done.stdout and str(holder) in done.stdout
     first, last = Store(folder)
     assert last.manifest["cost"]["looks"] > 0
     shown = dbdyno("snap", "sessions", str(first.number), str(last.number), "--store", folder)

@@ -163,7 +163,7 @@ def test_check_finds_what_is_torn_changed_gone_or_left_over_and_repairs_it(store
     found = {fault.where: (fault.what.split(":")[0], fault.costs, fault.repair) for fault in check(store)}
     assert found == {
         "000002/manifest.json": ("is not whole JSON", (2,), "set aside"),
-        "000003/counts.parquet": ("its sum is wrong", (3,), "set aside"),
+        "000003/counts.parquet": ("was changed after it was written", (3,), "set aside"),
         "000004/counts.parquet": ("cannot be read", (4,), "set aside"),
         "000006": ("a killed process left it", (), "delete"),
     }
@@ -175,7 +175,7 @@ def test_check_finds_what_is_torn_changed_gone_or_left_over_and_repairs_it(store
     assert not (store.folder / "000006").exists()
     fresh = Store(store.folder)
     assert [one.number for one in fresh] == [1, 3, 4, 5]
-    assert "its sum is wrong" in fresh.open(3).problem("counts")[0]
+    assert "was changed after it was written" in fresh.open(3).problem("counts")[0]
     assert known(fresh, 1, 5)[0][0] == {"id": 1, "n": 20, "verdict": "ok"}
 
 

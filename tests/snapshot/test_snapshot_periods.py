@@ -127,6 +127,12 @@ def test_too_few_or_too_unlike_sub_intervals_are_no_all_clear(made: Made):
     row = {"metric": "transactions", "decision": "cannot tell", "higher": True, "a": 10.0, "b": 5.0}
     assert _verdict([row], True, [9, 9])["why"] == "transactions: medians far apart, and not for certain"
     assert _verdict([{**row, "b": 8.0}], True, [9, 9])["word"] == "ok"
+    reads = {"metric": "blocks read", "decision": "better", "higher": False, "a": 10.0, "b": 1.0}
+    assert _verdict([row, reads], True, [9, 9]) == {
+        "word": "cannot tell",
+        "why": "transactions: medians far apart to the worse, and not for certain; better: blocks read",
+    }
+    assert _verdict([{**row, "b": 20.0}, reads], True, [9, 9])["word"] == "better", "apart to the better"
     assert _verdict([{**row, "higher": None}], True, [9, 9])["word"] == "ok", "neither more nor less is good"
 
 

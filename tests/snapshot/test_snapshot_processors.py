@@ -26,7 +26,8 @@ def pair(name: str, slower: float, *, heavier: float = 1.0, calls: float = 5.0) 
     )
 
 
-def causes(monkeypatch: pytest.MonkeyPatch, *pairs: Pair) -> list[Any]:
+def causes(monkeypatch: pytest.MonkeyPatch, *pairs: Pair, locked: frozenset[int] = frozenset()) -> list[Any]:
+    monkeypatch.setattr(server, "_mostly_locked", lambda one: locked)
     monkeypatch.setattr(server, "_sampled", lambda one, waits: (0.0 if "<>" in waits else 0.8, frozenset()))
     side = SimpleNamespace(seconds=SECONDS, before=NOWHERE, after=NOWHERE)
     change: Any = SimpleNamespace(statements=dict(enumerate(pairs)), before=side, after=side)
@@ -48,6 +49,13 @@ def used(others: tuple[float, float], *pairs: Pair) -> Any:
     sides = [SimpleNamespace(seconds=SECONDS, before=facts[at], after=facts[at + 1]) for at in (0, 1)]
     stretches = {"before": sides[0], "after": sides[1]}
     return SimpleNamespace(statements=dict(enumerate(pairs)), renumbered=frozenset(), **stretches)
+
+
+def test_a_statement_that_waits_for_locks_is_no_matter_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine those behind a lock take longer a call: that was "processors are slower"."""
+    two = (pair("a", 3.2), pair("b", 1.0))
+    assert causes(monkeypatch, *two)
+    assert not causes(monkeypatch, *two, locked=frozenset({0}))
 
 
 @pytest.mark.usefixtures("nobody_waits")
@@ -77,6 +85,7 @@ def test_where_others_used_no_more_it_is_not_told_as_theirs() -> None:
 @pytest.fixture
 def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_sampled", lambda one, waits: (0.8 if "coalesce" in waits else 0.0, frozenset()))
+    monkeypatch.setattr(server, "_mostly_locked", lambda one: frozenset())
 
 
 @pytest.mark.parametrize(("others", "said"), [((1.5, 1.8), True), ((0.2, 0.3), False)])

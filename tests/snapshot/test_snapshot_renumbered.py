@@ -66,6 +66,12 @@ def test_a_statement_under_another_identifier_is_neither_new_nor_gone(server: Se
     assert any(note.startswith("2 statements have another identifier than before, and the same text") for note in notes)
 
 
+def test_a_cut_that_lies_one_sub_interval_too_early_makes_no_new_statement_of_it(server: Server):
+    taken = server.store.of(None)
+    with Interval(server.store, taken[0], taken[5]) as before, Interval(server.store, taken[5], taken[12]) as after:
+        assert {2, 3, 5} == change_of(before, after).statements.keys()
+
+
 def test_a_comparison_tests_such_a_statement_as_one(server: Server):
     model = compare(server.store, period(server.store, "snap:1..7"), period(server.store, "snap:8..13"))
     (objects,) = (one for one in model["sections"] if one["name"] == "objects")

@@ -60,6 +60,7 @@ def busy(engine: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> 
     """Two snapshots of all databases, and one load of everything between them."""
     with Lab(engine, tmp_path_factory.mktemp("sections") / "snaps", databases=("*",)) as lab:
         lab.run(*FUNCTIONS, "create table grown (t text)", "create index grown_idx on grown (t)")
+        lab.run("create table doc (body text)", "alter table doc alter body set storage external")
         lab.run("create database second", "create role clerk login")
         try:
             first = lab.take()
@@ -82,6 +83,12 @@ def _load(lab: Lab) -> None:
     lab.run(
         "create table came (id int)", "create extension pg_buffercache", *["select 1 as one"] * 5, database="second"
     )
+    lab.run(
+        "insert into doc select repeat('d', 5000) from generate_series(1, 20)",
+        "select sum(length(body || '')) from doc",
+    )
+    lab.run("create temp table kept as select * from grown", "select count(*) from kept")
+    lab.run("alter table grown set (autovacuum_enabled = off)")
     with contextlib.closing(lab.connect(user="clerk")) as conn:
         for _ in range(3):
             conn.execute("select 2 as two, 3")
@@ -128,6 +135,22 @@ def test_sizes_and_growth(busy: Busy):
     assert row["size"] == pytest.approx(of_database, rel=0.02)
     assert row["growth"] >= of_table
     assert {"pg_default", "pg_global"} <= {row["tablespace"] for row in table(busy.model, "sizes", "Tablespaces")}
+
+
+def test_blocks_of_toast_of_temporary_tables_and_of_indexes(busy: Busy):
+    asked = {row["table"]: row for row in table(busy.model, "tables", "By blocks asked for")}
+    doc = asked["postgres: doc"]
+    assert doc["toast_asked"] >= 20 * 5000 // 2000, "a value of 5,000 bytes is three rows of TOAST"
+    assert doc["asked"] == sum(doc[name] or 0 for name in ("tab_asked", "idx_asked", "toast_asked", "toast_idx_asked"))
+    local = {row["text"]: row for row in table(busy.model, "sql", "By blocks of temporary tables")}
+    assert local["select count(*) from kept"]["local"] >= busy.sizes[1] // 8192
+    indexes = {row["index"]: row for row in table(busy.model, "indexes", "By blocks asked for")}
+    assert indexes["grown_idx"]["asked"] > 2000 and indexes["grown_idx"]["scans"] == 0
+
+
+def test_storage_parameters_that_changed_come_first(busy: Busy):
+    first = table(busy.model, "settings", "Storage parameters of tables and indexes")[0]
+    assert (first["name"], first["options"], first["before"]) == ("postgres: grown", "autovacuum_enabled=off", None)
 
 
 def test_settings_that_are_not_the_default_and_those_that_changed(busy: Busy):

@@ -44,20 +44,37 @@ def test_sums_over_sub_intervals_are_the_difference_of_the_ends(server: MadeServ
     assert (table["idx_scan"], table["seq_scan"], table["relname"]) == (400, 0, "t7")
 
 
-def test_a_reset_of_statements_costs_its_own_sub_interval(server: MadeServer):
+def test_a_reset_of_statements_costs_what_was_before_it_in_its_own_sub_interval(server: MadeServer):
     taken = steady(server, 3)
     server.statements.clear()
     server.statements_reset_us = 1_800_000_200_000_000
     taken += steady(server, 3)
     (row,) = rows(server, taken[0], taken[-1])
-    assert row["calls"] == 400, "four of five sub-intervals"
-    assert row["why"].startswith("4 of 5 sub-intervals; pg_stat_statements was reset at 2027-01-15 08:03:20")
+    assert row["calls"] == 500, "four of five sub-intervals, and what was counted from the reset on"
+    assert row["why"].startswith("at least: pg_stat_statements was reset at 2027-01-15 08:03:20")
     (table,) = rows(server, taken[0], taken[-1], "pg_stat_user_tables")
     assert table["idx_scan"] == 500, "the tables were not reset"
     with Interval(server.store, taken[0], taken[-1]) as interval:
         model = report(interval)
     assert model["verdict"]["word"] == "reset"
-    assert model["verdict"]["why"].startswith("4 of 5 minutes; pg_stat_statements was reset")
+    assert model["verdict"]["why"].startswith("4.7 of 5 minutes; pg_stat_statements was reset")
+
+
+def test_somebody_who_resets_the_statements_in_each_sub_interval_leaves_a_top_sql(server: MadeServer):
+    taken = steady(server, 1)
+    for _ in range(4):
+        server.call(2, 50, 100.0)  # before the reset: nobody can know these
+        server.statements.clear()
+        server.statements_reset_us = (server.at_s + 6) * 1_000_000
+        taken += steady(server, 1)
+    with Interval(server.store, taken[0], taken[-1]) as interval:
+        model = report(interval)
+    assert model["verdict"]["why"].startswith("3.6 of 4 minutes; pg_stat_statements was reset")
+    (row,) = rows(server, taken[0], taken[-1])
+    assert (row["calls"], row["verdict"]) == (400, "evicted") and row["why"].startswith("at least: ")
+    assert row["why"].count("at least") == 1
+    ((alone,), (two,)) = rows(server, taken[0], taken[1]), rows(server, taken[1], taken[2])
+    assert (alone["calls"], two["calls"]) == (100, 100), "of two snapshots alike"
 
 
 def test_a_report_without_any_loss_says_that_the_data_are_complete(server: MadeServer):

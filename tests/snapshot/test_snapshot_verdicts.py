@@ -183,6 +183,9 @@ def test_the_reset_of_the_statements(lab: Lab, major: int):
     assert word(lab, first, last, "statements") == expected
     sql = section(lab.report(first, last), "sql")
     assert any(expected in note for note in sql["notes"])
+    after = next(row for row in sql["tables"][0]["rows"] if (row["text"] or "").startswith("select $1, $2"))
+    assert (after["calls"], after["verdict"]) == (1, "evicted") and after["why"].startswith("at least: ")
+    assert not any(row["calls"] == 6 for row in sql["tables"][0]["rows"]), "nothing of before the reset"
 
 
 def test_evicted_statements_are_told(lab: Lab, tmp_path):
@@ -200,7 +203,8 @@ def test_evicted_statements_are_told(lab: Lab, tmp_path):
         assert all(r["why"].startswith("at least") for r in rows if r["verdict"] == "evicted" and r["life"] == "new")
         tables = section(small.report(first, last), "sql")["tables"]
         (lost,) = [t for t in tables if t["title"] == "Difference not known"]
-        assert {r["verdict"] for r in lost["rows"]} == {"evicted"}
+        gone = {str(r["queryid"]) for r in rows if r["life"] == "gone"}
+        assert {(r["verdict"], r["name"] in gone) for r in lost["rows"]} == {("evicted", True)}
 
 
 def test_a_clean_restart_keeps_the_counters(own_lab: Lab):

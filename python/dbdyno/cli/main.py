@@ -141,6 +141,10 @@ def entry() -> NoReturn:
     except BaseException as error:  # the core's panics are no Exceptions
         if isinstance(error, SystemExit | GeneratorExit):
             raise
+        if listener.broke_off(error):
+            listener.ending()
+            click.echo("interrupted", err=True)
+            sys.exit(INTERRUPTED)
         if debug:
             raise
         if type(error).__module__.partition(".")[0] in DRIVERS:

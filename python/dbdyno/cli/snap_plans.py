@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 
 @click.command("plans")
+@click.argument("more", metavar="[LOG]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--log",
     "logs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="A log of the server, text, csvlog or jsonlog, plain or .gz; several times for several.",
+    help="Logs of the server, text, csvlog or jsonlog, plain or .gz: a file, a folder, a quoted pattern; also as LOG.",
 )
 @click.option(
     "--trace",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 @click.option("--target", metavar="NAME", help="Whose log it is, where the store holds several targets.")
 @page_options
 def command(
+    more: tuple[Path, ...],
     logs: tuple[Path, ...],
     runs: tuple[Path, ...],
     from_server: str | None,
@@ -82,6 +84,7 @@ def command(
 
     \b
     dbdyno snap plans --log postgresql.log
+    dbdyno snap plans --log /var/log/postgresql
     dbdyno snap plans --log postgresql.csv --since 2026-11-21T00:30 -o plans.html
     dbdyno snap plans --since 2026-11-21
     dbdyno snap plans --trace runs/now
@@ -91,6 +94,7 @@ def command(
     from dbdyno.snapshot.plans.command import Asked, of_kept, of_logs, of_recordings, of_server
     from dbdyno.snapshot.store import Store
 
+    logs = (*logs, *more)
     if generic is not None and (from_server is None or logs):
         raise click.UsageError("--generic needs --from-server DSN, and no --log")
     if sum(map(bool, (logs, runs, from_server))) > 1:

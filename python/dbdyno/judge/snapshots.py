@@ -217,19 +217,30 @@ def _verdict(rows: list[Row], allowed: bool, counts: list[int]) -> dict[str, str
     """The word, and why: no all-clear where too few sub-intervals or too unlike ones leave a large difference open."""
     if not allowed:
         return {"word": "not comparable", "why": "settings, versions or databases differ"}
-    worse = [row["metric"] for row in rows if row["decision"] == "worse"]
-    better = [row["metric"] for row in rows if row["decision"] == "better"]
+    worse, better = ([row["metric"] for row in rows if row["decision"] == word] for word in ("worse", "better"))
     if worse:
         return {"word": "worse", "why": "worse: " + ", ".join(worse)}
+    apart = [row for row in rows if row["decision"] == "cannot tell" and _is_apart(row)]
     if better:
-        return {"word": "better", "why": "better: " + ", ".join(better)}
+        return _better(better, [row["metric"] for row in apart if (row["b"] > row["a"]) is not bool(row["higher"])])
     if min(counts) < LEAST:
         few = f"{counts[0]} and {counts[1]} sub-intervals are too few to judge metrics by"
         return {"word": "cannot tell", "why": f"{few}: {LEAST} each are the least"}
-    open_ = [row["metric"] for row in rows if row["decision"] == "cannot tell" and _is_apart(row)]
-    if open_:
-        return {"word": "cannot tell", "why": f"{', '.join(open_)}: medians far apart, and not for certain"}
+    if apart:
+        names = ", ".join(row["metric"] for row in apart)
+        return {"word": "cannot tell", "why": f"{names}: medians far apart, and not for certain"}
     return {"word": "ok", "why": "no metric with a good side differs for certain"}
+
+
+def _better(better: list[str], bad: list[str]) -> dict[str, str]:
+    """Better, unless `bad` ones lie far apart to the worse."""
+    why = f"better: {', '.join(better)}"
+    if not bad:
+        return {"word": "better", "why": why}
+    return {
+        "word": "cannot tell",
+        "why": f"{', '.join(bad)}: medians far apart to the worse, and not for certain; {why}",
+    }
 
 
 def _is_apart(row: Row) -> bool:

@@ -14,6 +14,7 @@ useful than no report.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from dbdyno import visible
@@ -276,3 +277,18 @@ def _grouped(plain: str) -> str:
 def _signed(value: float, shown: str) -> str:
     is_zero = not shown.strip("0." + THIN)
     return shown if value >= 0 or is_zero else MINUS + shown
+
+
+def branches(levels: Sequence[int]) -> list[str]:
+    """The signs that lead to each node of a tree, `│  └─ `, by how deep the nodes are, in the tree's order."""
+    found = []
+    for at, level in enumerate(levels):
+        cells = ["│  " if _goes_on(levels, at, up) else "   " for up in range(1, level)]
+        last = [] if level < 1 else ["├─ " if _goes_on(levels, at, level) else "└─ "]
+        found.append("".join([*cells, *last]))
+    return found
+
+
+def _goes_on(levels: Sequence[int], at: int, level: int) -> bool:
+    """Whether a later node hangs at this level from the same parent."""
+    return next((later == level for later in levels[at + 1 :] if later <= level), False)

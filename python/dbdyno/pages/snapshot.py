@@ -67,11 +67,13 @@ def section(given: Analysis, at: int = 0) -> Section:
 
 
 def table(given: Analysis) -> Table:
-    """A table of a model; a column named `text` is a statement."""
+    """A table of a model; a column named `text` is a statement, rows with a `depth` are a tree."""
+    rows = reading.entries(given, "rows")
+    leads = fmt.branches([int(row.get("depth") or 0) for row in rows])
     return Table(
         fmt.line(given.get("title") or ""),
         tuple(_column(one) for one in reading.entries(given, "columns")),
-        tuple(_row(row) for row in reading.entries(given, "rows")),
+        tuple(_row(row, lead) for row, lead in zip(rows, leads, strict=True)),
         left_out=given.get("left_out") or 0,
         look="loose",
     )
@@ -88,12 +90,13 @@ def _column(given: Mapping[str, Any]) -> Column:
     )
 
 
-def _row(given: Mapping[str, Any]) -> Row:
+def _row(given: Mapping[str, Any], lead: str) -> Row:
     word = given.get("verdict")
-    depth = given.get("depth")
-    if isinstance(depth, int) and depth > 0:
-        given = {**given, "tree": Cell(given.get("tree"), lead="   " * (depth - 1) + "└─ ")}
-    return Row(given, "" if word in (None, "ok") else fmt.line(word), fmt.line(given.get("why") or ""))
+    if lead:
+        given = {**given, "tree": Cell(given.get("tree"), lead=lead)}
+    why = fmt.line(given.get("why") or "")
+    word = "at least" if why.startswith("at least") else word
+    return Row(given, "" if word in (None, "ok") else fmt.line(word), why)
 
 
 def _head(model: Analysis) -> Head:

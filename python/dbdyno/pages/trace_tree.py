@@ -57,7 +57,8 @@ def _facts(model: Given) -> list[str]:
 def table(model: Given, places: Mapping[str, str], *, title: str = "") -> Table:
     """The nodes in the order of the tree; `places` are those of statements that are on the same page."""
     nodes = reading.entries(model, "nodes")
-    rows = tuple(_row(node, branch, places) for node, branch in zip(nodes, _branches(nodes), strict=True))
+    branches = fmt.branches([int(node.get("level") or 0) for node in nodes])
+    rows = tuple(_row(node, branch, places) for node, branch in zip(nodes, branches, strict=True))
     shown = columns(
         "elapsed_ns:ns:elapsed self_elapsed_ns:ns:self self_cpu_ns:ns:own_CPU:90 share:share bar:bar:share_drawn:110"
         " rows:count:rows:page"
@@ -91,32 +92,6 @@ def _row(node: Given, branch: str, places: Mapping[str, str]) -> Row:
 def _wait(wait: Given) -> str:
     count = f" × {fmt.count(wait.get('count'))}" if (wait.get("count") or 0) > 1 else ""
     return f"{fmt.line(wait.get('event') or '')}{count} {fmt.duration(wait.get('total_ns'))}"
-
-
-def _branches(nodes: list[dict[str, Any]]) -> list[str]:
-    """The lines that lead to each node: `│  └─ `."""
-    levels = [int(node.get("level") or 0) for node in nodes]
-    found = []
-    for at, level in enumerate(levels):
-        cells = []
-        for up in range(1, level + 1):
-            goes_on = _has_sibling(levels, at, up)
-            if up == level:
-                cells.append("├─ " if goes_on else "└─ ")
-            else:
-                cells.append("│  " if goes_on else "   ")
-        found.append("".join(cells))
-    return found
-
-
-def _has_sibling(levels: list[int], at: int, level: int) -> bool:
-    """Whether a later node hangs at this level from the same parent."""
-    for later in levels[at + 1 :]:
-        if later < level:
-            return False
-        if later == level:
-            return True
-    return False
 
 
 def rows(model: Analysis) -> list[dict[str, Any]]:

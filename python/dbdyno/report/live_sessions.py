@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.pages import format as fmt
 from dbdyno.report import characters, console
+from dbdyno.report.branches import fitting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,9 +85,13 @@ def plan(page: Console, lines: Sequence[str]) -> None:
 
 
 def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
+    leads = fmt.branches([depth for depth, _ in rows])
     shown = [
-        (_cells(depth, row), f"{_style(row)} reverse".strip() if row["pid"] == chosen else _style(row))
-        for depth, row in rows
+        (
+            _cells(fitting(lead, depth, _MOST["pid"]), row),
+            f"{_style(row)} reverse".strip() if row["pid"] == chosen else _style(row),
+        )
+        for lead, (depth, row) in zip(leads, rows, strict=True)
     ]
     names = [name for name, least in _COLUMNS if page.width >= least]
     widths = {name: max(len(name), *(len(cells[name]) for cells, _ in shown)) for name in names}
@@ -103,12 +108,12 @@ def _rows(page: Console, title: str, rows: Sequence[tuple[int, Mapping[str, Any]
     page.print(table)
 
 
-def _cells(depth: int, row: Mapping[str, Any]) -> dict[str, str]:
+def _cells(lead: str, row: Mapping[str, Any]) -> dict[str, str]:
     pid = "prepared" if row["pid"] == 0 else str(row["pid"])
     state = _STATES.get(str(row["state"]), row["state"])
     words = {"user": row["user"], "database": row["database"], "app": row["application"], "state": state}
     return {
-        "pid": ("  " * (depth - 1) + "└ " if depth else "") + pid,
+        "pid": lead + pid,
         **{name: fmt.line(word or "") for name, word in words.items()},
         "wait": fmt.line(row["wait"] or ""),
         "time": _time(row["statement_us"]),

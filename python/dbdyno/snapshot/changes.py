@@ -27,7 +27,8 @@ Known = Mapping[Any, tuple[str, str]]
 @dataclass(frozen=True)
 class Kind:
     """A kind of what may come and go: the view `a` that it is read from, its key, name and value as SQL; `also`: a
-    second view `b`, joined by `on`; `of_table`: the first two of the key are a table, which both ends must have."""
+    second view `b`, joined by `on`; `of_table`: the first two of the key are a table, which both ends must have;
+    `needs`: a column of `a` that stores of earlier versions have not."""
 
     noun: str
     view: str
@@ -37,6 +38,7 @@ class Kind:
     also: str = ""
     on: str = ""
     of_table: bool = False
+    needs: str = ""
 
 
 POSTGRES = (
@@ -58,6 +60,18 @@ POSTGRES = (
         "a.datid, a.indexrelid",
         "a.datname || '.' || a.schemaname || '.' || a.indexrelname",
         "'on ' || a.relname",
+    ),
+    Kind("replication slot", "pg_replication_slots", "a.slot_name", "a.slot_name", "coalesce(a.slot_type, '')"),
+    Kind(
+        "storage parameters",
+        "pg_class",
+        "a.datid, a.oid",
+        "a.datname || '.' || b.schemaname || '.' || b.relname",
+        "coalesce(a.options, '')",
+        "pg_stat_user_tables",
+        "b.datid = a.datid and b.relid = a.oid",
+        of_table=True,
+        needs="options",
     ),
 )
 MARIADB = (
@@ -120,6 +134,8 @@ class States:
         places = tuple(whole.place(view) for view in views)
         if any(whole.problem(view) or whole.place(view) is None for view in views):
             return None
+        if self._kind.needs and self._kind.needs not in {column.name for column in whole.columns(self._kind.view)}:
+            return None
         if places not in self._read:
             while len(self._read) >= 4:
                 del self._read[next(iter(self._read))]
@@ -175,7 +191,11 @@ def _between(noun: str, old: Known, new: Known, *, of_table: bool) -> Iterator[R
             yield row | {"change": "came", "second": new[key][1] or None}
         elif now is None:
             yield row | {"change": "went", "first": was[1] or None}
-        elif was[0] != now[0] and (not of_table or was[0].rpartition(".")[2] != now[0].rpartition(".")[2]):
+        elif (
+            was[0] != now[0]
+            and noun != "storage parameters"
+            and (not of_table or was[0].rpartition(".")[2] != now[0].rpartition(".")[2])
+        ):
             yield row | {"change": "renamed", "first": was[0], "second": now[0]}
         elif was[1] != now[1]:  # else its table was renamed
             yield row | {"change": "changed", "first": was[1], "second": now[1]}

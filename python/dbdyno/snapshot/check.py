@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dbdyno.errors import Error, EvidenceError
-from dbdyno.evidence.files import read_json
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.holding import PACKS
-from dbdyno.snapshot.pack import SUMS, unused
-from dbdyno.snapshot.parquet import file_sum, literal
+from dbdyno.snapshot.pack import unused
+from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.plans.kept import faults as plan_faults
 from dbdyno.snapshot.records import ViewRecord
 from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.whole import beside, damage
 
 YOUNG_S = 600
 """A number without a manifest may be a snapshot that is being taken, for so long."""
@@ -111,12 +111,10 @@ def _files(store: Store, whole: list[Snapshot]) -> Iterator[Fault]:
 
 def _wrong(store: Store, file: str, record: ViewRecord) -> str | None:
     path = store.folder / file
-    what = manifest.torn(path)
-    if what is not None:
-        return what.removeprefix(f"its file {path.parent.name}/{path.name} ")
-    known = _pack_sum(path) if file.startswith(PACKS) else record.get("file_sum")
-    if known is not None:
-        return None if file_sum(path) == known else "its sum is wrong: it was changed after it was written"
+    known = beside(path) if "in" in record else record.get("file_sum")
+    what = damage(path, known)
+    if what is not None or known is not None:
+        return what and what.removeprefix(f"its file {path.parent.name}/{path.name} ")
     import duckdb
 
     try:
@@ -125,14 +123,6 @@ def _wrong(store: Store, file: str, record: ViewRecord) -> str | None:
     except duckdb.Error as error:
         return str(error).splitlines()[0]
     return None
-
-
-def _pack_sum(path: Path) -> str | None:
-    try:
-        found = read_json(path.parent / SUMS)
-    except EvidenceError:
-        return None
-    return found.get(path.name) if isinstance(found, dict) else None
 
 
 def _left_over(store: Store, whole: list[Snapshot], damaged: set[int]) -> Iterator[Fault]:

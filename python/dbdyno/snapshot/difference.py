@@ -3,7 +3,8 @@
 What is subtracted must be of one life. A row's life ended in between when a counter fell, the start
 of its life moved, a lifetime's least rose or its most fell, or an instant went back or away: then
 no number of that row is known, and the row says so. It is never left out, never negative, never
-clamped. An entry that came, or came back, while entries were pushed out has at least what it holds.
+clamped. An entry that came, or came back, while entries were pushed out or after all were reset has at least what
+it holds.
 The scope (a database, the shared counters) can condemn its rows too: that is the engine's
 judgement, by its epochs.
 
@@ -66,7 +67,7 @@ judged as (
 )
 select {", ".join(_shown(sides))}, life, verdict,
   case when verdict = 'ok' then case life when 'new' then 'created in between' else '' end
-    when verdict = 'evicted' and (life = 'new' or broken <> '') then 'at least: ' || scope_why
+    when verdict = 'evicted' and life <> 'gone' then 'at least: ' || scope_why
     when scope_why is not null and (verdict = scope_word) then scope_why
     when broken <> '' then 'began again: ' || broken
     when life = 'gone' then 'was there before, is not any more'
@@ -120,7 +121,8 @@ def _verdict(sides: Sides) -> str:
     """The worst of what scope and row say."""
     only_new = {"object": "'ok'", "entry": "coalesce(s.word, 'ok')", "fixed": "'partial'"}
     gone = {"entry": "coalesce(s.word, 'reset')"}.get(sides.appearance, "'partial'")
-    return f"""case
+    since = "when s.word = 'reset' and life <> 'gone' then 'evicted'" if sides.appearance == "entry" else ""
+    return f"""case {since}
       when s.word is not null and s.word <> 'evicted' then s.word
       when life = 'new' then {only_new[sides.appearance]}
       when life = 'gone' then {gone}

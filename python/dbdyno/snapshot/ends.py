@@ -6,6 +6,7 @@ pairs are judged at once, the pairs share what was peeked at, and one query read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from dbdyno.snapshot.store import Place, Snapshot, many
 from dbdyno.snapshot.view import OK, WORDS, Verdict
 
 NOT_THERE = "this server has no {}"
+_NO_COLUMN = re.compile(r'Binder Error: .{0,200}?column (?:named )?"([^"]+)"', re.S)
 
 if TYPE_CHECKING:
     import duckdb
@@ -84,8 +86,9 @@ class Ends:
         return self.missing(view) is None
 
     def columns(self, view: str) -> set[str]:
-        """The columns that both ends have."""
-        return {c.name for c in self.sides(view).common} if self.has(view) else set()
+        """The columns of the view's difference: those of the later end. A counter that the earlier had not (an upgrade
+        lay between) is NULL in it."""
+        return {c.name for c in self.after.columns(view)} if self.has(view) else set()
 
     def sides(self, view: str) -> Sides:
         """How the view's rows of the two ends become a difference."""
@@ -140,9 +143,14 @@ class Ends:
             return self.connection.execute(sql)
         except duckdb.Error as error:
             raise EvidenceError(
-                str(error).splitlines()[0],
-                where=f"snapshots {self.before.number} and {self.after.number} of {self.before.target}",
+                _said(error), where=f"snapshots {self.before.number} and {self.after.number} of {self.before.target}"
             ) from error
+
+
+def _said(error: Exception) -> str:
+    """What a query failed on, in a sentence where it is a column that no snapshot has."""
+    column = _NO_COLUMN.match(str(error))
+    return f"these snapshots have no column {column[1]}" if column else str(error).splitlines()[0]
 
 
 def relation(end: Snapshot, view: str) -> str:

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -157,25 +155,6 @@ def _check_view(view: str, record: Any, manifest: Path) -> None:
         raise EvidenceError(
             f"the record of view {view!r} is none: {record!r:.80}", where=str(manifest), next_step=DAMAGED
         )
-
-
-def torn(path: Path) -> str | None:
-    """What is wrong with a Parquet file at first sight: absent, cut off, or not Parquet; None where it looks whole."""
-    try:
-        # A pipe in its place would be waited for without end.
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return f"its file {path.parent.name}/{path.name} is no file"
-            head = file.read(4)
-            size = file.seek(0, 2)
-            file.seek(max(0, size - 8))
-            tail = file.read(8)
-    except OSError as error:
-        return f"its file {path.parent.name}/{path.name} cannot be read: {error.strerror}"
-    footer = int.from_bytes(tail[:4], "little")
-    if head != b"PAR1" or tail[4:] != b"PAR1" or footer + 12 > size:
-        return f"its file {path.parent.name}/{path.name} is torn"
-    return None
 
 
 def _text(value: Any) -> str:

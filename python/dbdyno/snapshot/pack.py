@@ -28,10 +28,10 @@ from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.parquet import file_sum, literal
 from dbdyno.snapshot.records import Taken, ViewRecord
 from dbdyno.snapshot.store import Snapshot, Store
+from dbdyno.snapshot.whole import SUMS
 
 GROUP = 60
 """Snapshots of a pack."""
-SUMS = "sums.json"
 Merged = Mapping[int, Sequence[Snapshot]]
 """For a snapshot that is kept: those before it that are dropped, whose samples go to it."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.events_table import clock
+from dbdyno.snapshot.happenings import drawable, happenings
 from dbdyno.snapshot.model import Lack, Part, Table, columns, lacking, section, table
 from dbdyno.snapshot.sessions import History
 from dbdyno.snapshot.timeline import events
@@ -63,18 +64,27 @@ def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) ->
 
 
 def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
-    found = events(history.interval)
+    interval = history.interval
+    found = events(interval) if len(interval.chain) <= OPENED_MOST else happenings(interval)
     tables = [_table(history, one, top) for one in dimensions]
+    tables.append(table("Longest transactions", _TRANSACTIONS, history.transactions(min(top, LONGEST))))
     tables.append(clock(found))
     drawn = history.over_time()
     lacks = [_no_statements(history)]
     made = section("sessions", TITLE, tables, about=ABOUT, notes=_notes(history), not_measured=lacks)
     if drawn is not None and drawn["classes"]:
         made["figures"] = ["session_history"]
-        made["drawn"] = {**drawn, "events": found}
+        made["drawn"] = {**drawn, "events": drawable(found)}
     return made
 
 
+OPENED_MOST = 130
+"""So many snapshots are opened for events on the clock (they have a vacuum's instant); of more the sums tell them."""
+LONGEST = 10
+_TRANSACTIONS = columns(
+    "session:text open:ns ran:ns:longest_statement idled:ns:longest_idle state:text:last_state seen:time:last_seen"
+    " usename:text:user datname:text:database application:text client:text text:text:last_statement"
+)
 UNNAMED = "(none)"
 ABOUT = "aas: average active sessions, as sampled; share: of those; sessions: how many were seen with it."
 

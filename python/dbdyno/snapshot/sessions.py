@@ -19,6 +19,7 @@ from dbdyno.errors import SnapshotError
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.sampled import activity
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ DIMENSIONS = {
 }
 """What may be drilled by, and its column."""
 
+LONG_US, BEGUN_US = 1_000_000, 2_000_000
+"""A transaction is listed that was seen open for so long."""
 BUCKETS_MOST = 180
 LOOKS_LEAST = 4
 """A bucket of the clock has room for so many looks at least."""
@@ -65,23 +68,31 @@ class History:
         self.engine = interval.before.engine
         source, self.looks = interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
         self.where = dict(where or {})
+        self._known: dict[str, list[Row]] = {}
         self._classify(source)
         self.text_of = texts(interval)
 
     def by(self, dimension: str, top: int | None = None) -> list[Row]:
         """Average active sessions of each value of a dimension, the largest first: `aas`, `share` of all that are
         kept, `sessions` that were seen with it, `mostly`: its classes."""
-        column = _column(dimension)
+        _column(dimension)
         if not self.looks:
             return []
-        none = _NONE.get(dimension, "none")
+        rows = self._values(dimension)
+        return rows if top is None else rows[:top]
+
+    def _values(self, dimension: str) -> list[Row]:
+        """All values of a dimension; looked for once."""
+        column, none = _column(dimension), _NONE.get(dimension, "none")
+        if dimension in self._known:
+            return self._known[dimension]
         rows = self.interval.query(
             f"""with each as (
               select coalesce({column}, '{none}') as name, class, count(*) as seen from session_history group by 1, 2)
             select name, sum(seen) / {self.looks} as aas, sum(seen) as seen,
               sum(seen) / nullif(sum(sum(seen)) over (), 0) as share,
               list({{'class': class, 'seen': seen}} order by seen desc, class) as classes
-            from each group by name order by aas desc, name {f"limit {int(top)}" if top else ""}"""
+            from each group by name order by aas desc, name"""
         )
         counts = self._sessions(column, none)
         without = WITHOUT_SHOWN if self.engine == "mariadb" else WITHOUT
@@ -90,12 +101,12 @@ class History:
             row["sessions"] = counts.get(row["name"])
             if dimension == "statement":
                 row["text"] = self.text_of.get(row["name"], without if row["name"] == none else NO_TEXT)
+        self._known[dimension] = rows
         return rows
 
     def values(self, dimension: str) -> int:
         """How many values of a dimension were seen."""
-        sql = f"select count(distinct coalesce({_column(dimension)}, '')) as n from session_history"
-        return int(self.interval.query(sql)[0]["n"])
+        return len(self._values(dimension)) if self.looks else 0
 
     def over_time(self) -> dict[str, Any] | None:
         """Buckets of the clock: `at_us` (where each begins), `width_us`, `classes` with a value per bucket; a bucket
@@ -142,24 +153,65 @@ class History:
           and {self.interval.inside}"""
         return float(self.interval.query(sql)[0]["n"]) / self.looks
 
+    def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
+        """The longest that were seen open, of the sessions that are kept, one row each: how long it was open, the
+        longest stretches that one statement ran in it and that it idled, its last state and statement."""
+        if not self.looks:
+            return []
+        source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
+        last = ", ".join(
+            f"arg_max({name}, at_us) as {name}" for name in ("usename", "datname", "application", "client")
+        )
+        # By when they began, to two seconds: those that the border cuts are put together below.
+        rows = self.interval.query(
+            f"""with seen as not materialized (
+              select *, (at_us - transaction_us) // {BEGUN_US} as begun from {source}
+              where kind = 'client backend' and transaction_us >= {int(least_us)} and {self.interval.inside}
+                and application is distinct from 'dbdyno snap' {self._kept(("class", "event"))}),
+            longest as (
+              select session, begun, max(transaction_us) as longest from seen group by session, begun
+              order by longest desc limit {2 * int(top)})
+            select session::varchar as session, begun, {last}, max(transaction_us) * 1000 as "open", max(at_us) as seen,
+              max(statement_us) filter (where {_ACTIVE}) * 1000 as ran,
+              max(state_us) filter (where state like 'idle in transaction%') * 1000 as idled,
+              arg_max(state, at_us) as state, arg_max(statement, at_us)::varchar as statement
+            from seen semi join longest using (session, begun) group by session, begun order by "open" desc, session"""
+        )
+        found: dict[tuple[str, int], Row] = {}
+        for row in rows:
+            at = row["session"], int(row.pop("begun"))
+            if not any((at[0], at[1] + step) in found for step in (-1, 1)):
+                found[at] = row | {"text": self.text_of.get(row["statement"] or "")}
+        return list(found.values())[:top]
+
+    def _kept(self, without: Sequence[str] = ()) -> str:
+        """The conditions that keep what `where` asks for."""
+        return "".join(
+            f" and coalesce({_column(name)}, '{_NONE.get(name, 'none')}') = {literal(value)}"
+            for name, value in self.where.items()
+            if name not in without
+        )
+
     def _classify(self, source: str) -> None:
-        """The table `session_history`: the rows that count, each with its class."""
+        """The view `session_history`: the rows that count, each with its class. They stay where they are, for those of
+        a day are millions."""
         connection = self.interval.connection
         engine = EVENT_ENGINES[self.engine]
-        connection.execute(
-            f"""create or replace temp table session_history as select * replace (coalesce(event, '{ON_CPU}') as event),
-              null::varchar as class, event_type as type, event as named from {source}
-            where {active_rows(self.interval)}"""
-        )
-        for kind, event in connection.execute("select distinct type, named from session_history").fetchall():
-            connection.execute(
-                "update session_history set class = ?"
-                " where type is not distinct from ? and named is not distinct from ?",
-                [wait_class(engine, kind, event), kind, event],
+        rows = active_rows(self.interval)
+        seen = connection.execute(f"select distinct event_type, event from {source} where {rows}").fetchall()
+        connection.execute("create or replace temp table session_classes (type varchar, named varchar, class varchar)")
+        if seen:
+            connection.executemany(
+                "insert into session_classes values (?, ?, ?)",
+                [(kind, event, wait_class(engine, kind, event)) for kind, event in seen],
             )
-        for name, value in self.where.items():
-            column = f"coalesce({_column(name)}, '{_NONE.get(name, 'none')}')"
-            connection.execute(f"delete from session_history where {column} is distinct from ?", [value])
+        connection.execute(
+            f"""create or replace temp view session_history as select * from (
+              select s.* replace (coalesce(s.event, '{ON_CPU}') as event), c.class
+              from (from {source} where {rows}) s join session_classes c
+                on s.event_type is not distinct from c.type and s.event is not distinct from c.named)
+            where true{self._kept()}"""
+        )
 
     def _sessions(self, column: str, none: str) -> dict[str, int]:
         sql = (

@@ -33,6 +33,7 @@ from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.parquet import Writer, literal
 from dbdyno.snapshot.records import Taken, ViewRecord
 from dbdyno.snapshot.view import Column, View
+from dbdyno.snapshot.whole import damage
 
 DEFAULT_STORE = Path("snaps")
 
@@ -93,13 +94,14 @@ class Snapshot:
         return self.manifest["views"]
 
     def file(self, view: str) -> Path | None:
-        """The Parquet file that holds a view, None where it was not read or is empty of columns. Other snapshots
-        may be in it: `relation` reads this one."""
-        name = self.views.get(view, {}).get("file")
-        return self.store / name if name else None
+        """The Parquet file that holds a view, None where it was not read, is empty of columns or is not whole. Other
+        snapshots may be in it: `relation` reads this one."""
+        record = self.views.get(view, {})
+        name = record.get("file")
+        return self.store / name if name and self._damage(record) is None else None
 
     def relation(self, view: str) -> str | None:
-        """The rows of a view, for SQL; None where it has no file."""
+        """The rows of a view, for SQL; None where it has no file that can be read."""
         path = self.file(view)
         if path is None:
             return None
@@ -111,8 +113,9 @@ class Snapshot:
 
     def place(self, view: str) -> Place | None:
         """Where the rows of a view are: equal for two snapshots that share them; None where it has no file."""
-        path = self.file(view)
-        return None if path is None else (str(path), int(self.views[view].get("in") or 0))
+        record = self.views.get(view, {})
+        name = record.get("file")
+        return (str(self.store / name), int(record.get("in") or 0)) if name else None
 
     def problem(self, view: str, seen: dict[str, str | None] | None = None) -> tuple[str, str | None] | None:
         """Why a view of this snapshot cannot be read, and the next step; None where it can. `seen`: what is known of
@@ -125,9 +128,12 @@ class Snapshot:
             return None
         seen = {} if seen is None else seen
         if name not in seen:
-            seen[name] = manifest.torn(self.store / name)
+            seen[name] = self._damage(record)
         torn = seen[name]
         return None if torn is None else (torn, manifest.TORN_STEP)
+
+    def _damage(self, record: ViewRecord) -> str | None:
+        return damage(self.store / record["file"], None if "in" in record else record.get("file_sum"))
 
     def columns(self, view: str) -> tuple[Column, ...]:
         """The columns that a view had."""

@@ -48,10 +48,10 @@ class View:
     `scope` names the epoch that judges its rows; `scope_by` a column that tells which instance of
     the scope (a database's oid). `appearance` says what a row means that only the later snapshot
     has: of an `object`, that it was created between (its counters began at zero); of an `entry` of
-    a bounded table the same, unless entries were evicted; a `fixed` row is always there, so that
-    nothing is known. `rows` are tuples in the order of the columns, or CSV without a header in
-    which NULL is empty and unquoted. With a `problem` the view was not read: `next_step` says what
-    would make it readable.
+    a bounded table the same, unless entries were evicted, and of one that was reset, that what its rows hold was
+    counted since then; a `fixed` row is always there, so that nothing is known. `rows` are tuples in the order
+    of the columns, or CSV without a header in which NULL is empty and unquoted. With a `problem` the view was not
+    read: `next_step` says what would make it readable.
     """
 
     name: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.interval import Interval
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.plans.generic import Flipped
     from dbdyno.snapshot.plans.proved import Proof
 
+T = TypeVar("T")
+_WORD = re.compile(r"\w+")
 Key = int | str
 """A statement's identifier: a number on PostgreSQL, a digest on MariaDB."""
 Rates = dict[str, float]
@@ -101,6 +103,7 @@ class Change(ABC):
     def __init__(self, before: Interval, after: Interval) -> None:
         self.before = before
         self.after = after
+        self._once: dict[str, object] = {}
 
     @abstractmethod
     def read_statements(self, one: Interval, texts: dict[Key, str]) -> dict[Key, Rates]:
@@ -169,6 +172,26 @@ class Change(ABC):
         every = self.statements.values()
         return sum(one.before.get("ms", 0.0) for one in every), sum(one.after.get("ms", 0.0) for one in every)
 
+    @cached_property
+    def gained_ms(self) -> float:
+        """Milliseconds a second that statements which take more now have more."""
+        return sum(max(one.grown("ms"), 0.0) for one in self.statements.values())
+
+    @cached_property
+    def naming(self) -> Mapping[str, Collection[Key]]:
+        """Statements by the words of their texts, in small letters: ten thousand texts are searched once."""
+        found: dict[str, set[Key]] = {}
+        for number, one in self.statements.items():
+            for word in set(_WORD.findall(one.text.lower())):
+                found.setdefault(word, set()).add(number)
+        return found
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What rules ask for again and again."""
+        if name not in self._once:
+            self._once[name] = make()
+        return cast("T", self._once[name])
+
     @property
     def grown_ms(self) -> float:
         """Milliseconds of statement time a second more than before."""
@@ -195,7 +218,7 @@ class Change(ABC):
 
     def share(self, statements: Iterable[Key]) -> float | None:
         """What part of the change these have; None where time did not grow."""
-        every = sum(max(one.grown("ms"), 0.0) for one in self.statements.values())
+        every = self.gained_ms
         some = sum(max(self.statements[n].grown("ms"), 0.0) for n in statements if n in self.statements)
         return some / every if every > 0 and self.grown_ms > 0 else None
 
@@ -206,10 +229,12 @@ class Change(ABC):
 
     def of_table(self, name: str, *, slower: bool = True) -> frozenset[Key]:
         """The statements that name a table, those that became slower."""
-        word = re.compile(rf"(?<![\w]){re.escape(name.rpartition('.')[2])}(?![\w])", re.I)
-        return frozenset(
-            number for number, one in self.statements.items() if word.search(one.text) and (one.slower() or not slower)
-        )
+        word = name.rpartition(".")[2].lower()
+        some: Collection[Key] = self.naming.get(word, ())
+        if not _WORD.fullmatch(word):
+            sought = re.compile(rf"(?<![\w]){re.escape(word)}(?![\w])", re.I)
+            some = [number for number, one in self.statements.items() if sought.search(one.text)]
+        return frozenset(number for number in some if not slower or self.statements[number].slower())
 
     def heavier_of(self, name: str) -> frozenset[Key]:
         """The statements that name a table and do more work a call than they did, or take longer."""

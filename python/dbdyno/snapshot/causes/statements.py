@@ -46,8 +46,9 @@ def slower_statements(change: Change) -> Iterator[Cause]:
     """Statements that take longer per call: what is seen, whatever the cause."""
     for number, one in change.statements.items():
         if one.slower() and _large(change, number):
-            work = " → ".join(map(three, one.per_call("work")))
-            evidence = f"mean {times(*one.per_call('ms'))}, {change.work} per call {work}"
+            work = one.per_call("work")
+            evidence = f"mean {times(*one.per_call('ms'))}"
+            evidence += f", {change.work} per call {' → '.join(map(three, work))}" if any(work) else ""
             yield Cause(f"slower: {named(one)}", evidence, frozenset([number]), direct=False)
 
 

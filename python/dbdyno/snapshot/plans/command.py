@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,7 @@ from dbdyno.snapshot.plans.gathered import Gathered
 from dbdyno.snapshot.plans.page import page
 from dbdyno.snapshot.plans.reader import LogFile, read
 from dbdyno.snapshot.plans.recorded import read_run
-from dbdyno.snapshot.plans.source import Source, opened
+from dbdyno.snapshot.plans.source import Source, logs
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -45,8 +45,9 @@ class Asked:
 def of_logs(
     store: Store, paths: Sequence[Path], asked: Asked, *, prefix: str | None = None, zone: ZoneInfo | None = None
 ) -> dict[str, object]:
-    """The page of log files. Raises `SnapshotError` where one cannot be read."""
-    return of_sources(store, [opened(path) for path in paths], asked, prefix=prefix, zone=zone)
+    """The page of log files, and of those in folders. Raises `SnapshotError` where a named one cannot be read."""
+    said: list[str] = []
+    return of_sources(store, logs(paths, said), asked, prefix=prefix, zone=zone, said=said)
 
 
 def of_recordings(store: Store, runs: Sequence[Path], asked: Asked) -> dict[str, object]:
@@ -61,7 +62,7 @@ def of_recordings(store: Store, runs: Sequence[Path], asked: Asked) -> dict[str,
 
 def of_sources(
     store: Store,
-    sources: Sequence[Source],
+    sources: Iterable[Source],
     asked: Asked,
     *,
     prefix: str | None = None,
@@ -80,7 +81,7 @@ def _page(
     """The page of what was gathered; keeps it where the store has snapshots of the target."""
     last = _last(store, asked.target)
     named = asked.target or (last.target if last else NO_TARGET)
-    notes = [*said, *(words for one in found for words in one.unread.words())]
+    notes = [*said, *(words for one in found for words in (*one.lost, *one.unread.words()))]
     if last is None and asked.keep:
         notes.append(f"nothing is kept: {store.folder} has no snapshot {'of ' + named if asked.target else ''}".strip())
     elif asked.keep:

@@ -88,9 +88,10 @@ def _verdict(changes: Sequence[Flip], logs: Sequence[Row]) -> dict[str, Any]:
     if not changes:
         return {"word": "ok", "why": "no statement changed its plan", "at_us": None}
     of = len({one.statement for one in changes})
+    often = "once" if len(changes) == 1 else f"{len(changes)} times"
     return {
         "word": "plans changed",
-        "why": f"{of} {'statement' if of == 1 else 'statements'} changed the plan, {len(changes)} times in all",
+        "why": f"{of} {'statement' if of == 1 else 'statements'} changed the plan, {often} in all",
         "at_us": changes[0].at_us,
     }
 

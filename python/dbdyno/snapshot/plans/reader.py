@@ -12,7 +12,7 @@ around it: only an identifier in the plan (log_verbose) is taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field, fields
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,8 @@ class LogFile:
     from_us: int | None = None
     to_us: int | None = None
     unread: Unread = field(default_factory=Unread)
+    lost: list[str] = field(default_factory=list)
+    """What a recording says that it has not seen."""
 
     def seen(self, at_us: int) -> None:
         """An execution more."""
@@ -63,7 +65,7 @@ class LogFile:
 
 
 def read(
-    sources: Sequence[Source],
+    sources: Iterable[Source],
     gathered: Gathered,
     clock: Clock,
     *,

@@ -6,10 +6,12 @@ same. Two logs do not begin alike: a time and a process are in their first lines
 
 from __future__ import annotations
 
+import glob
 import gzip
 import hashlib
 import io
 import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -18,6 +20,8 @@ from dbdyno.errors import SnapshotError
 
 HEAD_BYTES = 2048
 _SNIFFED = 64 << 10
+_NOT_LOGS = ("current_logfiles",)
+"""Files that the server keeps beside its logs."""
 TORN = (OSError, EOFError, zlib.error)
 """What reading a packed file that is cut off raises."""
 
@@ -30,6 +34,45 @@ class Source:
     stream: io.BufferedReader[Any]
     head: str
     start: bytes
+
+
+def logs(given: Sequence[Path], said: list[str]) -> Iterator[Source]:
+    """The logs that files, folders and patterns name, each opened when its turn comes. One of a folder that cannot be
+    read is left out, which goes to `said`. Raises `SnapshotError` for one that was named, and where there is none."""
+    groups = [(path, _inside(path)) for path in given]
+    for path, inside in groups:
+        if not inside:
+            opened(path).stream.close()
+    return _opened(groups, said)
+
+
+def _opened(groups: Sequence[tuple[Path, Sequence[Path]]], said: list[str]) -> Iterator[Source]:
+    some = False
+    for path, inside in groups:
+        for one in inside or [path]:
+            try:
+                source = opened(one)
+            except SnapshotError as error:
+                said.append(f"{one.name}: {error.message}")
+                continue
+            some = True
+            yield source
+    if not some:
+        raise SnapshotError("none of these logs can be read", where=str(groups[0][0]), next_step="; ".join(said[:3]))
+
+
+def _inside(path: Path) -> list[Path]:
+    """The logs of a folder or a pattern, the oldest first; none where it is a file."""
+    if path.is_dir():
+        found = [one for one in path.iterdir() if not one.name.startswith(".") and one.name not in _NOT_LOGS]
+    elif not path.exists() and glob.has_magic(str(path)):
+        found = [Path(one) for one in glob.glob(str(path), recursive=True)]  # noqa: PTH207 - it may be absolute
+    else:
+        return []
+    files = [one for one in found if one.is_file()]
+    if not files:
+        raise SnapshotError("holds no file", where=str(path), next_step="name the server's logs, plain or .gz")
+    return sorted(files, key=lambda one: (one.stat().st_mtime, one.name))
 
 
 def opened(path: Path) -> Source:

@@ -15,12 +15,13 @@ _THROUGHPUT = columns(
     " upd_ps:per_s del_ps:per_s"
 )
 _MORE = columns(
-    "database:text rollbk_ps:per_s aas:aas idle_in_tx:aas:idle_in_tx temp_files"
-    " temp_bytes:bytes deadlocks conflicts io_read:ns:read_time io_write:ns:write_time"
+    "database:text rollbk_ps:per_s returned:count:rows_returned fetched:count:rows_fetched aas:aas"
+    " idle_in_tx:aas:idle_in_tx temp_files temp_bytes:bytes deadlocks conflicts"
+    " io_read:ns:read_time io_write:ns:write_time"
 )
 _SESSIONS = columns(
     "database:text sessions abandoned fatal killed total:ns:in_sessions active:ns idle:ns:idle_in_transaction"
-    " planned:count:parallel_workers_planned launched:count:launched checksum_failures"
+    " planned:count:parallel_workers_planned launched:count:launched checksum_failures checksum_last_failure:time"
 )
 
 
@@ -70,7 +71,7 @@ def _rows(interval: Interval) -> list[Row]:
           xact_rollback / {s} as rollbk_ps,
           blks_hit / nullif(blks_hit + blks_read, 0) as hitrate,
           (blks_hit + blks_read) / {s} as lio_ps, blks_read / {s} as rd_ps,
-          (tup_returned + tup_fetched) / {s} as rows_ps,
+          (tup_returned + tup_fetched) / {s} as rows_ps, tup_returned as returned, tup_fetched as fetched,
           tup_inserted / {s} as ins_ps, tup_updated / {s} as upd_ps, tup_deleted / {s} as del_ps,
           {present("sessions", has)} as sessions,
           {present("active_time", has)} / 1e3 / {s} as aas,
@@ -96,6 +97,7 @@ _OF_SESSIONS = {
     "planned": ("parallel_workers_to_launch", ""),
     "launched": ("parallel_workers_launched", ""),
     "checksum_failures": ("checksum_failures", ""),
+    "checksum_last_failure": ("checksum_last_failure", ""),
 }
 
 
@@ -105,7 +107,7 @@ def _sessions(interval: Interval, rows: list[Row]) -> Table:
     shown = []
     for one in _SESSIONS:
         name = _OF_SESSIONS.get(one["name"], (one["name"], ""))[0]
-        if name in has and (name != "checksum_failures" or any(row[one["name"]] for row in rows)):
+        if name in has and (not name.startswith("checksum") or any(row["checksum_failures"] for row in rows)):
             shown.append(one)
     counted = [row for row in rows if row["sessions"] is not None or row["verdict"] != "ok"]
     return table("Sessions, by database", [_SESSIONS[0], *shown], counted)

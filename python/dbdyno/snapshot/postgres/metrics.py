@@ -11,6 +11,7 @@ from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.postgres.parts import own_of, present
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.store import many
+from dbdyno.snapshot.view import LOSSES
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -112,7 +113,7 @@ def _statements(sums: _Sums, pair: Ends, part: int) -> list[tuple[Metric, float 
     if not pair.has("pg_stat_statements"):
         return []
     row = sums.statements.get(part)
-    if row is None or not row["whole"] or not row["calls"]:
+    if row is None or not row["whole"] or not row["calls"] or pair.verdict("statements").word in LOSSES:
         return [(Metric("mean", "mean time of a statement", "ns", False), None)]
     return [
         (Metric("mean", "mean time of a statement", "ns", False), row["time"] / row["calls"]),

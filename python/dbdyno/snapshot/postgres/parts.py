@@ -14,6 +14,17 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.store import Snapshot
 
 
+JIT_COUNTS = {
+    "functions": "functions",
+    "inlining_count": "inlined",
+    "optimization_count": "optimized",
+    "emission_count": "emitted",
+    "deform_count": "deformed",
+}
+"""Columns of pg_stat_statements behind `jit_`, and our words for them."""
+JIT_TIMES = ("generation", "inlining", "optimization", "emission", "deform")
+
+
 def present(name: str, has: set[str], *, at: str = "") -> str:
     """A column (`at` its relation's alias and a dot) where both ends have it; NULL elsewhere."""
     return at + quoted(name) if name in has else "null::double"
@@ -57,9 +68,11 @@ def own_of(chain: Sequence[Snapshot]) -> dict[str, int]:
 
 
 def unknown(interval: Interval, view: str, name: str, top: int) -> Table:
-    """The rows of a view whose difference is not known, each with its verdict and why."""
+    """The rows of a view whose difference is not known, each with its verdict and why; one of which the least is known
+    is not among them."""
     rows = interval.query(
-        f"select {name} as name, verdict, why from {view} where verdict <> 'ok' order by verdict, name",
+        f"select {name} as name, verdict, why from {view}"
+        " where verdict <> 'ok' and not (verdict = 'evicted' and life <> 'gone') order by verdict, name",
         view,
     )
     shown = columns("name:text verdict:text why:text")

@@ -9,36 +9,74 @@ from dbdyno.snapshot.model import Lack, Part, Row, Table, beginning, columns, la
 from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.proved import latencies
 from dbdyno.snapshot.postgres.facts import is_ours
-from dbdyno.snapshot.postgres.parts import present, setting, unknown, untimed
+from dbdyno.snapshot.postgres.parts import JIT_COUNTS, JIT_TIMES, present, setting, unknown, untimed
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
 
 VIEW = "pg_stat_statements"
 
+_WAYS = ("read", "write")
+SINCE = "; after a reset a statement has at least what was counted from then on"
 _ORDERS = (
-    ("By time", "time", "statement:text calls time:ns share:ratio mean:ns sd:ns rows database:text user:text"),
-    ("By calls", "calls", "statement:text calls share_calls:ratio:share time:ns mean:ns rows database:text"),
-    ("By mean time", "mean", "statement:text mean:ns sd:ns calls time:ns rows database:text user:text"),
+    ("By time", "time", "calls time:ns share:ratio mean:ns sd:ns rows database:text user:text"),
+    ("By calls", "calls", "calls share_calls:ratio:share time:ns mean:ns sd:ns rows database:text"),
+    ("By mean time", "mean", "mean:ns sd:ns calls time:ns rows database:text user:text"),
     (
         "By I/O time",
         "io",
-        "statement:text io:ns:I/O_time read_time:ns write_time:ns temp_time:ns reads calls time:ns database:text",
+        "io:ns:I/O_time share_io:ratio:share read_time:ns write_time:ns temp_time:ns reads written local_read temp_read"
+        " local_written temp:count:temp_written calls time:ns database:text",
     ),
     (
         "By blocks read",
         "reads",
-        "statement:text reads share_reads:ratio:share hits read_time:ns calls time:ns database:text",
+        "reads share_reads:ratio:share hits hitrate:ratio read_time:ns rows calls time:ns database:text",
     ),
-    ("By blocks asked for", "blocks", "statement:text blocks reads hitrate:ratio calls time:ns database:text"),
-    ("By blocks dirtied", "dirtied", "statement:text dirtied written calls time:ns database:text"),
-    ("By blocks written", "written", "statement:text written dirtied calls time:ns database:text"),
-    ("By WAL", "wal", "statement:text wal:bytes share_wal:ratio:share records fpi calls time:ns database:text"),
-    ("By temporary blocks", "temp", "statement:text temp share_temp:ratio:share calls time:ns database:text"),
-    ("By parallel workers", "launched", "statement:text launched planned calls time:ns database:text"),
-    ("By JIT time", "jit", "statement:text jit:ns:JIT_time calls time:ns database:text"),
-    ("By planning time", "plan", "statement:text plans plan:ns:plan_time calls time:ns database:text"),
+    (
+        "By blocks asked for",
+        "blocks",
+        "blocks share_blocks:ratio:share reads hitrate:ratio rows calls time:ns database:text",
+    ),
+    (
+        "By blocks dirtied",
+        "dirtied",
+        "dirtied share_dirtied:ratio:share written wal:bytes hitrate:ratio rows calls time:ns",
+    ),
+    ("By blocks written", "written", "written share_written:ratio:share dirtied hitrate:ratio rows calls time:ns"),
+    (
+        "By WAL",
+        "wal",
+        "wal:bytes share_wal:ratio:share records fpi full:count:buffers_full dirtied calls time:ns database:text",
+    ),
+    (
+        "By temporary blocks",
+        "temp",
+        "temp:count:written share_temp:ratio:share temp_read:count:read temp_read_time:ns:read_time"
+        " temp_write_time:ns:write_time rows calls time:ns database:text",
+    ),
+    (
+        "By blocks of temporary tables",
+        "local",
+        "local:count:blocks local_read:count:read local_written:count:written calls time:ns",
+    ),
+    ("By parallel workers", "launched", "launched planned calls time:ns database:text"),
+    (
+        "By JIT time",
+        "jit",
+        "jit:ns:JIT_time functions generation:ns inlined inlining:ns optimized optimization:ns emitted emission:ns"
+        " deformed deform:ns calls time:ns database:text",
+    ),
+    (
+        "By planning time",
+        "plan",
+        "plans plan:ns:plan_time share_plan:ratio:share plan_mean:ns plan_sd:ns calls time:ns",
+    ),
 )
+_NEEDS = {"full": "wal_buffers_full", "deformed": "jit_deform_count", "deform": "jit_deform_time"}
+"""Columns that younger servers have."""
+_SHARED_OUT = ("calls", "io", "reads", "blocks", "dirtied", "written", "wal", "temp", "plan")
+"""Of these, too, each statement has a share of all."""
 
 
 def statements(interval: Interval, top: int) -> Part:
@@ -47,7 +85,7 @@ def statements(interval: Interval, top: int) -> Part:
     missing = interval.missing(VIEW)
     if missing:
         return section("sql", title, not_measured=[lacking("statements", *missing)])
-    rows = _rows(interval)
+    rows, has = _rows(interval), interval.columns(VIEW)
     ours = [row for row in rows if is_ours(row["text"] or "")]
     roles = interval.after.facts.get("roles") or {}
     rows = [row | _named(row, roles) for row in rows if not is_ours(row["text"] or "")]
@@ -55,7 +93,8 @@ def statements(interval: Interval, top: int) -> Part:
     shown: dict[str, Row] = {}
     for heading, order, spec in _ORDERS:
         first = sorted((r for r in rows if r[order]), key=lambda r: -r[order])
-        tables.append(table(heading, sql_columns(spec), first, top=top))
+        known = " ".join(word for word in spec.split() if _NEEDS.get(word.split(":")[0], VIEW) in {VIEW, *has})
+        tables.append(table(heading, sql_columns(known), first, top=top))
         shown |= {row["statement"]: row for row in first[:top]}
     tables.append(_latency(interval, rows, top))
     texts = [{"statement": name, "text": row["text"]} for name, row in shown.items()]
@@ -95,7 +134,6 @@ def _rows(interval: Interval) -> list[Row]:
     """One row per statement and database, numbers of the interval."""
     has = interval.columns(VIEW)
     time = "total_exec_time" if "total_exec_time" in has else "total_time"
-    mean, sd = time.replace("total", "mean"), time.replace("total", "stddev")
     read_time = "shared_blk_read_time" if "shared_blk_read_time" in has else "blk_read_time"
     write_time = read_time.replace("read", "write")
     timed = setting(interval, "track_io_timing") == "on"
@@ -106,10 +144,6 @@ def _rows(interval: Interval) -> list[Row]:
     before, after = interval.ends(VIEW)
     interval.table(VIEW)
     names, texts = _names(interval), _texts(interval)
-    m2 = (
-        f"b.calls * b.{sd} ** 2 - coalesce(a.calls * a.{sd} ** 2, 0)"
-        f" - coalesce((d.{time} / d.calls - a.{mean}) ** 2 * a.calls * d.calls / b.calls, 0)"
-    )
     return interval.query(
         f"""with d as (
           select d.queryid, d.dbid, sum(d.calls) as calls, sum(d.{time}) * 1e6 as time,
@@ -120,27 +154,28 @@ def _rows(interval: Interval) -> list[Row]:
             sum({present("parallel_workers_to_launch", has, at="d.")}) as planned,
             sum({present("parallel_workers_launched", has, at="d.")}) as launched,
             sum(d.shared_blks_dirtied) as dirtied, sum(d.shared_blks_written) as written,
+            sum(d.local_blks_hit + d.local_blks_read) as local, sum(d.local_blks_read) as local_read,
+            sum(d.local_blks_written) as local_written, sum(d.temp_blks_read) as temp_read,
+            {_timed(present("temp_blk_read_time", has, at="d."), timed)} as temp_read_time,
+            {_timed(present("temp_blk_write_time", has, at="d."), timed)} as temp_write_time,
+            {", ".join(_jit_parts(has))},
             sum({_jit(has)}) * 1e6 as jit, string_agg(distinct d.userid::varchar, ', ') as user_ids,
             sum(d.temp_blks_written) as temp, sum({present("wal_bytes", has, at="d.")}) as wal,
             sum({present("wal_records", has, at="d.")}) as records,
-            sum({present("wal_fpi", has, at="d.")}) as fpi,
+            sum({present("wal_fpi", has, at="d.")}) as fpi, sum({present("wal_buffers_full", has, at="d.")}) as full,
             {"sum(d.plans)" if planned else "null::double"} as plans,
             {"sum(d.total_plan_time) * 1e6" if planned else "null::double"} as plan,
+            {_sd("plans", "plan_time") if planned else "null::double"} as plan_sd,
             bool_or(d.verdict = 'evicted') as least, max(d.why) filter (d.verdict = 'evicted') as lost,
-            case when count(*) = 1 and sum(d.calls) > 1 and
-                any_value(b.calls - coalesce(a.calls, 0)) = any_value(d.calls) then
-              sqrt(greatest(any_value({m2}), 0) / any_value(d.calls)) * 1e6 end as sd
+            {_sd("calls", time.removeprefix("total_"))} as sd
           from {VIEW} d left join {before} a on {on["a"]} left join {after} b on {on["b"]}
           where d.verdict in ('ok', 'evicted') and d.calls > 0 and {top} group by 1, 2)
         select d.* exclude (least, lost), d.queryid::varchar as statement,
           case when least then 'evicted' else 'ok' end as verdict, coalesce(lost, '') as why,
           n.datname as database, t.query as text,
-          hits + reads as blocks, time / calls as mean, hits / nullif(hits + reads, 0) as hitrate,
-          time / nullif(sum(time) over (), 0) as share,
-          calls / nullif(sum(calls) over (), 0) as share_calls,
-          reads / nullif(sum(reads) over (), 0) as share_reads,
-          wal / nullif(sum(wal) over (), 0) as share_wal,
-          temp / nullif(sum(temp) over (), 0) as share_temp
+          hits + reads as blocks, time / calls as mean, plan / nullif(plans, 0) as plan_mean,
+          hits / nullif(hits + reads, 0) as hitrate, time / nullif(sum(time) over (), 0) as share,
+          {", ".join(f"{name} / nullif(sum({name}) over (), 0) as share_{name}" for name in _SHARED_OUT)}
         from d left join {names} n on n.datid = d.dbid left join {texts} t on t.queryid = d.queryid
         order by time desc"""
     )
@@ -152,6 +187,20 @@ def _named(row: Row, roles: dict[str, str]) -> Row:
     return {"begins": beginning(row["text"]), "user": ", ".join(users)}
 
 
+def _sd(count: str, time: str) -> str:
+    """The standard deviation of the interval's own calls, from the lifetimes of both ends by Chan's formula; of one
+    entry, whose ends are of one life."""
+    m2 = (
+        f"b.{count} * b.stddev_{time} ** 2 - coalesce(a.{count} * a.stddev_{time} ** 2, 0)"
+        f" - coalesce((d.total_{time} / d.{count} - a.mean_{time}) ** 2 * a.{count} * d.{count} / b.{count}, 0)"
+    )
+    return (
+        f"case when count(*) = 1 and sum(d.{count}) > 1 and"
+        f" any_value(b.{count} - coalesce(a.{count}, 0)) = any_value(d.{count}) then"
+        f" sqrt(greatest(any_value({m2}), 0) / any_value(d.{count})) * 1e6 end"
+    )
+
+
 def _timed(sql: str, timed: bool) -> str:
     """Milliseconds added up, in ns, where reads and writes are timed."""
     return f"sum({sql}) * 1e6" if timed else "null::double"
@@ -159,19 +208,25 @@ def _timed(sql: str, timed: bool) -> str:
 
 def _temp_io(has: set[str]) -> str:
     """Time of reads and writes of temporary files; PostgreSQL 15 and later."""
-    return " + ".join(present(f"temp_blk_{word}_time", has, at="d.") for word in ("read", "write"))
+    return " + ".join(present(f"temp_blk_{word}_time", has, at="d.") for word in _WAYS)
 
 
 def _io(has: set[str], *shared: str) -> str:
     """Time of all reads and writes, in milliseconds."""
-    names = [*shared, *(f"{kind}_blk_{word}_time" for kind in ("local", "temp") for word in ("read", "write"))]
+    names = [*shared, *(f"{kind}_blk_{word}_time" for kind in ("local", "temp") for word in _WAYS)]
     return " + ".join(f"d.{name}" for name in names if name in has)
+
+
+def _jit_parts(has: set[str]) -> list[str]:
+    """What was compiled in each step, and how long that took."""
+    known = [(f"jit_{one}", word, "") for one, word in JIT_COUNTS.items()]
+    known += [(f"jit_{one}_time", one, " * 1e6") for one in JIT_TIMES]
+    return [f"sum({present(name, has, at='d.')}){times} as {word}" for name, word, times in known]
 
 
 def _jit(has: set[str]) -> str:
     """What compiling took, in milliseconds."""
-    parts = [f"jit_{name}_time" for name in ("generation", "inlining", "optimization", "emission", "deform")]
-    known = [f"d.{name}" for name in parts if name in has]
+    known = [f"d.jit_{name}_time" for name in JIT_TIMES if f"jit_{name}_time" in has]
     return " + ".join(known) or "null::double"
 
 
@@ -215,9 +270,13 @@ def _not_measured(interval: Interval, rows: list[Row]) -> list[Lack | None]:
 
 def _notes(interval: Interval, ours: list[Row]) -> list[str]:
     notes = []
+    used = int(interval.query(f"select count(*) as n from {interval.ends(VIEW)[1]}")[0]["n"])
+    most = setting(interval, "pg_stat_statements.max") or ""
+    if most.isdigit() and used >= 0.9 * int(most):
+        notes.append(f"{used} of {most} entries are in use (pg_stat_statements.max): new statements push others out")
     verdict = interval.verdict("statements")
     if verdict.word != "ok":
-        notes.append(f"{verdict.word}: {verdict.why}")
+        notes.append(f"{verdict.word}: {verdict.why}" + (SINCE if verdict.word == "reset" else ""))
     if ours:
         time = sum(row["time"] for row in ours) / 1e6
         notes.append(f"{len(ours)} statements of dbdyno's own are left out ({time:.1f} ms)")

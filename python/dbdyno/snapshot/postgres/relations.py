@@ -14,6 +14,10 @@ _MOST = columns("table:text tuples_pct:ratio tab_hitpct:ratio idx_hitpct:ratio t
 _READ = columns(
     "table:text tab_read idx_read share_read:ratio:share tab_hitpct:ratio idx_hitpct:ratio seq_scans idx_scans"
 )
+_FETCHED = columns(
+    "table:text asked:count:blocks share_asked:ratio:share tab_asked idx_asked toast_asked toast_idx_asked toast_read"
+    " toast_idx_read"
+)
 _SCANNED = columns("table:text scanned:bytes:scanned_about seq_scans seq_rows size:bytes")
 _CHANGED = columns("table:text changed inserted updated hot:ratio:hot_updates new_page:count:to_another_page deleted")
 _ACCESS = columns(
@@ -45,7 +49,9 @@ def tables(interval: Interval, top: int) -> Part:
           select {relation_name("t", several_databases(interval))} as "table",
             case when t.verdict = 'ok' then {touched} end as tuples,
             heap_blks_read as tab_read, heap_blks_hit as tab_hit,
-            idx_blks_read as idx_read, idx_blks_hit as idx_hit,
+            idx_blks_read as idx_read, idx_blks_hit as idx_hit, heap_blks_read + heap_blks_hit as tab_asked,
+            idx_blks_read + idx_blks_hit as idx_asked, toast_blks_read as toast_read, tidx_blks_read as toast_idx_read,
+            toast_blks_read + toast_blks_hit as toast_asked, tidx_blks_read + tidx_blks_hit as toast_idx_asked,
             seq_scan as seq_scans, seq_tup_read as seq_rows, idx_scan as idx_scans,
             idx_tup_fetch as idx_rows, n_tup_ins as inserted, n_tup_upd as updated,
             n_tup_hot_upd / nullif(n_tup_upd, 0) as hot, n_tup_del as deleted,
@@ -56,7 +62,9 @@ def tables(interval: Interval, top: int) -> Part:
             left join {pages} c on c.datid = t.datid and c.oid = t.relid)
         select *, tuples / nullif(sum(tuples) over (), 0) as tuples_pct,
           tab_hit / nullif(tab_hit + tab_read, 0) as tab_hitpct,
-          coalesce(tab_read, 0) + coalesce(idx_read, 0) as "read",
+          {_added("tab_read", "idx_read", "toast_read", "toast_idx_read")} as "read",
+          {_added("tab_asked", "idx_asked", "toast_asked", "toast_idx_asked")} as asked,
+          asked / nullif(sum(asked) over (), 0) as share_asked,
           "read" / nullif(sum("read") over (), 0) as share_read,
           idx_hit / nullif(idx_hit + idx_read, 0) as idx_hitpct
         from t order by tuples desc nulls last, tab_read + tab_hit desc nulls last, "table" """,
@@ -71,13 +79,14 @@ def tables(interval: Interval, top: int) -> Part:
             table("by pct of tuples", _MOST, known, top=top),
             table("Scans and changes", _ACCESS, known, top=top),
             table("By blocks read", _READ, _most(known, "read"), top=top),
+            table("By blocks asked for", _FETCHED, _most(known, "asked"), top=top),
             table("By volume of sequential scans", _SCANNED, _most(known, "scanned"), top=top),
             table("By rows changed", _without(_CHANGED, has), _most(known, "changed"), top=top),
             unknown(interval, views[0], relation_name("", several_databases(interval)), top),
         ],
         about="tuples: rows read by sequential scans, fetched by index, inserted, updated, deleted."
-        " read and hit: blocks of the table and of its indexes. size: relpages, as of the last"
-        " vacuum or analyze. scanned: sequential scans times size.",
+        " read and hit: blocks of the table and of its indexes; asked for: both, with those of TOAST."
+        " size: relpages, as of the last vacuum or analyze. scanned: sequential scans times size.",
         notes=[f"{idle} tables were not touched"] if idle else [],
     )
 
@@ -85,6 +94,11 @@ def tables(interval: Interval, top: int) -> Part:
 def _most(rows: list[Row], name: str) -> list[Row]:
     """Those that have some of it, most first."""
     return sorted((row for row in rows if row[name]), key=lambda row: -row[name])
+
+
+def _added(*names: str) -> str:
+    """A sum in which what is not known (a table without TOAST) counts nothing."""
+    return " + ".join(f"coalesce({name}, 0)" for name in names)
 
 
 def _without(shown: list[Heading], has: set[str]) -> list[Heading]:
@@ -97,6 +111,8 @@ def _block(interval: Interval) -> int:
 
 
 _INDEXES = columns("index:text table:text scans rows_read rows_fetched blocks_read blocks_hit")
+_INDEX_BLOCKS = columns("index:text table:text asked:count:blocks share_asked:ratio:share scans hitrate:ratio")
+_INDEX_READS = columns("index:text table:text blocks_read share_read:ratio:share scans hitrate:ratio")
 _UNUSED = columns("index:text table:text size:bytes scans_ever why:text")
 
 
@@ -111,20 +127,25 @@ def indexes(interval: Interval, top: int) -> Part:
     used = interval.query(
         f"""select x.indexrelname as index, {relation} as "table", idx_scan as scans,
           idx_tup_read as rows_read, idx_tup_fetch as rows_fetched, idx_blks_read as blocks_read,
-          idx_blks_hit as blocks_hit, x.verdict, x.why
+          idx_blks_hit as blocks_hit, idx_blks_read + idx_blks_hit as asked,
+          blocks_hit / nullif(asked, 0) as hitrate, asked / nullif(sum(asked) over (), 0) as share_asked,
+          blocks_read / nullif(sum(blocks_read) over (), 0) as share_read, x.verdict, x.why
         from pg_stat_user_indexes x join pg_statio_user_indexes i
           on i.datid = x.datid and i.indexrelid = x.indexrelid
-        where x.verdict = 'ok' and idx_scan > 0 order by idx_scan desc, index""",
+        where x.verdict = 'ok' and (idx_scan > 0 or asked > 0) order by idx_scan desc, index""",
         *views,
     )
+    scanned = _most(used, "scans")
     unused = _unused(interval, relation) if interval.has("pg_index") else []
     started = interval.after.facts.get("in_recovery")
-    quiet = [] if used else ["no index was scanned"]
+    quiet = [] if scanned else ["no index was scanned"]
     return section(
         "indexes",
         "Indexes",
         [
-            table("Most scanned", _INDEXES, used, top=top),
+            table("Most scanned", _INDEXES, scanned, top=top),
+            table("By blocks asked for", _INDEX_BLOCKS, _most(used, "asked"), top=top),
+            table("By blocks read", _INDEX_READS, _most(used, "blocks_read"), top=top),
             table("Not scanned", _UNUSED, unused, top=top),
             unknown(interval, views[0], "indexrelname", top),
         ],
@@ -160,9 +181,12 @@ def _unused(interval: Interval, relation: str) -> list[Row]:
 
 
 _VACUUM = columns(
-    "table:text vacuums autovacuums analyzes autoanalyzes vacuum_time:ns analyze_time:ns"
-    " dead_before dead_after last_vacuum:time"
+    "table:text vacuums autovacuums analyzes autoanalyzes vacuum_time:ns autovacuum_time:ns analyze_time:ns"
+    " autoanalyze_time:ns dead_before dead_after last_vacuum:time"
 )
+_DEAD = columns("table:text dead dead_before live dead_pct:ratio:share last_autovacuum:time size:bytes")
+_MODIFIED = columns("table:text modified live modified_pct:ratio:of_live last_autoanalyze:time size:bytes")
+_CARE = ("vacuum", "autovacuum", "analyze", "autoanalyze")
 _AGE = columns("database:text oldest_table:text age:count:age_in_transactions limit:ratio:of_limit")
 
 
@@ -173,13 +197,11 @@ def vacuum(interval: Interval, top: int) -> Part:
         why, step = interval.missing(view) or ("", None)
         return section("vacuum", "Vacuum", not_measured=[lacking("vacuum", why, step)])
     has = interval.columns(view)
-    spent = f"({present('total_vacuum_time', has)} + {present('total_autovacuum_time', has)}) * 1e6"
     rows = interval.query(
         f"""select {relation_name("", several_databases(interval))} as "table",
           vacuum_count as vacuums, autovacuum_count as autovacuums, analyze_count as analyzes,
-          autoanalyze_count as autoanalyzes, {spent} as vacuum_time,
-          ({present("total_analyze_time", has)} + {present("total_autoanalyze_time", has)}) * 1e6
-            as analyze_time,
+          autoanalyze_count as autoanalyzes,
+          {", ".join(f"{present(f'total_{kind}_time', has)} * 1e6 as {kind}_time" for kind in _CARE)},
           n_dead_tup_before as dead_before, n_dead_tup as dead_after,
           greatest(last_vacuum, last_autovacuum) as last_vacuum, verdict, why
         from pg_stat_user_tables where verdict = 'ok'
@@ -193,7 +215,8 @@ def vacuum(interval: Interval, top: int) -> Part:
         "Vacuum",
         [
             table("", _VACUUM, rows, top=top),
-            table("Most dead rows", columns("table:text dead dead_before live"), _dead(interval), top=min(top, 5)),
+            table("Most dead rows", _DEAD, _dead(interval), top=min(top, 5)),
+            table("Most modified since their analyze", _MODIFIED, _modified(interval), top=min(top, 5)),
             table("Wrap-around", _AGE, _ages(interval)),
         ],
         not_measured=[
@@ -210,10 +233,33 @@ def vacuum(interval: Interval, top: int) -> Part:
 
 
 def _dead(interval: Interval) -> list[Row]:
+    return _cared_for(
+        interval,
+        "n_dead_tup as dead, n_dead_tup_before as dead_before,"
+        " n_dead_tup / nullif(n_dead_tup + n_live_tup, 0) as dead_pct, last_autovacuum",
+        "n_dead_tup",
+    )
+
+
+def _modified(interval: Interval) -> list[Row]:
+    return _cared_for(
+        interval,
+        "n_mod_since_analyze as modified, n_mod_since_analyze / nullif(n_live_tup, 0) as modified_pct,"
+        " last_autoanalyze",
+        "n_mod_since_analyze",
+    )
+
+
+def _cared_for(interval: Interval, shown: str, most: str) -> list[Row]:
+    """Tables of which more than a thousand rows wait for vacuum or analyze."""
+    pages, size = "(select null::bigint as oid, null::bigint as datid where false)", "null"
+    if interval.has("pg_class"):
+        pages, size = interval.table("pg_class"), f"c.relpages * {_block(interval)}"
     return interval.query(
-        f"""select {relation_name("", several_databases(interval))} as "table", n_dead_tup as dead,
-          n_dead_tup_before as dead_before, n_live_tup as live
-        from pg_stat_user_tables where n_dead_tup > 1000 order by n_dead_tup desc""",
+        f"""select {relation_name("t", several_databases(interval))} as "table", n_live_tup as live, {shown},
+          {size} as size
+        from pg_stat_user_tables t left join {pages} c on c.datid = t.datid and c.oid = t.relid
+        where {most} > 1000 order by {most} desc""",
         "pg_stat_user_tables",
     )
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _IO = columns(
     "who:text what:text context:text reads read_bytes:bytes read_time:ns writes write_bytes:bytes"
     " write_time:ns extends extend_bytes:bytes extend_time:ns hits hitrate:ratio evictions reuses writebacks"
-    " writeback_time:ns fsyncs fsync_time:ns"
+    " writeback_bytes:bytes writeback_time:ns fsyncs fsync_time:ns"
 )
 
 
@@ -28,6 +28,8 @@ def io(interval: Interval, top: int) -> Part:
     timed = setting(interval, "track_io_timing") == "on"
     wal_timed = setting(interval, "track_wal_io_timing") == "on"
 
+    block = "op_bytes" if "op_bytes" in has else int(interval.after.facts.get("block_bytes") or 8192)
+
     def size(word: str) -> str:
         name = f"{word}_bytes"
         return name if name in has else f"{word}s * op_bytes"
@@ -41,7 +43,7 @@ def io(interval: Interval, top: int) -> Part:
           {size("read")} as read_bytes, {time("read")} as read_time, writes,
           {size("write")} as write_bytes, {time("write")} as write_time, extends,
           {size("extend")} as extend_bytes, {time("extend")} as extend_time, hits, reuses, writebacks,
-          {time("writeback")} as writeback_time, {time("fsync")} as fsync_time,
+          writebacks * {block} as writeback_bytes, {time("writeback")} as writeback_time, {time("fsync")} as fsync_time,
           hits / nullif(hits + reads, 0) as hitrate,
           evictions, fsyncs, verdict, why
         from {view} where verdict <> 'ok' or coalesce(reads, 0) + coalesce(writes, 0)
@@ -82,7 +84,16 @@ def log(interval: Interval, top: int) -> Part:
     has = interval.columns("pg_stat_wal")
     if "wal_sync_time" in has and setting(interval, "track_wal_io_timing") != "on":
         lacks.append(lacking("time of WAL writes and syncs", "track_wal_io_timing is off", "track_wal_io_timing = on"))
-    return section("wal", "WAL and checkpoints", tables, not_measured=lacks)
+    return section("wal", "WAL and checkpoints", tables, not_measured=lacks, notes=_positions(interval))
+
+
+def _positions(interval: Interval) -> list[str]:
+    """Where the log ended at both ends, as the server writes it."""
+    ends = [end.facts.get("wal_bytes") for end in (interval.before, interval.after)]
+    if None in ends:
+        return []
+    old, new = (f"{int(at or 0) >> 32:X}/{int(at or 0) & 0xFFFFFFFF:X}" for at in ends)
+    return [f"WAL position {old} → {new}"]
 
 
 Lines = dict[str, tuple[str, str, float]]
@@ -153,7 +164,7 @@ def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, floa
     return rows
 
 
-_SLRU = columns("name:text hits reads hitrate:ratio written zeroed flushes truncates")
+_SLRU = columns("name:text hits reads hitrate:ratio written zeroed checked flushes truncates")
 
 
 def slru(interval: Interval, top: int) -> Part:
@@ -166,7 +177,7 @@ def slru(interval: Interval, top: int) -> Part:
     rows = interval.query(
         """select name, blks_hit as hits, blks_read as reads,
           blks_hit / nullif(blks_hit + blks_read, 0) as hitrate, blks_written as written,
-          blks_zeroed as zeroed, flushes, truncates, verdict, why
+          blks_zeroed as zeroed, blks_exists as checked, flushes, truncates, verdict, why
         from pg_stat_slru
         where verdict <> 'ok' or blks_hit + blks_read + blks_written + blks_zeroed > 0
         order by hits + reads desc nulls last""",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dbdyno.bench.postgres.shown_settings import shown_value
-from dbdyno.snapshot.model import Part, columns, lacking, section, table
-from dbdyno.snapshot.postgres.parts import several_databases
+from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.postgres.parts import relation_name, several_databases
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
 
 _CHANGED = columns("setting:text before:text after:text unit:text source:text")
 _SET = columns("setting:text value:text unit:text source:text")
+_STORAGE = columns("name:text options:text:at_the_end before:text")
 _EXTENSIONS = columns("extension:text version:text before:text change:text")
 _OURS = "('client', 'session')"
 """Sources of settings that our own sessions have otherwise than the server."""
@@ -47,9 +48,39 @@ def settings(interval: Interval, top: int) -> Part:
     return section(
         "settings",
         title,
-        [table("Changed", _CHANGED, changed), table("Not the default, at the end", _SET, rows)],
+        [
+            table("Changed", _CHANGED, changed),
+            table("Not the default, at the end", _SET, rows),
+            table("Storage parameters of tables and indexes", _STORAGE, _storage(interval), top=max(top, 20)),
+        ],
         about="values and units as pg_settings has them. A setting in which a password may stand is hidden.",
         notes=notes if changed else [*notes, "no setting changed"],
+    )
+
+
+def _storage(interval: Interval) -> list[Row]:
+    """Parameters of single tables and indexes, those first that changed."""
+    if not (interval.has("pg_class") and "options" in interval.columns("pg_class")):
+        return []
+    before, after = interval.ends("pg_class")
+    known = "options" in {column.name for column in interval.before.columns("pg_class")}
+    named = [
+        f"select datid, {key} as oid, {relation_name('', several_databases(interval)).replace('relname', name)} as name"
+        f" from {interval.ends(view)[1]}"
+        for view, key, name in (
+            ("pg_stat_user_tables", "relid", "relname"),
+            ("pg_stat_user_indexes", "indexrelid", "indexrelname"),
+        )
+        if interval.has(view)
+    ]
+    if not named:
+        return []
+    return interval.query(
+        f"""select n.name, b.options, {"a.options" if known else "null"} as before,
+          {"a.oid is not null and a.options is distinct from b.options" if known else "false"} as changed
+        from {after} b join ({" union all ".join(named)}) n on n.datid = b.datid and n.oid = b.oid
+          left join {before} a on a.datid = b.datid and a.oid = b.oid
+        where b.options is not null or changed order by changed desc, 1"""
     )
 
 

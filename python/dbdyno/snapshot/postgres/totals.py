@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.facts import is_ours
-from dbdyno.snapshot.postgres.parts import present, setting
+from dbdyno.snapshot.postgres.parts import JIT_COUNTS, JIT_TIMES, present, setting
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -16,18 +16,14 @@ _SPEC = (
     " statements calls time:ns share:ratio plan:ns:plan_time io:ns:I/O_time temp_io:ns:temp_I/O_time rows blocks reads"
     " dirtied local:count:local_blocks temp_read temp:count:temp_written wal:bytes full:count:WAL_buffers_full"
 )
+_ACCESS = (
+    " reads read_time:ns write_time:ns local_reads local_dirtied local_written temp_read temp:count:temp_written"
+    " temp_read_time:ns temp_write_time:ns"
+)
 _JIT = columns(
     "database:text functions generation:ns inlined inlining:ns optimized optimization:ns emitted emission:ns deformed"
     " deform:ns"
 )
-_JIT_COUNTS = {
-    "functions": "jit_functions",
-    "inlined": "jit_inlining_count",
-    "optimized": "jit_optimization_count",
-    "emitted": "jit_emission_count",
-    "deformed": "jit_deform_count",
-}
-_JIT_TIMES = ("generation", "inlining", "optimization", "emission", "deform")
 
 
 def totals(interval: Interval, top: int) -> Part:
@@ -48,6 +44,11 @@ def totals(interval: Interval, top: int) -> Part:
         title,
         [
             table("By database", columns("of:text:database" + _shown(interval, has)), by_database, top=top),
+            table(
+                "Reads and writes, by database",
+                columns("of:text:database" + _shown(interval, has, _ACCESS)),
+                by_database,
+            ),
             table("By role", columns("of:text:role" + _shown(interval, has)), by_role, top=top),
             table("Compiling (JIT), by database", _JIT, _jit(interval, has, names), top=top),
         ],
@@ -57,20 +58,20 @@ def totals(interval: Interval, top: int) -> Part:
     )
 
 
-def _shown(interval: Interval, has: set[str]) -> str:
+def _shown(interval: Interval, has: set[str], spec: str = _SPEC) -> str:
     """The columns that this server can fill."""
     lacks = set()
     if setting(interval, "pg_stat_statements.track_planning") != "on" or "plans" not in has:
         lacks.add("plan")
     if setting(interval, "track_io_timing") != "on":
-        lacks |= {"io", "temp_io"}
+        lacks |= {"io", "temp_io", "read_time", "write_time", "temp_read_time", "temp_write_time"}
     if "temp_blk_read_time" not in has:
-        lacks.add("temp_io")
+        lacks |= {"temp_io", "temp_read_time", "temp_write_time"}
     if "wal_bytes" not in has:
         lacks.add("wal")
     if "wal_buffers_full" not in has:
         lacks.add("full")
-    return " " + " ".join(word for word in _SPEC.split() if word.split(":")[0] not in lacks)
+    return " " + " ".join(word for word in spec.split() if word.split(":")[0] not in lacks)
 
 
 def _where(interval: Interval) -> str:
@@ -97,7 +98,11 @@ def _sums(interval: Interval, key: str, names: dict[int, str]) -> list[Row]:
           sum({present("total_plan_time", has)}) * 1e6 as plan, sum({waited}) * 1e6 as io,
           sum({temp}) * 1e6 as temp_io, sum(shared_blks_hit + shared_blks_read) as blocks,
           sum(shared_blks_read) as reads, sum(shared_blks_dirtied) as dirtied,
-          sum(local_blks_hit + local_blks_read) as local, sum(temp_blks_read) as temp_read,
+          sum(local_blks_hit + local_blks_read) as local, sum(local_blks_read) as local_reads,
+          sum(local_blks_dirtied) as local_dirtied, sum(local_blks_written) as local_written,
+          sum({shared}_read_time) * 1e6 as read_time, sum({shared}_write_time) * 1e6 as write_time,
+          sum({present("temp_blk_read_time", has)}) * 1e6 as temp_read_time,
+          sum({present("temp_blk_write_time", has)}) * 1e6 as temp_write_time, sum(temp_blks_read) as temp_read,
           sum(temp_blks_written) as temp, sum({present("wal_bytes", has)}) as wal,
           sum({present("wal_buffers_full", has)}) as full,
           case when bool_or(verdict = 'evicted') then 'evicted' else 'ok' end as verdict,
@@ -114,8 +119,8 @@ def _jit(interval: Interval, has: set[str], names: dict[int, str]) -> list[Row]:
     """What compiling took, of the databases where something was compiled."""
     if "jit_functions" not in has:
         return []
-    counts = ", ".join(f"sum({present(name, has)}) as {word}" for word, name in _JIT_COUNTS.items())
-    times = ", ".join(f"sum({present(f'jit_{word}_time', has)}) * 1e6 as {word}" for word in _JIT_TIMES)
+    counts = ", ".join(f"sum({present(f'jit_{name}', has)}) as {word}" for name, word in JIT_COUNTS.items())
+    times = ", ".join(f"sum({present(f'jit_{word}_time', has)}) * 1e6 as {word}" for word in JIT_TIMES)
     rows = interval.query(
         f"select dbid as id, {counts}, {times} from {VIEW} where {_where(interval)} group by 1"
         " having sum(jit_functions) > 0 order by functions desc",

@@ -205,6 +205,7 @@ DATABASE: tuple[Source, ...] = (
                 "count",
                 "BIGINT",
             ),
+            ("array_to_string(reloptions, ', ')", "options", "text", "text", "VARCHAR"),
         ),
     ),
     Source(
@@ -279,7 +280,6 @@ GAUGES = frozenset(
         "n_dead_tup",
         "n_mod_since_analyze",
         "n_ins_since_vacuum",
-        "blks_exists",
         "mean_exec_time",
         "stddev_exec_time",
         "mean_plan_time",

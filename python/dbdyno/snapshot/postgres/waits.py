@@ -25,15 +25,15 @@ _ACTIVE = "state in ('active', 'fastpath function call')"
 
 
 def activity(interval: Interval) -> int:
-    """Makes the table `active` (one row per session and look, with its class); returns the number
-    of looks."""
+    """Makes the table `active` (how many sessions looks saw do the same) and their classes; returns the number of
+    looks. The rows of a day are millions: they are added up as they are read."""
     source, looks = interval.samples("activity", ACTIVITY)
     connection = interval.connection
     connection.execute(
-        f"""create or replace temp table active as select *, kind = 'client backend'
-          or kind = 'parallel worker' as is_client, coalesce(event_type, '{ON_CPU}') as type,
-          coalesce(event, '{ON_CPU}') as name from {source}
-        where {interval.inside}"""
+        f"""create or replace temp table active as select kind, statement,
+          kind = 'client backend' or kind = 'parallel worker' as is_client, {_ACTIVE} as is_active,
+          coalesce(event_type, '{ON_CPU}') as type, coalesce(event, '{ON_CPU}') as name, count(*) as n from {source}
+        where {interval.inside} group by all"""
     )
     seen = connection.execute("select distinct type, name, is_client from active").fetchall()
     connection.execute(
@@ -55,10 +55,9 @@ def waits(interval: Interval, top: int) -> Part:
         why = "the sessions were not sampled in this interval"
         return section("waits", title, not_measured=[lacking("waits", why, NEXT)])
 
-    def counted(by: str, where: str = f"is_client and {_ACTIVE}", more: str = "") -> list[Row]:
+    def counted(by: str, where: str = "is_client and is_active") -> list[Row]:
         return interval.query(
-            f"""select {by}, count(*) / {looks} as aas, count(*) as seen,
-              count(*) / sum(count(*)) over () as share {more}
+            f"""select {by}, sum(n) / {looks} as aas, sum(n)::bigint as seen, sum(n) / sum(sum(n)) over () as share
             from active join classes using (type, name, is_client) where {where}
             group by all order by seen desc"""
         )
@@ -69,11 +68,12 @@ def waits(interval: Interval, top: int) -> Part:
     by_sql = interval.query(
         f"""select coalesce(statement::varchar, 'none') as statement, name as event,
           case when statement is null then '{WITHOUT}' else any_value(query) end as text,
-          count(*) / {looks} as aas, count(*) / sum(count(*)) over () as share
+          sum(n) / {looks} as aas, sum(n) / sum(sum(n)) over () as share
         from active left join {texts} t on t.queryid = statement
-        where is_client and {_ACTIVE} group by statement, 2 order by aas desc"""
+        where is_client and is_active group by statement, 2 order by aas desc"""
     )
-    idle = interval.query(f"select count(*) / {looks} as aas from active where is_client and not ({_ACTIVE})")[0]["aas"]
+    sql = f"select coalesce(sum(n), 0) / {looks} as aas from active where is_client and is_active is not true"
+    idle = interval.query(sql)[0]["aas"]
     notes = [f"{looks} looks, one every {interval.seconds / looks:.2g} s"]
     if idle:
         notes.append(f"{idle:.2f} sessions were idle in a transaction, on average")

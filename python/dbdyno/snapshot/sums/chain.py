@@ -83,9 +83,10 @@ class Chain:
         seen: dict[tuple[str, str | None], list[tuple[Verdict, int, bool]]] = {}
         for part in self.parts():
             whole += part["elapsed_ns"]
-            for scope, value, word, why, at_us, judges in part["verdicts"]:
+            # A bounded table that was reset has a seventh: how much of the time is lost.
+            for scope, value, word, why, at_us, judges, *lost in part["verdicts"]:
                 verdict = Verdict(word, why, at_us)
-                seen.setdefault((scope, value), []).append((verdict, part["elapsed_ns"], judges))
+                seen.setdefault((scope, value), []).append((verdict, lost[0] if lost else part["elapsed_ns"], judges))
         return {key: _gravest(found, whole) for key, found in seen.items()}
 
     def unread(self, view: str) -> bool:

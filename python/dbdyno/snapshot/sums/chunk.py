@@ -8,7 +8,7 @@
 
 The digest is made of the snapshots' own: one that was changed, added or taken away gives another
 folder, so that a stale one is never read. A folder is written aside and renamed. An hour that grows
-takes over what it had. All of it can be deleted: it comes back.
+takes over what it had. All of it can be deleted: it comes back, and so does what is not as it was written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from dbdyno.errors import EvidenceError
@@ -31,14 +31,18 @@ from dbdyno.files import make_inner_folder, narrow
 from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.engines import engine
-from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.parquet import file_sum, literal
 from dbdyno.snapshot.settled import changed
 from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.sums.batch import Batch
 from dbdyno.snapshot.sums.index import VERSION, Light, sampled_rows
 from dbdyno.snapshot.sums.pairwise import Pairwise
 from dbdyno.snapshot.sums.total import fold_parts
-from dbdyno.snapshot.view import Column
+from dbdyno.snapshot.view import Column, Verdict
+from dbdyno.snapshot.whole import damage
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.ends import Ends
 
 _KEPT = ("key", "text", "gauge", "counter", "sum")
 
@@ -80,6 +84,15 @@ class Chunk:
             return _OPEN[path]
         if not self.is_kept:
             self._make()
+        try:
+            model = self._read(path)
+        except EvidenceError:
+            model = self._read(self._again())
+        _OPEN[path] = model
+        return model
+
+    def _read(self, path: Path) -> Model:
+        """What is kept; raises `EvidenceError`."""
         found = read_json(path)
         odd = next((one for one in self.folder.glob("*.parquet") if not one.is_file()), None)
         if odd is not None:
@@ -97,8 +110,16 @@ class Chunk:
             raise EvidenceError(
                 "is damaged", where=str(path), next_step="delete the folder: it is made again"
             ) from error
-        _OPEN[path] = model
         return model
+
+    def _again(self) -> Path:
+        """Makes anew what is not as it was written; returns where its model is."""
+        aside = self.home / f".{self.digest}.{os.getpid()}.torn"
+        with contextlib.suppress(OSError):
+            self.folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+        self._make()
+        return self.folder / "chunk.json"
 
     def values(self, metric: str) -> dict[int, float]:
         """What is known of a metric, by the number of its sub-interval."""
@@ -119,8 +140,12 @@ class Chunk:
         return [Column(*one) for one in self.model["views"].get(view, ())]
 
     def file(self, view: str, *, folded: bool = False) -> Path:
-        """The rows of a view."""
-        return self.folder / f"{view}{'.sum' if folded else ''}.parquet"
+        """The rows of a view. Where they are not as they were written, the hour is made anew."""
+        path = self.folder / f"{view}{'.sum' if folded else ''}.parquet"
+        if damage(path, self.model.get("sums", {}).get(path.name)) is not None:
+            self.model = self._read(self._again())
+            _OPEN[self.folder / "chunk.json"] = self.model
+        return path
 
     def _make(self) -> None:
         """Computes what is not kept yet."""
@@ -147,10 +172,11 @@ class Chunk:
     def _grown_from(self) -> tuple[Path, dict[str, Any]] | None:
         """A kept folder of the same hour that holds the beginning of this one."""
         for path in self.home.glob("*/chunk.json"):
-            with contextlib.suppress(EvidenceError):
+            with contextlib.suppress(EvidenceError, KeyError):  # those of earlier versions have no sums
                 found = read_json(path)
                 ids = [one.digest for one in self.chain[: len(found.get("ids", ())) or 1]]
-                if found.get("version") == VERSION and found.get("ids") == ids and len(ids) > 1:
+                same = found.get("version") == VERSION and found.get("ids") == ids and len(ids) > 1
+                if same and all(damage(path.parent / name, known) is None for name, known in found["sums"].items()):
                     return path.parent, found
         return None
 
@@ -182,6 +208,7 @@ class Chunk:
             "metrics": list(known.values()),
             "views": views,
             "samples": samples,
+            "sums": {path.name: file_sum(path) for path in sorted(aside.glob("*.parquet"))},
         }
 
     def _write_view(self, batch: Batch, view: str, aside: Path, before: list[Column]) -> list[Column]:
@@ -239,19 +266,31 @@ def _copy(batch: Batch, query: str, path: Path) -> None:
 def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> dict[str, Any]:
     """What is known of one sub-interval."""
     pair = batch.pairs[at]
+    elapsed = elapsed_ns(pair.before, pair.after)
     scopes = {record.get("scope") for record in pair.after.views.values()}
     return {
         "number": pair.after.number,
         "at_us": pair.after.at_ns // 1000,
-        "elapsed_ns": elapsed_ns(pair.before, pair.after),
+        "elapsed_ns": elapsed,
         "verdicts": [
-            [scope, value, one.word, one.why, one.at_us, scope in scopes or scope.startswith("view:")]
+            [
+                *(scope, value, one.word, one.why, one.at_us, scope in scopes or scope.startswith("view:")),
+                *_lost(pair, scope, one, elapsed),
+            ]
             for (scope, value), one in pair.verdicts.items()
             if one.word != "ok" or one.why
         ],
         "settings": changed(pair.before, pair.after, pair.query),
         "values": {metric.name: value for metric, value in metrics if value is not None},
     }
+
+
+def _lost(pair: Ends, scope: str, verdict: Verdict, elapsed: int) -> list[int]:
+    """Of a bounded table that was reset: how much of the time is lost, that before the reset."""
+    bounded = any(r.get("scope") == scope and r["appearance"] == "entry" for r in pair.after.views.values())
+    if verdict.word != "reset" or verdict.at_us is None or not bounded:
+        return []
+    return [min(max(elapsed - (pair.after.at_ns - verdict.at_us * 1000), 0), elapsed)]
 
 
 def folder_of(store: Store, target: str) -> Path:

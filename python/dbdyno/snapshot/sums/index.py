@@ -21,10 +21,10 @@ from dbdyno.errors import Error, EvidenceError
 from dbdyno.evidence.memory import for_files
 from dbdyno.files import make_inner_folder, written_by_name
 from dbdyno.snapshot.holding import PACKS
-from dbdyno.snapshot.manifest import torn
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.records import Taken
 from dbdyno.snapshot.store import Snapshot, Store, rows_at
+from dbdyno.snapshot.whole import damage
 
 FOLDER = "sums"
 VERSION = 3
@@ -46,6 +46,8 @@ _COLUMNS = {
 }
 
 
+_SUM = f"hash({', '.join(_COLUMNS)})"
+"""Of a row: one that is not as it was written is read again from its manifest."""
 AT_ONCE = 2048
 """So many rows of the index are read at once."""
 GOOD_S = 20.0
@@ -112,9 +114,12 @@ class _Lazy(dict[str, Any]):
 
 def sampled_rows(chain: Sequence[Light], view: str) -> str:
     """What was sampled before these snapshots, for SQL; empty where there is nothing that can be read."""
-    there = [(str(one.store / place[0]), place[1]) for one in chain if (place := one.sampled.get(view))]
-    whole = {path for path in {path for path, _ in there} if torn(Path(path)) is None}
-    return rows_at((path, inside) for path, inside in there if path in whole)
+    there = [(one, str(one.store / place[0]), place[1]) for one in chain if (place := one.sampled.get(view))]
+    whole: dict[str, bool] = {}
+    for one, path, inside in there:
+        if path not in whole:
+            whole[path] = (one.problem(view) if not inside else damage(Path(path))) is None
+    return rows_at((path, inside) for _, path, inside in there if whole[path])
 
 
 def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
@@ -210,7 +215,8 @@ def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
     try:
         with for_files() as connection:
             cursor = connection.execute(
-                f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION}", [str(path)]
+                f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION} and sum = {_SUM}",
+                [str(path)],
             )
             same: dict[str, str] = {}  # what many rows have alike is held once
             found: dict[int, tuple[Any, ...]] = {}
@@ -231,6 +237,8 @@ def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
     shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
     with contextlib.suppress(OSError, duckdb.Error), for_files() as connection:
         make_inner_folder(path.parent, exist_ok=True)
-        connection.execute(f"create temp table put as select {VERSION} as version, {shown}", values)
+        connection.execute(
+            f"create temp table put as select {VERSION} as version, *, {_SUM} as sum from (select {shown})", values
+        )
         with written_by_name(path) as aside:
             connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")

@@ -25,7 +25,7 @@ def fold_parts(source: str, columns: Sequence[Column]) -> str:
         f"count(*) filter ({ok}) as good",
         f"count(*) filter (not ({ok}) and life <> 'gone') as bad",
         f"max({_rank('verdict')}) filter (not ({ok})) as word",
-        f"arg_min(why, part) filter (not ({ok})) as bad_why",
+        f"arg_min(why, part) filter (not ({ok}) or verdict = 'evicted') as bad_why",
         "bool_or(verdict = 'evicted' and life <> 'gone') as least",
         "max(part) as last_part",
         "arg_max(life, part) as last_life",
@@ -81,7 +81,7 @@ judged as (select {", ".join([*joined, "coalesce(e.life, 'gone') as life", "coal
     case when coalesce(s.bad, 0) >= {parts} then {_word("s.word")} when s.least then 'evicted' else 'ok' end as verdict
   from e full join s on {_same("e", "s", keys)})
 select {", ".join(_shown(keys, others, in_s))}, life, verdict,
-  case when verdict = 'evicted' then 'at least: ' || coalesce(bad_why, '')
+  case when verdict = 'evicted' then 'at least: ' || replace(coalesce(bad_why, ''), 'at least: ', '')
     when bad >= {parts} then bad_why
     when bad > 0 then ({parts} - bad) || ' of {parts} sub-intervals; ' || coalesce(bad_why, '')
     when life = 'gone' then 'was there before, is not any more'

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
 from dbdyno.snapshot.causes.statements import slower_at_same_work
+from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.model import moment_us
@@ -52,7 +53,7 @@ def restarts(change: MariadbChange) -> Iterator[Cause]:
         one for one in (*change.before.chain, *change.after.chain) if change.other_life(change.before.before, one)
     )
     rows = change.before.query(
-        f"select value from {first.relation('global_status')} where name = 'innodb_buffer_pool_reads'"
+        f"select value from {relation(first, 'global_status')} where name = 'innodb_buffer_pool_reads'"
     )
     read = float(rows[0]["value"]) / max(float(first.facts.get("uptime_s") or 0), 1.0) if rows else 0.0
     old = change.status("innodb_buffer_pool_reads")[0]

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from typing import Any
+from typing import Any, cast
 
-from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Pair
+from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Key, Pair
+from dbdyno.snapshot.causes.postgres.access import WRITE, behind
 from dbdyno.snapshot.causes.postgres.plans import analyzed
-from dbdyno.snapshot.causes.statements import no_more_work
+from dbdyno.snapshot.causes.statements import named, no_more_work
 from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.model import Row, moment_us
-from dbdyno.snapshot.wording import rate, three
+from dbdyno.snapshot.sessions import History
+from dbdyno.snapshot.wording import rate, setting, span, three
 
 _DEAD_ROWS = 1000
-_WRITE = re.compile(r"\s*(?:insert|update|delete|merge)\b", re.I)
+_PASSED_OVER = re.compile(r"\bautovacuum_enabled=(?:off|false|no|0|f|n|of)\b", re.I)
+_PLANNER = re.compile(
+    r"enable_|.*_cost$|geqo|(?:from|join)_collapse_limit|effective_cache_size|default_statistics_target|plan_cache_mode|"
+    r"constraint_exclusion|cursor_tuple_fraction|work_mem|hash_mem_multiplier|max_parallel_workers|jit"
+)
+"""Settings that plans depend on."""
 SCANS_MORE = 1.1
 """From so many times the scans on, a table is scanned more."""
 LONGER, LEAST_ROWS = 1.3, 100
@@ -22,6 +29,11 @@ LONGER, LEAST_ROWS = 1.3, 100
 
 
 def dropped_indexes(change: Change) -> Iterator[Cause]:
+    """Indexes that went, found once: other rules ask for them."""
+    yield from change.once("dropped_indexes", lambda: list(_dropped(change)))
+
+
+def _dropped(change: Change) -> Iterator[Cause]:
     """An index that the first stretch had (at its beginning, or by its middle or end if it was made in it) and the
     second has not at its end, if a statement is slower since, or its table is scanned more; else it is an event."""
     view = "pg_stat_user_indexes"
@@ -44,7 +56,8 @@ def dropped_indexes(change: Change) -> Iterator[Cause]:
         table = change.tables.get((row["datid"], row["relid"]))
         if table is None or _successor(change, row["datid"], row["relid"]) is not None:
             continue
-        slow, scans = change.of_table(table.name), (table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
+        slow, scans = change.heavier_of(table.name), (table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
+        slow = slow or behind(change, table)
         if (not slow and scans[1] <= SCANS_MORE * scans[0]) or change.gone_early(_gone_in(change, row)):
             continue
         yield Cause(
@@ -54,6 +67,21 @@ def dropped_indexes(change: Change) -> Iterator[Cause]:
             _gone_at(change, row),
             weight=3,
         )
+
+
+def scans_behind(change: Change) -> Iterator[Cause]:
+    """A table that is scanned since whenever a statement runs, by what the server does for it."""
+    for table in change.tables.values():
+        whose = behind(change, table)
+        if whose and not any(f" on {table.name} was dropped" in one.words for one in dropped_indexes(change)):
+            first = max(whose, key=lambda number: change.statements[number].grown("ms"))
+            scans = rate(table.before.get("seq_scan", 0.0), table.after.get("seq_scan", 0.0))
+            yield Cause(
+                f"{table.name} is scanned whenever this runs: {named(change.statements[first])}",
+                f"sequential scans of {table.name} {scans}: by a foreign key, a trigger or a function",
+                whose,
+                weight=2.3,
+            )
 
 
 def _made_anew(change: Change, rows: list[dict[str, Any]]) -> Iterator[Cause]:
@@ -118,7 +146,7 @@ def new_indexes(change: Change) -> Iterator[Cause]:
 def _writes(one: Pair) -> bool:
     """Whether a statement changes rows, about as many a call as before."""
     old, new = one.per_call("rows")
-    return _WRITE.match(one.text) is not None and one.heavier() and new <= HEAVIER * max(old, 1.0)
+    return WRITE.match(one.text) is not None and one.heavier() and new <= HEAVIER * max(old, 1.0)
 
 
 def _gone_in(change: Change, row: dict[str, Any]) -> Row | None:
@@ -130,7 +158,13 @@ def _gone_in(change: Change, row: dict[str, Any]) -> Row | None:
 def _gone_at(change: Change, row: dict[str, Any]) -> str:
     """Between which snapshots it went, where they are of the stretches."""
     part = _gone_in(change, row)
-    return f"before {moment_us(part['at_us'] if part else change.after.after.at_ns // 1000)}"
+    if part is not None:
+        return f"before {moment_us(part['at_us'])}"
+    first = relation(change.after.before, "pg_stat_user_indexes")
+    which = f"datid = {int(row['datid'])} and indexrelid = {int(row['indexrelid'])}"
+    there = change.after.query(f"select 1 from {first} where {which}")
+    end = change.after.after if there else change.after.before
+    return f"before {moment_us(end.at_ns // 1000)}"
 
 
 def other_plans(change: Change) -> Iterator[Cause]:
@@ -151,8 +185,9 @@ def other_ways(change: Change) -> Iterator[Cause]:
     analyzed it: a setting of the planner, a changed function, a plan kept for other values. More scans alone may be
     scans that were counted late: a session's counts of tables come after those of its statements."""
     for table in change.tables.values():
-        slow = frozenset(n for n in change.of_table(table.name) if not no_more_work(change.statements[n]))
-        slow -= change.proved.keys()
+        slow = change.of_table(table.name) - change.proved.keys()
+        if _rows_scanned(change, table, slow) < LEAST_ROWS:  # as much work by another way is another plan, too
+            slow = frozenset(n for n in slow if not no_more_work(change.statements[n]))
         if analyzed(table) or not slow or _fewer_indexes(change, table.name):
             continue
         calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
@@ -163,7 +198,20 @@ def other_ways(change: Change) -> Iterator[Cause]:
         if more > 0.3 and lookups < -0.3 and (moved := _moved(table, calls)):
             beside = [one.name for one in change.tables.values() if analyzed(one) and slow & change.of_table(one.name)]
             moved += [f"{name} was analyzed" for name in sorted(beside)]
+            moved += [
+                setting(r["name"], r["old"], r["new"])
+                for r in change.changed_settings()
+                if _PLANNER.match(str(r["name"]))
+            ]
             yield Cause(f"another plan for {table.name}, with the same indexes", ", ".join(moved), slow, weight=2.5)
+
+
+def _rows_scanned(change: Change, table: Pair, slow: frozenset[Key]) -> float:
+    """Rows of sequential scans that a call reads more than it did."""
+    calls = [sum(getattr(change.statements[n], end)["calls"] for n in slow) for end in ("before", "after")]
+    if not all(calls):
+        return 0.0
+    return float(table.after.get("seq_tup_read", 0.0) / calls[1] - table.before.get("seq_tup_read", 0.0) / calls[0])
 
 
 def _moved(table: Pair, calls: list[float]) -> list[str]:
@@ -231,15 +279,43 @@ def bloated_tables(change: Change) -> Iterator[Cause]:
     for key, table in change.tables.items():
         dead_old, dead = _states(change, key, "n_dead_tup")
         live_old, live = _states(change, key, "n_live_tup")
-        slow = change.of_table(table.name)
+        slow = change.heavier_of(table.name)
         much = dead >= _DEAD_ROWS and dead > 0.5 * max(live, 1) and dead >= 2 * dead_old
         if not much or live > 1.5 * max(live_old, 1):
             continue
         off = change.setting("autovacuum") == ("on", "off")
         words = f"autovacuum was turned off, and {table.name} is bloated" if off else f"table {table.name} is bloated"
-        yield Cause(
-            words, f"dead rows {dead_old:.0f} → {dead:.0f} beside {live:.0f} live", slow, weight=2.2 if slow else 0.5
-        )
+        if not off and _turned_off(change, key):
+            words = f"autovacuum was turned off for {table.name}, which is bloated"
+        evidence = f"dead rows {dead_old:.0f} → {dead:.0f} beside {live:.0f} live{_old_transaction(change)}"
+        yield Cause(words, evidence, slow, weight=2.2 if slow else 0.5)
+
+
+def _old_transaction(change: Change) -> str:
+    """Whose transaction was open for most of the second stretch, as sampled: what it may see is not cleaned up."""
+    longest = next(iter(History(change.after).transactions(1, least_us=0)), None)
+    if longest is None or longest["open"] < 0.5e9 * change.after.seconds:
+        return ""
+    who = " of ".join(filter(None, (longest["usename"], longest["application"])))
+    return (
+        f"; a transaction was open for {span(longest['open'] / 1e6)} ({who}, {longest['state']}): what it may see stays"
+    )
+
+
+def _turned_off(change: Change, key: Hashable) -> bool:
+    """Whether a table got a parameter by which autovacuum passes it over."""
+    view = "pg_class"
+    if not change.both(view) or any(
+        "options" not in {column.name for column in end.columns(view)}
+        for end in (change.before.before, change.after.after)
+    ):
+        return False
+    datid, relid = cast("tuple[int, int]", key)
+    off = []
+    for source in (change.before.ends(view)[0], change.after.ends(view)[1]):
+        rows = change.before.query(f"select options from {source} where datid = {int(datid)} and oid = {int(relid)}")
+        off.append(bool(rows) and _PASSED_OVER.search(rows[0]["options"] or "") is not None)
+    return off == [False, True]
 
 
 def _states(change: Change, key: Hashable, name: str) -> tuple[float, float]:
@@ -251,4 +327,4 @@ def _state(rows: dict[Hashable, dict[str, Any]], key: Hashable, name: str) -> fl
     return float(rows.get(key, {}).get(name) or 0)
 
 
-RULES = (dropped_indexes, new_indexes, other_plans, other_ways, grown_tables, bloated_tables)
+RULES = (dropped_indexes, scans_behind, new_indexes, other_plans, other_ways, grown_tables, bloated_tables)

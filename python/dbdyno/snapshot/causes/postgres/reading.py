@@ -11,6 +11,7 @@ from dbdyno.snapshot.postgres.host import of_stretches, used
 from dbdyno.snapshot.postgres.parts import present
 from dbdyno.snapshot.renumbered import fingerprints, renumbered
 
+HALF = 0.5
 CROWDED = 0.75
 """Of a host's processors, used by others, to say so."""
 
@@ -55,9 +56,11 @@ class PostgresChange(Change):
         return {int(row.pop("queryid")): rates(row, one.seconds) for row in rows}
 
     def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:
-        """Those of the same text: their table was made anew, or the server upgraded."""
-        old, new = (map(str, side) for side in sides)
-        moved = renumbered(old, new, fingerprints(self.before, self.after))
+        """Those of the same text: their table was made anew, or the server upgraded. One that is called half as often
+        went, too: a cut may lie one sub-interval too early."""
+        before, after = sides
+        stay = (n for n, one in after.items() if n not in before or one["calls"] >= HALF * before[n].get("calls", 0.0))
+        moved = renumbered(map(str, before), map(str, stay), fingerprints(self.before, self.after))
         for one, other in moved.items():
             for side in (side for side in sides if int(one) in side):
                 kept = side.setdefault(int(other), {})

@@ -121,6 +121,7 @@ def busy_processors(change: Change) -> Iterator[Cause]:
         yield from _taken_by_others(change, *known)
         return
     slow = frozenset(n for n in slower_at_same_work(change) if not _waits_more(change.statements[n]))
+    slow -= _mostly_locked(change.after)
     slow = slow or _all_alike(change)
     (old, _), (new, _) = (_sampled(one, "coalesce(event_type, '') = ''") for one in (change.before, change.after))
     (waited_old, _), (waited, _) = (_sampled(one, "event_type <> ''") for one in (change.before, change.after))
@@ -134,6 +135,18 @@ def busy_processors(change: Change) -> Iterator[Cause]:
     if known is not None:
         words, evidence = "processors are slower", f"{evidence}; {used(*known)}"
     yield Cause(f"calls take longer at the same work: {words}", evidence, slow, weight=2.3)
+
+
+def _mostly_locked(one: Interval) -> frozenset[Key]:
+    """Statements that were mostly seen waiting for a lock: how long is for others to say, not for the processor."""
+    source, looks = one.samples("activity", ACTIVITY)
+    if not looks:
+        return frozenset()
+    rows = one.query(
+        f"select statement from {source} where {_ACTIVE} and {one.inside} and statement is not null group by 1"
+        f" having count(*) filter (where event_type = 'Lock') >= {MOSTLY} * count(*)"
+    )
+    return frozenset(int(row["statement"]) for row in rows)
 
 
 def _taken_by_others(change: Change, old: Processors, new: Processors) -> Iterator[Cause]:

@@ -1,0 +1,134 @@
+"""Causes in how a table is reached: rows that take more room, values in TOAST, scans that a statement's text does not
+tell (those of a foreign key, a trigger, a function)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator
+from typing import cast
+
+from dbdyno.snapshot.causes.change import LEAST_WORK, Cause, Change, Key, Pair
+from dbdyno.snapshot.wording import three
+
+LEAST_SCANS, LEAST_ROWS = 10.0, 100.0
+"""So many sequential scans more are needed to be told; so many rows of one, to tell how much room a row takes."""
+OFTEN = (0.5, 3.0)
+"""Scans more per call of a statement that may make them: about one, or a few."""
+ROOMIER, AS_MANY = 1.5, 1.1
+WRITE = re.compile(r"\s*(?:insert|update|delete|merge)\b", re.I)
+
+
+def behind(change: Change, table: Pair) -> frozenset[Key]:
+    """Statements that do more work a call, and are called about as often as a table is scanned since, which they do not
+    name, or only write to."""
+    if (table.after.get("seq_scan", 0.0) - table.before.get("seq_scan", 0.0)) * change.after.seconds < LEAST_SCANS:
+        return frozenset()
+    naming = change.of_table(table.name, slower=False)
+    return frozenset(
+        number
+        for number, one in change.statements.items()
+        if (number not in naming or WRITE.match(one.text))
+        and one.heavier()
+        and _as_often(one, table, looks_up=number in naming)
+    )
+
+
+def _as_often(one: Pair, table: Pair, *, looks_up: bool) -> bool:
+    """Whether scans per call grew by one or a few, while lookups per call did not fall, where it `looks_up` itself."""
+    per_call = {
+        name: table.after.get(name, 0.0) / one.after["calls"] - table.before.get(name, 0.0) / one.before["calls"]
+        for name in ("seq_scan", "idx_scan")
+    }
+    return OFTEN[0] <= per_call["seq_scan"] <= OFTEN[1] and (per_call["idx_scan"] > -OFTEN[0] or not looks_up)
+
+
+def roomier_tables(change: Change) -> Iterator[Cause]:
+    """A table each scan of which reads more blocks for as many rows, of which few are dead: wider rows, or room that
+    was freed and not given back."""
+    toast = _toast(change)
+    for key, table in change.tables.items():
+        slow = change.heavier_of(table.name)
+        if not slow:
+            continue
+        calls, work = _of_statements(change, slow, "calls"), _of_statements(change, slow, "work")
+        rows = [_rows_of_a_scan(side, count) for side, count in zip((table.before, table.after), calls, strict=True)]
+        dead = table.after.get("n_dead_tup", 0.0) > 0.5 * max(table.after.get("n_live_tup", 0.0), 1.0)
+        if dead or not all(rows) or rows[1] > AS_MANY * rows[0]:
+            continue
+        room = [blocks / count - (toast[end].get(key, 0.0) / count) for end, (blocks, count) in _per(work, calls)]
+        if room[1] >= ROOMIER * room[0] > 0 and room[1] - room[0] >= LEAST_WORK:
+            came = _columns_that_came(change, key)
+            yield Cause(
+                f"table {table.name} takes {three(room[1] / room[0])} times the room for as many rows",
+                f"blocks per call {' → '.join(map(three, room))}, rows of a sequential scan"
+                f" {' → '.join(f'{one:,.0f}' for one in rows)}"
+                + (f"; columns that came: {', '.join(came)}" if came else ""),
+                slow,
+                weight=2.1,
+            )
+
+
+def _per(some: list[float], calls: list[float]) -> Iterator[tuple[int, tuple[float, float]]]:
+    return enumerate(zip(some, calls, strict=True))
+
+
+def _of_statements(change: Change, some: frozenset[Key], what: str) -> list[float]:
+    """A second, before and after, of these statements together."""
+    return [sum(getattr(change.statements[n], end).get(what, 0.0) for n in some) for end in ("before", "after")]
+
+
+def _rows_of_a_scan(side: dict[str, float], calls: float) -> float:
+    """Rows that a sequential scan read, where each call made about one; 0 where not."""
+    scans, rows = side.get("seq_scan", 0.0), side.get("seq_tup_read", 0.0)
+    if not calls or not 0.7 * calls <= scans <= 1.5 * calls or rows < LEAST_ROWS * scans:
+        return 0.0
+    return rows / scans
+
+
+def larger_values(change: Change) -> Iterator[Cause]:
+    """A table of whose TOAST a call reads more: at least half of the work that a call does more."""
+    toast = _toast(change)
+    for key in toast[0].keys() & toast[1].keys() & change.tables.keys():
+        table = change.tables[key]
+        slow = change.heavier_of(table.name)
+        calls, work = _of_statements(change, slow, "calls"), _of_statements(change, slow, "work")
+        if not all(calls):
+            continue
+        old, new = (toast[end][key] / count for end, count in enumerate(calls))
+        if new - old >= max(LEAST_WORK, 0.5 * (work[1] / calls[1] - work[0] / calls[0])):
+            yield Cause(
+                f"more is read from the TOAST of {table.name}: its values are larger, or more of them are asked for",
+                f"blocks of TOAST per call {three(old)} → {three(new)}",
+                slow,
+                weight=2.15,
+            )
+
+
+def _toast(change: Change) -> list[dict[Hashable, float]]:
+    """Blocks of TOAST, with its index, that were asked for per second, before and after."""
+    view = "pg_statio_user_tables"
+    if not change.both(view):
+        return [{}, {}]
+    asked = "toast_blks_read + toast_blks_hit + tidx_blks_read + tidx_blks_hit"
+    sides: list[dict[Hashable, float]] = []
+    for one in (change.before, change.after):
+        rows = one.query(f"select datid, relid, coalesce({asked}, 0) as n from {view} where verdict = 'ok'", view)
+        sides.append({(int(row["datid"]), int(row["relid"])): float(row["n"]) / one.seconds for row in rows})
+    return sides
+
+
+def _columns_that_came(change: Change, key: Hashable) -> list[str]:
+    """Columns that a table has at the end and had not at the beginning."""
+    view = "pg_attribute"
+    if not change.both(view):
+        return []
+    datid, relid = cast("tuple[int, int]", key)
+    which = f"where datid = {int(datid)} and attrelid = {int(relid)}"
+    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
+    rows = change.before.query(
+        f"select attname from {after} {which} and attnum not in (select attnum from {before} {which}) order by attnum"
+    )
+    return [str(row["attname"]) for row in rows]
+
+
+RULES = (roomier_tables, larger_values)
