@@ -14,7 +14,17 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from record_help import binaries_of, changed_code, loaded, lock_wait, recorded, rows, session
+from record_help import (
+    LOCK_SPANS,
+    binaries_of,
+    changed_code,
+    loaded,
+    lock_wait,
+    logged_lock_waits,
+    recorded,
+    rows,
+    session,
+)
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -80,6 +90,18 @@ def test_a_lock_wait_lies_between_the_bounds_that_the_servers_clock_gives(
     )
     assert inner_s <= span <= outer_s
     assert 0.9 * inner_s <= waited <= span
+
+
+@pytest.mark.soak
+def test_lock_waits_are_those_of_the_servers_log_to_half_a_millisecond(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with recorded(engine, tmp_path / "run"):
+        logged = logged_lock_waits(engine, 8)
+    spans = [span for (span,) in rows(tmp_path / "run", LOCK_SPANS)]
+    off = sorted(abs(span - told) for span, told in zip(spans, logged, strict=True))
+    assert len(off) == 8
+    assert off[6] < 0.5, f"off by so many ms, and one of eight may be where a busy machine cut in: {off}"
 
 
 def test_reads_are_those_that_the_server_counts(engine: EmbeddedPostgres, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::RecordError;
 use crate::attach::all_names;
+use crate::claim::{Claim, Means};
 use crate::code::Code;
 use crate::elf::Image;
 use crate::names::Names;
@@ -18,6 +19,9 @@ use super::price::{self, Price};
 use super::store::Stores;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+const PROBED: &str = "another `dbdyno trace record --mode sites` probes the program, and watchpoints are never set beside \
+                      probes";
+const BY_SITES: &str = "end the other tracer, or record with --mode sites";
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 /// A server that may be watched.
@@ -45,6 +49,7 @@ pub struct Target {
     /// The code as the file has it: where it lies in the processes.
     text: u64,
     code: Vec<u8>,
+    _claim: Claim,
 }
 
 /// What a watchpoint costs here; an error where the kernel allows none, or none on this process.
@@ -122,6 +127,8 @@ impl Target {
         let program = process::program_name(postmaster)?;
         let image = Image::open(&process::program(postmaster))?;
         let version = Version::of(&image)?;
+        let claim =
+            Claim::of(postmaster, Means::Watch).ok_or_else(|| RecordError::Unwatched(PROBED.to_owned(), BY_SITES))?;
         let price = watch_cost(Some(postmaster))?;
         let (functions, addresses) = probes::wanted(&image)?;
         let code = Code::read(&image, &functions, &addresses);
@@ -149,11 +156,10 @@ impl Target {
             text: begin.wrapping_add(shift),
             code: text.to_vec(),
             stores: Stores::new(image, shift, known),
+            _claim: claim,
         };
         match made.probed(pid) {
-            Some(sentence) => {
-                Err(RecordError::Unwatched(sentence, "end the other tracer, or record with --mode sites"))
-            }
+            Some(sentence) => Err(RecordError::Unwatched(sentence, BY_SITES)),
             None => Ok(made),
         }
     }
