@@ -175,6 +175,27 @@ def test_without_details_a_bind_is_part_of_its_statement_and_one_that_fails_has_
     assert rows(run, failed, state) == [("select $1::int", 2)]
 
 
+@pytest.mark.soak
+def test_a_statement_whose_index_was_dropped_is_named_first_where_two_recordings_are_compared(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with session(engine) as connection:
+        connection.execute("create table looked_up as select g, g::text as t from generate_series(1, 200000) g")
+        connection.execute("create index by_number on looked_up (g)")
+        connection.execute("vacuum analyze looked_up")
+        for name in ("with", "without"):
+            with recorded(engine, tmp_path / name):
+                for number in range(300 if name == "with" else 12):
+                    for _ in range(3):
+                        connection.execute("select pg_backend_pid()")
+                    connection.execute("select t from looked_up where g = %s", [number], prepare=True)
+            connection.execute("drop index if exists by_number")
+    answer = dbdyno("compare", str(tmp_path / "with"), str(tmp_path / "without"))
+    first = answer.stdout.partition("•")[2].partition("•")[0]
+    assert "SLOWER" in answer.stdout, answer.stdout
+    assert "select t from looked_up" in first, answer.stdout
+
+
 def test_the_profile_of_a_recording_leaves_no_time_out(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     import json
 

@@ -84,8 +84,9 @@ fn reason(error: &std::io::Error, paranoid: i32, own: u32, owner: u32) -> String
         Some(libc::EACCES | libc::EPERM) if paranoid >= 3 => {
             format!("perf_event_paranoid is {paranoid}, which leaves perf to root and CAP_PERFMON")
         }
-        Some(libc::EACCES | libc::EPERM) if own != owner && own != 0 => {
-            format!("the server's processes are those of user {owner}, dbdyno runs as user {own}")
+        Some(libc::EACCES | libc::EPERM) if own != owner => {
+            let without = if own == 0 { ", without CAP_SYS_PTRACE" } else { "" };
+            format!("the server's processes are those of user {owner}, dbdyno runs as user {own}{without}")
         }
         Some(libc::EPERM) => "perf_event_open is not permitted: a container's seccomp profile, or lockdown".to_owned(),
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENOSYS) => {
@@ -190,6 +191,7 @@ mod tests {
         let said = |code, paranoid, own, owner| reason(&Error::from_raw_os_error(code), paranoid, own, owner);
         assert!(said(libc::EACCES, 4, 1000, 1000).starts_with("perf_event_paranoid is 4"));
         assert!(said(libc::EACCES, 2, 1000, 26).starts_with("the server's processes are those of user 26"));
+        assert!(said(libc::EACCES, 2, 0, 26).contains("dbdyno runs as user 0, without CAP_SYS_PTRACE ("));
         assert!(said(libc::EPERM, 2, 1000, 1000).contains("seccomp"));
         assert!(said(libc::ENOSPC, 2, 0, 26).contains("four debug registers"));
         assert!(said(libc::ENOENT, 2, 0, 0).contains("no watchpoints"));
