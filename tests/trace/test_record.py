@@ -221,12 +221,12 @@ def test_only_sessions_of_a_database_are_recorded_where_one_is_named(engine: Emb
             recorded(engine, run, Wanted(database="elsewhere", cost_limit=0)),
             psycopg.connect(**{**engine.conninfo(), "dbname": "elsewhere"}) as other,  # type: ignore[arg-type]
         ):
-            connection.execute("select 'here'")
-            other.execute("select 'there'")
+            connection.execute("select 1 as here")
+            other.execute("select 1 as there")
     assert rows(run, "select distinct service from contexts") == [("elsewhere",)]
     texts = {text for (text,) in rows(run, "select text from statements")}
-    assert "select 'there'" in texts
-    assert "select 'here'" not in texts
+    assert "select ? as there" in texts
+    assert "select ? as here" not in texts
 
 
 @pytest.mark.long
@@ -327,3 +327,18 @@ def test_what_is_no_server_is_refused_with_the_next_step(tmp_path: Path) -> None
     assert "my_wait_event_info" in answer.stderr or "version" in answer.stderr, answer.stderr
     assert "next:" in answer.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_calls_with_other_values_are_one_statement_and_no_value_is_kept(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    with recorded(engine, run), session(engine) as connection:
+        connection.execute("set compute_query_id = off")
+        for number in range(5):
+            connection.execute(f"select {number} + 41, 'secret {number}'", prepare=False)
+    asked = (
+        "select text, count(*) from calls join statements using (statement) where text like 'select ?%' group by all"
+    )
+    assert rows(run, asked) == [("select ? + ?, ?", 5)]
+    assert not rows(run, "from statements where text like '%secret%'")

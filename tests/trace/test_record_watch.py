@@ -57,7 +57,7 @@ def test_the_servers_own_user_records_without_a_capability_and_all_time_is_accou
             run,
             "select c.elapsed_ns, sum(w.elapsed_ns), min(w.started_ns - c.started_ns) from calls c"
             " join waits w on w.call = c.call join statements s on s.statement = c.statement"
-            " where s.text = 'select pg_sleep(.02)' and c.kind = 'exec' and w.event = 'Timeout:PgSleep' group by all",
+            " where s.text = 'select pg_sleep(?)' and c.kind = 'exec' and w.event = 'Timeout:PgSleep' group by all",
         )
         assert len(found) == 20
         assert all(20_000_000 <= slept <= elapsed and begun > 0 for elapsed, slept, begun in found), found
@@ -98,7 +98,9 @@ def test_calls_their_kinds_and_statements_are_those_of_the_client(engine: Embedd
         connection.execute("create table if not exists watched (a int)")
         with watched(engine, tmp_path / "run") as it:
             for number in range(30):
-                connection.execute(f"insert into watched values ({number})".encode(), prepare=False)
+                # So long that it is looked at: the text of a statement is read while it is at work.
+                slow = f"insert into watched select {number} from pg_sleep(.005)"
+                connection.execute(slow.encode(), prepare=False)
             for number in range(40):
                 connection.execute("select a from watched where a < %s", [number], prepare=True)
             time.sleep(0.05)
@@ -121,12 +123,12 @@ def test_without_query_ids_a_statement_is_known_where_its_text_could_be_read_and
 ) -> None:
     with session(engine) as connection, watched(engine, tmp_path / "run") as it:
         connection.execute("set compute_query_id = off")
-        connection.execute("select 'slow', pg_sleep(.05)")
+        connection.execute("select 'slow' as slow, pg_sleep(.05)")
         for _ in range(300):
-            connection.execute("select 'fast'", prepare=False)
+            connection.execute("select 'fast' as fast", prepare=False)
     texts = "select s.text, count(*) from calls c join statements s using (statement) where s.text like ? group by 1"
-    assert rows(tmp_path / "run", texts, "select 'slow'%") == [("select 'slow', pg_sleep(.05)", 1)]
-    [(_, known)] = rows(tmp_path / "run", texts, "select 'fast'%") or [("select 'fast'", 0)]
+    assert rows(tmp_path / "run", texts, "%slow%") == [("select ? as slow, pg_sleep(?)", 1)]
+    [(_, known)] = rows(tmp_path / "run", texts, "%fast%") or [("", 0)]
     assert known + it.told["unnamed_calls"] >= 300, "a call has its statement, or is counted as one without"
     assert 0 < it.told["unnamed_calls"] <= 301
     assert any("have no statement" in warning for warning in it.warnings)
