@@ -254,6 +254,15 @@ def test_a_slower_device_of_a_model_is_named():
     assert "4.00 ms with slow instead of 200 µs" in cause.sentence
 
 
+def test_waits_that_watchpoints_timed_are_told_with_what_would_cost_less():
+    base, other = (side(n, exact=True, commit__WALSync=us) for n, us in (("off", 200), ("on", 4000)))
+    [paid] = told(base, replace(other, probes_ns=28_400.0)).notes
+    assert "of their own probe; probes took 28.4 µs" in paid
+    paid, dearer = told(base, replace(other, probes_ns=302_000.0, watchpoints=True)).notes
+    assert "of their own watchpoint; watchpoints took 302 µs" in paid
+    assert dearer.endswith("`dbdyno doctor` says what would allow them.")
+
+
 def test_sampled_waits_never_exceed_the_time_that_there_is():
     much = side("a", cpu_us=100, lock__tuple=300)
     doubled = replace(much, weights=much.weights * 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -149,3 +150,33 @@ def lock_wait(engine: EmbeddedPostgres) -> tuple[float, float]:
         thread.join()
     assert inner is not None
     return float(inner[0]), outer[0]
+
+
+LOCK_SPANS = (
+    "select (max(started_ns + elapsed_ns) - min(started_ns)) / 1e6 from waits where event = 'Lock:advisory'"
+    " group by call order by min(started_ns)"
+)
+"""How long each call waited for its lock, ms: from the first begin to the last end. When deadlock_timeout is over the
+server does not wait: it looks for a deadlock, and writes to its log."""
+
+
+def logged_lock_waits(engine: EmbeddedPostgres, count: int) -> list[float]:
+    """A session waits for a lock so many times; how long by the server's own log, ms."""
+    begin = engine.log_file.stat().st_size
+    waits = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+    with session(engine) as holder, session(engine) as other:
+        other.execute("set log_lock_waits = on")
+        other.execute("set deadlock_timeout = '20ms'")
+        for number in range(count):
+            holder.execute("select pg_advisory_lock(8)")
+            thread = threading.Thread(target=other.execute, args=["select pg_advisory_lock(8), pg_advisory_unlock(8)"])
+            thread.start()
+            while holder.execute(waits).fetchone() == (0,):
+                pass
+            holder.execute("select pg_sleep(%s)", [0.05 + 0.02 * number])
+            holder.execute("select pg_advisory_unlock(8)")
+            thread.join()
+    with engine.log_file.open("rb") as log:
+        log.seek(begin)
+        text = log.read().decode(errors="replace")
+    return [float(found) for found in re.findall(r"acquired ExclusiveLock .* after ([\d.]+) ms", text)]

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from record_help import binaries_of, loaded, lock_wait, recorded, rows, session
+from record_help import LOCK_SPANS, binaries_of, loaded, lock_wait, logged_lock_waits, recorded, rows, session
 from watch_help import as_server, own_server, place_for_server, registers_taken, watched
 
 from dbdyno import _core
 from dbdyno.bench import check_record
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+from dbdyno.bench.postgres.exact import ExactWatcher
 from dbdyno.cli.trace_record import line
 from dbdyno.errors import TargetError, TraceError
 from dbdyno.trace.record.place import Place
@@ -56,7 +57,7 @@ def test_the_servers_own_user_records_without_a_capability_and_all_time_is_accou
             run,
             "select c.elapsed_ns, sum(w.elapsed_ns), min(w.started_ns - c.started_ns) from calls c"
             " join waits w on w.call = c.call join statements s on s.statement = c.statement"
-            " where s.text = 'select pg_sleep(.02)' and c.kind = 'exec' and w.event = 'Timeout:PgSleep' group by all",
+            " where s.text = 'select pg_sleep(?)' and c.kind = 'exec' and w.event = 'Timeout:PgSleep' group by all",
         )
         assert len(found) == 20
         assert all(20_000_000 <= slept <= elapsed and begun > 0 for elapsed, slept, begun in found), found
@@ -80,12 +81,26 @@ def test_a_lock_wait_that_is_watched_lies_between_the_bounds_that_the_servers_cl
     assert 0.9 * inner_s <= waited <= span
 
 
+@pytest.mark.soak
+def test_lock_waits_that_are_watched_are_those_of_the_servers_log_to_half_a_millisecond(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    with watched(engine, tmp_path / "run"):
+        logged = logged_lock_waits(engine, 8)
+    spans = [span for (span,) in rows(tmp_path / "run", LOCK_SPANS)]
+    off = sorted(abs(span - told) for span, told in zip(spans, logged, strict=True))
+    assert len(off) == 8
+    assert off[6] < 0.5, f"off by so many ms, and one of eight may be where a busy machine cut in: {off}"
+
+
 def test_calls_their_kinds_and_statements_are_those_of_the_client(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     with session(engine) as connection:
         connection.execute("create table if not exists watched (a int)")
         with watched(engine, tmp_path / "run") as it:
             for number in range(30):
-                connection.execute(f"insert into watched values ({number})".encode(), prepare=False)
+                # So long that it is looked at: the text of a statement is read while it is at work.
+                slow = f"insert into watched select {number} from pg_sleep(.005)"
+                connection.execute(slow.encode(), prepare=False)
             for number in range(40):
                 connection.execute("select a from watched where a < %s", [number], prepare=True)
             time.sleep(0.05)
@@ -108,12 +123,12 @@ def test_without_query_ids_a_statement_is_known_where_its_text_could_be_read_and
 ) -> None:
     with session(engine) as connection, watched(engine, tmp_path / "run") as it:
         connection.execute("set compute_query_id = off")
-        connection.execute("select 'slow', pg_sleep(.05)")
+        connection.execute("select 'slow' as slow, pg_sleep(.05)")
         for _ in range(300):
-            connection.execute("select 'fast'", prepare=False)
+            connection.execute("select 'fast' as fast", prepare=False)
     texts = "select s.text, count(*) from calls c join statements s using (statement) where s.text like ? group by 1"
-    assert rows(tmp_path / "run", texts, "select 'slow'%") == [("select 'slow', pg_sleep(.05)", 1)]
-    [(_, known)] = rows(tmp_path / "run", texts, "select 'fast'%") or [("select 'fast'", 0)]
+    assert rows(tmp_path / "run", texts, "%slow%") == [("select ? as slow, pg_sleep(?)", 1)]
+    [(_, known)] = rows(tmp_path / "run", texts, "%fast%") or [("", 0)]
     assert known + it.told["unnamed_calls"] >= 300, "a call has its statement, or is counted as one without"
     assert 0 < it.told["unnamed_calls"] <= 301
     assert any("have no statement" in warning for warning in it.warnings)
@@ -123,7 +138,7 @@ def test_what_precedes_the_first_look_at_a_new_session_is_unobserved(engine: Emb
     with watched(engine, tmp_path / "run"):
         for _ in range(3):
             with session(engine) as connection:
-                connection.execute("select pg_sleep(.02)")
+                connection.execute("select pg_sleep(.2)")
     found = rows(
         tmp_path / "run",
         "select s.name, min(w.started_ns) - min(s.started_ns), count(*) filter (where w.event = 'unobserved'),"
@@ -196,6 +211,46 @@ def test_watchpoints_are_never_set_beside_probes(engine: EmbeddedPostgres, tmp_p
     ):
         pass
     assert not (tmp_path / "watch").exists()
+
+
+def test_probes_are_never_set_beside_watchpoints_and_who_names_no_mode_watches_as_well(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    require_probes()
+    with watched(engine, tmp_path / "watch"):
+        with pytest.raises(TraceError, match="never set beside watchpoints"), recorded(engine, tmp_path / "sites"):
+            pass
+        with recording(Place(int(engine.pid or 0)), tmp_path / "either", Wanted(cost_limit=0)) as it:
+            assert it.recorder.mode()[0] == "watch"
+            assert "never set beside watchpoints" in str(it.instead)
+    assert not (tmp_path / "sites").exists()
+    with recorded(engine, tmp_path / "after") as it:
+        assert it.recorder.mode()[0] == "sites", "the watchpoints are gone"
+
+
+def test_the_arms_of_an_experiment_are_timed_by_watchpoints_where_probes_are_refused(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    names = {"on": "dbdyno/on", "off": "dbdyno/off"}
+    with contextlib.ExitStack() as stack, watched(engine, tmp_path / "run"):
+        watcher = ExactWatcher(lambda: stack.enter_context(session(engine)), names)
+        stack.callback(watcher.stop)
+        on = stack.enter_context(session(engine))
+        on.execute("set application_name = 'dbdyno/on'")
+        watcher.mark(None, 2)
+        on.execute("select pg_sleep(.02)")
+        taken = watcher.take()
+        told = {metric.metric: (metric.source, metric.value) for _, _, metric in watcher.take_metrics()}
+    slept = [
+        (arm, block, elapsed_ns)
+        for arm, block, event, elapsed_ns in zip(
+            *(taken[name] for name in ("arm", "block", "event", "elapsed_ns")), strict=True
+        )
+        if event == "PgSleep"
+    ]
+    assert {row[:2] for row in slept} == {("on", 2)}
+    assert sum(row[2] for row in slept) >= 19_900_000
+    assert told["cost"][0] == "watchpoints" and told["cost"][1] > 1_000
 
 
 @pytest.mark.soak

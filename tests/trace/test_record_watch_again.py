@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from proxy_help import pgbench
+from record_again_help import fates, logged, under_pgbench
 from record_help import binaries_of, rows, session
 from watch_help import command_as_server, own_server, place_for_server, watched
 
@@ -44,44 +43,17 @@ def events_of(pid: int) -> int:
 
 
 def test_recorders_come_and_go_under_pgbench_and_a_third_of_them_is_killed(engine: EmbeddedPostgres) -> None:
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
-    kinds = [True] * KILLED + [False] * (CYCLES - KILLED)
-    dice.shuffle(kinds)
+    dice, kinds = fates(CYCLES, KILLED)
     begin = engine.log_file.stat().st_size
-    over, transactions, broken = threading.Event(), [0], list[BaseException]()
-
-    def load() -> None:
-        try:
-            while not over.is_set():
-                said = pgbench(engine, engine.conninfo(), "-n", "-c", 2, "-j", 1, "-t", 200)
-                assert "number of transactions actually processed: 400/400" in said
-                transactions[0] += 400
-        except BaseException as error:
-            broken.append(error)
-
-    worker = threading.Thread(target=load)
-    worker.start()
-    try:
-        with place_for_server() as folder:
-            for number, is_killed in enumerate(kinds):
-                if is_killed:
-                    killed(engine, folder, dice.randint(1, 20))
-                    continue
-                with watched(engine, folder / f"run{number}"):
-                    time.sleep(dice.random() / 10)
-            assert not (folder / "killed").exists()
-    finally:
-        over.set()
-        worker.join()
-    assert broken == []
-    assert transactions[0] >= 400
-    with engine.log_file.open("rb") as log:
-        log.seek(begin)
-        lines = log.read().decode(errors="replace").splitlines()
-    print(f"{transactions[0]:,} transactions; {len(lines)} lines in the log")
-    assert [line for line in lines if "checkpoint" not in line] == []
+    with place_for_server() as folder, under_pgbench(engine):
+        for number, is_killed in enumerate(kinds):
+            if is_killed:
+                killed(engine, folder, dice.randint(1, 20))
+                continue
+            with watched(engine, folder / f"run{number}"):
+                time.sleep(dice.random() / 10)
+        assert not (folder / "killed").exists()
+    assert logged(engine, begin) == []
 
 
 def killed(engine: EmbeddedPostgres, folder: Path, at: int) -> None:

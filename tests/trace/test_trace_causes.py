@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -15,8 +16,11 @@ from trace_text import REAL, needs_data
 from dbdyno.errors import TraceError
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
+from dbdyno.study.analysis.traces.account import CPU, Account, Part
+from dbdyno.study.analysis.traces.causes import Cause, Explained, halves
 from dbdyno.study.analysis.traces.compare import compare_traces
 from dbdyno.study.analysis.traces.question import Question
+from dbdyno.study.analysis.traces.reasons import _words
 from dbdyno.trace.source import open_traces
 
 NAMES = ("good", "bad")
@@ -60,6 +64,27 @@ def test_the_planted_cause_is_named_first_and_the_causes_add_up(tmp_path: Path, 
     )
     told = sum(reason["effect_ns"] for reason in model["reasons"])
     assert told == pytest.approx(response[1] - response[0], rel=0.05), "but for causes too small to tell"
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_what_is_slower_and_therefore_done_less_often_has_no_effect_beyond_its_time(way: int):
+    counts, times = (0.548, 0.00816)[::way], (38_000.0, 739_000.0)[::way]
+    number, length = halves(counts, times)
+    assert number + length == pytest.approx(times[1] - times[0])
+    assert max(abs(number), abs(length)) <= max(times)
+    assert halves((10.0, 20.0), (100.0, 400.0)) == (150.0, 150.0), "both grow: each at the mean of the other"
+
+
+def test_the_statement_that_took_most_of_the_added_cpu_is_named_with_it():
+    def account(slow_ns: int) -> Account:
+        parts = (Part("select", CPU, "CPU", 0, slow_ns), Part("update", CPU, "CPU", 0, 40))
+        return cast("Account", SimpleNamespace(parts=parts))
+
+    known = {key: SimpleNamespace(known=SimpleNamespace(key=key, text=f"{key} …")) for key in ("select", "update")}
+    explained = SimpleNamespace(accounts=(account(10), account(900)), scales=(1.0, 1.0), changes=known)
+    cause = Cause("CPU", "", 890.0, [0.0, 0.0], [50.0, 940.0])
+    said = _words(cause, cast("Explained", explained), NAMES)
+    assert said == "940 ns instead of 50.0 ns of CPU for the same work; most of it in select (select …)"
 
 
 def test_the_other_way_round_the_same_cause_saves_the_time(tmp_path: Path):

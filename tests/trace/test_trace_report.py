@@ -58,6 +58,15 @@ def test_the_page_holds_what_each_command_shows(model: dict[str, Any]):
     assert model["mostly"]["db file sequential read"] == {"statement": "s000000000101", "share": 1.0}
 
 
+def test_the_statement_that_has_most_of_the_cpu_is_named_with_it(model: dict[str, Any]):
+    own = {entry["statement"]: entry["total"]["cpu_ns"] for entry in model["statements"]}
+    most = max(own, key=lambda statement: own[statement])
+    assert model["mostly"]["CPU"] == {"statement": most, "share": pytest.approx(own[most] / sum(own.values()))}
+    [cpu] = [cause for cause in model["why"][0]["causes"] if cause["about"] == "CPU"]
+    assert cpu["code"] == "line"
+    assert cpu["sentence"].endswith(f"% of it in statement {most}")
+
+
 def test_binds_are_shown_where_they_were_kept_and_nowhere_else(model: dict[str, Any], batch: Path):
     update = next(entry for entry in model["statements"] if entry["statement"] == "s000000000102")
     assert update["binds"][0]["values"] == ["4711"]

@@ -32,6 +32,7 @@ mod column;
 mod error;
 mod flags;
 mod metrics;
+pub mod normal;
 mod numbers;
 mod packed;
 mod part;

@@ -206,7 +206,7 @@ mod tests {
             steps in prop::collection::vec(any::<i64>(), 0..900),
             rise in 0_i64..3,
         ) {
-            let near = |at: usize, step: i64| base.wrapping_add(step & ((1 << bits) - 1)).wrapping_add(rise * at as i64);
+            let near = |at: usize, step: i64| base.wrapping_add(step & ((1_u64 << bits) - 1) as i64).wrapping_add(rise * at as i64);
             let numbers: Vec<i64> = steps.iter().enumerate().map(|(at, step)| near(at, *step)).collect();
             for is_wide in [false, true] {
                 let page = Page(&numbers, is_wide);

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! [`job`] runs it on a thread of its own with one event loop; [`opening`] is what comes before a session (TLS, cancel
-//! requests, the first packet), [`normal`] takes the literals out of a text, [`capture`] keeps messages with their values
-//! where that is asked for, and [`replay`] runs them again.
+//! requests, the first packet), [`dyno_evidence::normal`] takes the literals out of a text, [`capture`] keeps messages
+//! with their values where that is asked for, and [`replay`] runs them again.
 //!
 //! Limits: version 3 of the protocol. Passwords pass through unread. Answers that arrive together (a client that sends
 //! parse, bind and execute at once) have one time, which belongs to the execution.
@@ -22,7 +22,6 @@ mod error;
 pub mod follow;
 pub mod framing;
 pub mod job;
-pub mod normal;
 pub mod opening;
 mod pair;
 pub mod replay;

@@ -1,7 +1,8 @@
 //! What a message says of its statement, and an answer of its end.
 
 use crate::framing::text;
-use crate::normal::normal;
+use dyno_evidence::normal::normal;
+
 use crate::shared::Shared;
 
 /// A statement of a session.

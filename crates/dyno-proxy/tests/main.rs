@@ -3,8 +3,8 @@
 mod following;
 mod replaying;
 
+use dyno_evidence::normal::{Piece, normal, pieces};
 use dyno_proxy::framing::{Framer, Rubbish};
-use dyno_proxy::normal::{Piece, normal, pieces};
 use dyno_proxy::opening::{Opening, message, opening, without_channel_binding};
 use proptest::prelude::*;
 

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use iced_x86::Register;
 
+use crate::claim::{Claim, Means};
 use crate::code::Code;
 use crate::elf::Image;
 use crate::names::Names;
@@ -24,6 +25,10 @@ const KINDS: &str = "/sys/bus/event_source/devices/uprobe/type";
 
 const BY_RIGHT: &str = "run dbdyno as root, or give its process CAP_PERFMON and CAP_SYS_PTRACE; or record with --mode watch \
                         as the server's own user; `dbdyno doctor` says what is allowed here";
+
+const WATCHED: &str = "another `dbdyno trace record --mode watch` watches a server of this program, and probes are never \
+                       set beside watchpoints";
+const BY_WATCH: &str = "end the other recorder, or record with --mode watch";
 
 /// How an event tells what it tells.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +71,8 @@ pub struct Attached {
     opened: Vec<Event>,
     defined: Option<Defined>,
     closing: Vec<JoinHandle<()>>,
+    // The last to go: others may watch when nothing is left.
+    _claim: Claim,
 }
 
 /// The processors that are there.
@@ -118,6 +125,7 @@ impl Attached {
         let program = process::program_name(postmaster)?;
         let image = Image::open(&process::program(postmaster))?;
         let version = Version::of(&image)?;
+        let claim = Claim::of(postmaster, Means::Sites).ok_or(RecordError::Unprobed(WATCHED, BY_WATCH))?;
         let (functions, addresses) = probes::wanted(&image)?;
         let kind = kind()?;
         let trap = trap_cost()?;
@@ -146,6 +154,7 @@ impl Attached {
             opened: Vec::new(),
             defined: None,
             closing: Vec::new(),
+            _claim: claim,
         };
         made.open(&plan.probes, kind, shift)?;
         Ok(made)

@@ -42,6 +42,9 @@ const FILING: [&str; 11] = [
 /// Instructions behind a begin that are looked at for its end.
 const WALK: usize = 3_000;
 
+/// Instructions in front of the store of a function that ends a wait.
+const AT_ONCE: usize = 3;
+
 /// What a class is called.
 pub fn name(class: u8) -> &'static str {
     match class {
@@ -97,11 +100,28 @@ fn ends(code: &Code<'_>, begin: u64, stores: &HashMap<u64, usize>, sites: &[Site
         match at.flow_control() {
             FlowControl::UnconditionalBranch => open.push(at.near_branch_target()),
             FlowControl::ConditionalBranch => open.extend([at.next_ip(), at.near_branch_target()]),
-            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => open.push(at.next_ip()),
+            FlowControl::Call => match called(code, at.near_branch_target(), stores) {
+                Some(end) => found.extend(Some(end).filter(|end| sites[*end].value == Value::Known(0))),
+                None => open.push(at.next_ip()),
+            },
+            FlowControl::Next | FlowControl::IndirectCall => open.push(at.next_ip()),
             _ => {}
         }
     }
     found
+}
+
+/// The store that a function does at once, if it does: compilers that spare room leave the end of a wait a function.
+fn called(code: &Code<'_>, function: u64, stores: &HashMap<u64, usize>) -> Option<usize> {
+    let mut next = function;
+    for _ in 0..AT_ONCE {
+        if let Some(store) = stores.get(&next) {
+            return Some(*store);
+        }
+        let at = code.at(next).filter(|at| at.flow_control() == FlowControl::Next)?;
+        next = at.next_ip();
+    }
+    None
 }
 
 /// The class of a begin; 0 where it is not known.

@@ -79,6 +79,14 @@ impl<'a> Code<'a> {
         self.callers.get(&addr).map_or(&[], Vec::as_slice)
     }
 
+    /// What jumps to, or calls, each of some addresses, for which this was not kept; in the order of the code.
+    pub fn jumps_to(&self, addresses: &[u64]) -> Vec<Instruction> {
+        let all = self.starts.iter().filter_map(|start| self.at(self.begin + u64::from(*start)));
+        let is_it =
+            |at: &Instruction| at.op0_kind() == OpKind::NearBranch64 && addresses.contains(&at.near_branch_target());
+        all.filter(is_it).collect()
+    }
+
     /// Which instructions name the address.
     pub fn users(&self, addr: u64) -> &[u64] {
         self.users.get(&addr).map_or(&[], Vec::as_slice)

@@ -43,6 +43,9 @@ pub enum RecordError {
     /// No watchpoint may be set.
     #[error("the server cannot be watched: {0}\n  next: {1}")]
     Unwatched(String, &'static str),
+    /// No probe may be set.
+    #[error("the server cannot be probed: {0}\n  next: {1}")]
+    Unprobed(&'static str, &'static str),
     /// The kernel's other troubles.
     #[error("{0}: {1}")]
     System(String, std::io::Error),

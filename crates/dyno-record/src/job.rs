@@ -98,7 +98,7 @@ impl Job {
             Mode::Watch => by_watch(request)?,
             Mode::Sites => by_sites(request, handles.clone())?,
             Mode::Auto => match by_sites(request.clone(), handles.clone()) {
-                Err(refused @ RecordError::Refused(..)) => {
+                Err(refused @ (RecordError::Refused(..) | RecordError::Unprobed(..))) => {
                     let work =
                         by_watch(request).map_err(|error| RecordError::Neither(refused.said(), error.to_string()))?;
                     (mode, instead) = (Mode::Watch, Some(refused.said()));

@@ -11,6 +11,7 @@
 #![allow(clippy::doc_markdown)] // names of products
 
 pub mod attach;
+pub mod claim;
 pub mod classes;
 pub mod code;
 pub mod elf;

@@ -9,6 +9,8 @@
 
 mod late;
 
+use dyno_evidence::normal::normal;
+
 use crate::probes::Kind;
 use crate::store::{CallRow, Store, Sums, UNOBSERVED, WaitRow};
 
@@ -272,7 +274,7 @@ impl Session {
         };
         let text = text.unwrap_or_default();
         calling.is_copy = kind == Kind::Exec && is_copy(text);
-        calling.statement = if text.is_empty() { u32::MAX } else { store.statement_of_text(text) };
+        calling.statement = if text.is_empty() { u32::MAX } else { statement_of(text, store) };
     }
 
     /// The statement of a call that had begun before the recording.
@@ -281,7 +283,7 @@ impl Session {
             calling.kind = "exec";
             calling.is_taken_up = true;
             calling.is_copy = is_copy(text);
-            calling.statement = store.statement_of_text(text);
+            calling.statement = statement_of(text, store);
         }
     }
 
@@ -313,7 +315,7 @@ impl Session {
         let text = text.filter(|text| !text.is_empty());
         if let (Some(calling), Some(text)) = (self.calling.as_mut().filter(|calling| !calling.is_taken_up), text) {
             (calling.is_taken_up, calling.kind) = (true, "bind");
-            calling.statement = store.statement_of_text(text);
+            calling.statement = statement_of(text, store);
         }
     }
 
@@ -381,6 +383,11 @@ impl Session {
     pub fn is_over(&self) -> bool {
         self.done
     }
+}
+
+/// The statement of a text without its literals: they would be values of users, and a statement each.
+fn statement_of(text: &[u8], store: &mut Store) -> u32 {
+    store.statement_of_text(normal(text).as_bytes())
 }
 
 fn is_copy(text: &[u8]) -> bool {

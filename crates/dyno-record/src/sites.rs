@@ -8,7 +8,7 @@
 //! Limits: jumps by a table are not seen as jumps, so a neighbour might, in theory, be reached past its store; the tests
 //! compare with a watchpoint on the word itself. Where no neighbour will do, the probe stands on the store.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
@@ -82,8 +82,9 @@ pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
         let site = placed(code, &mut factory, store, value);
         places.insert(site.probe, site);
     }
+    at_callers(code, &mut places);
     let mut sites: Vec<Site> = places.into_values().collect();
-    sites.sort_by_key(|site| site.store);
+    sites.sort_by_key(|site| (site.store, site.probe));
     Ok(sites)
 }
 
@@ -170,6 +171,7 @@ fn written(factory: &mut InstructionInfoFactory, at: &Instruction) -> u16 {
 /// The place of a store's probe.
 fn placed(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Site {
     let probe = behind(code, factory, store, value).or_else(|| in_front(code, factory, store, value));
+    let probe = probe.or_else(|| at_entry(code, store, value));
     Site { store, probe: probe.unwrap_or(store), value, is_stepped: probe.is_none() }
 }
 
@@ -211,4 +213,74 @@ fn in_front(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, v
         next = at.ip();
     }
     None
+}
+
+/// Instructions that are followed from a function's entry to its store, and behind it.
+const ENTRY_WALK: usize = 2_000;
+
+/// `WaitEventSetWait` has its event as the fifth argument (r8) and stores it once, on every way: where nothing beside the
+/// store is cheap, the first instruction of the function is as good.
+fn at_entry(code: &Code<'_>, store: u64, value: Value) -> Option<u64> {
+    let function = code.image.symbol("WaitEventSetWait")?;
+    let inside = function.addr..function.addr + function.size;
+    if value != Value::Register(Register::R8) || !inside.contains(&store) || !code.is_cheap(&code.at(function.addr)?) {
+        return None;
+    }
+    let (to, is_sure) = ways(code, function.addr, store, &inside);
+    let (behind, _) = ways(code, code.at(store)?.next_ip(), store, &inside);
+    (is_sure && to.contains(&store) && !behind.contains(&store)).then_some(function.addr)
+}
+
+/// What is executed from `from` on until `to`, inside of a function; whether all ways lead there.
+fn ways(code: &Code<'_>, from: u64, to: u64, inside: &std::ops::Range<u64>) -> (HashSet<u64>, bool) {
+    let (mut open, mut seen, mut is_sure) = (vec![from], HashSet::new(), true);
+    while let Some(addr) = open.pop() {
+        if !seen.insert(addr) || addr == to {
+            continue;
+        }
+        let Some(at) = code.at(addr).filter(|_| inside.contains(&addr) && seen.len() < ENTRY_WALK) else {
+            is_sure = false;
+            continue;
+        };
+        match at.flow_control() {
+            FlowControl::UnconditionalBranch => open.push(at.near_branch_target()),
+            FlowControl::ConditionalBranch => open.extend([at.near_branch_target(), at.next_ip()]),
+            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => open.push(at.next_ip()),
+            _ => is_sure = false,
+        }
+    }
+    (seen, is_sure)
+}
+
+/// Compilers that spare room make the end of a wait a function of three instructions, none of which is cheap. Its callers
+/// are: the probe of each stands on its call, a few nanoseconds in front of the store.
+fn at_callers(code: &Code<'_>, places: &mut BTreeMap<u64, Site>) {
+    let stepped = places.values().filter(|site| site.is_stepped && site.value == Value::Known(0));
+    let ends: HashMap<u64, Site> =
+        stepped.filter_map(|site| Some((small_function(code, site.store)?, *site))).collect();
+    if ends.is_empty() {
+        return;
+    }
+    let mut callers: HashMap<u64, Vec<Instruction>> = HashMap::new();
+    for at in code.jumps_to(&ends.keys().copied().collect::<Vec<_>>()) {
+        callers.entry(at.near_branch_target()).or_default().push(at);
+    }
+    for (function, callers) in callers {
+        let is_plain =
+            |at: &Instruction| matches!(at.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch);
+        if callers.iter().all(|at| is_plain(at) && !places.contains_key(&at.ip())) {
+            places.remove(&ends[&function].probe);
+            let site = |at: &Instruction| Site { probe: at.ip(), is_stepped: false, ..ends[&function] };
+            places.extend(callers.iter().map(|at| (at.ip(), site(at))));
+        }
+    }
+}
+
+/// The begin of the function that is the store, the reading of its pointer, and a return; nothing runs into it.
+fn small_function(code: &Code<'_>, store: u64) -> Option<u64> {
+    let reads = code.before(store).filter(|at| at.flow_control() == FlowControl::Next)?;
+    let ends = code.at(code.at(store)?.next_ip())?;
+    let before = code.before(reads.ip())?;
+    let is_apart = matches!(before.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch);
+    (is_apart && ends.flow_control() == FlowControl::Return && code.is_target(reads.ip())).then_some(reads.ip())
 }

@@ -105,7 +105,8 @@ def _wait(it: Recording) -> None:
             if shows and time.monotonic() - shown_at >= _SHOWN_S:
                 shown_at = time.monotonic()
                 told = it.look()
-                show_line(line(told, before))
+                if told.get("elapsed_ns") != before.get("elapsed_ns"):
+                    show_line(line(told, before))
                 before = told
     if shows:
         show_line()

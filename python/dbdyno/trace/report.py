@@ -15,6 +15,7 @@ from typing import Any, TypedDict, cast
 
 from dbdyno.trace import profile, statements, tree
 from dbdyno.trace.page import page
+from dbdyno.trace.pivot import CPU, WITHIN
 from dbdyno.trace.source import Traces
 from dbdyno.trace.statement_types import Binds, Entry, Longest
 from dbdyno.trace.tree import Tree
@@ -82,7 +83,7 @@ def _why(given: dict[str, Any], mostly: dict[str, Mostly]) -> Why:
         return Why(of, "ns", None, withheld="no time was recorded")
     every = [
         Cause(
-            "wait" if row["name"] in mostly else "line",
+            "wait" if row["name"] in mostly and row["name"] not in (CPU, WITHIN) else "line",
             str(row["name"]),
             _told(str(row["name"]), mostly.get(row["name"])),
             float(row["total_ns"]),
@@ -125,15 +126,21 @@ class Mostly(TypedDict):
 
 
 def _mostly(traces: Traces) -> dict[str, Mostly]:
-    """By event, the statement with most of its time, and the share that it has."""
+    """By event, and of what calls did themselves, the statement with most of its time, and the share that it has."""
     rows = traces.rows(
-        """
-        with summed as (
+        f"""
+        with own as (
+          select k.key as statement, sum(c.self_cpu_ns) as cpu,
+                 sum(c.self_elapsed_ns - c.self_cpu_ns - c.self_wait_ns) as within
+          from calls c join keys k on k.statement is not distinct from c.statement group by all),
+        summed as (
           select w.event, k.key as statement, sum(w.elapsed_ns) as ns
-          from waits w join keys k on k.statement is not distinct from w.statement group by all)
+          from waits w join keys k on k.statement is not distinct from w.statement group by all
+          union all select '{CPU}', statement, cpu from own
+          union all select '{WITHIN}', statement, within from own)
         select event, first(statement order by ns desc, statement) as statement, max(ns) / nullif(sum(ns), 0) as share
-        from summed group by event
-        """
+        from summed group by event having min(ns) >= 0
+        """  # noqa: S608
     )
     return {row["event"]: {"statement": row["statement"], "share": row["share"]} for row in rows}
 

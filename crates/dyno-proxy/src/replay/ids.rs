@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::framing::text;
-use crate::normal::{Piece, pieces};
+use dyno_evidence::normal::{Piece, pieces};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Value {

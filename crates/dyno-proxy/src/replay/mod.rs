@@ -181,7 +181,7 @@ pub fn told(run: &Path) -> Result<String, ReplayError> {
 /// Statements that would make a session write after all.
 fn stays_read_only(sessions: &[read::Session]) -> Result<(), ReplayError> {
     for text in sessions.iter().flat_map(|session| &session.turns).flat_map(read::Turn::texts) {
-        let lower = crate::normal::normal(text).to_ascii_lowercase();
+        let lower = dyno_evidence::normal::normal(text).to_ascii_lowercase();
         // Names of settings may stand in literals, too.
         let raw = String::from_utf8_lossy(text).to_ascii_lowercase();
         if lower.contains("read write") || raw.contains("read_only") {

@@ -356,7 +356,7 @@ impl Player<'_> {
                 continue;
             }
             self.stage.progress.differing.fetch_add(1, Ordering::Relaxed);
-            let sql = turn.texts().next().map(crate::normal::normal).unwrap_or_default();
+            let sql = turn.texts().next().map(dyno_evidence::normal::normal).unwrap_or_default();
             self.outcome.tell(|| format!("session {number}: {} then, {} now: {sql}", words(then), words(now)));
         }
         if then_ends.len() != now_ends.len() {

@@ -1,7 +1,7 @@
 //! What is known late or never: a process that is seen some time after it began, the text of a statement that is under
 //! way, and time of which nothing was seen.
 
-use super::{Calling, Known, NOT_ENDED, Session, Waiting, Who, is_copy};
+use super::{Calling, Known, NOT_ENDED, Session, Waiting, Who, is_copy, statement_of};
 use crate::store::{Store, Sums, UNOBSERVED};
 
 impl Session {
@@ -45,7 +45,7 @@ impl Session {
     /// The text of the statement that is worked at.
     pub fn learn(&mut self, text: &[u8], store: &mut Store) {
         let Some(calling) = self.calling.as_mut().filter(|calling| calling.is_taken_up) else { return };
-        let of_text = store.statement_of_text(text);
+        let of_text = statement_of(text, store);
         let id = calling.query_id;
         calling.statement = if id == 0 { of_text } else { store.statement_of_id(id, of_text) };
         calling.is_copy = calling.kind == "exec" && is_copy(text);

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::RecordError;
 use crate::attach::all_names;
+use crate::claim::{Claim, Means};
 use crate::code::Code;
 use crate::elf::Image;
 use crate::names::Names;
@@ -18,6 +19,9 @@ use super::price::{self, Price};
 use super::store::Stores;
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
+const PROBED: &str = "another `dbdyno trace record --mode sites` probes the program, and watchpoints are never set beside \
+                      probes";
+const BY_SITES: &str = "end the other tracer, or record with --mode sites";
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 /// A server that may be watched.
@@ -45,6 +49,7 @@ pub struct Target {
     /// The code as the file has it: where it lies in the processes.
     text: u64,
     code: Vec<u8>,
+    _claim: Claim,
 }
 
 /// What a watchpoint costs here; an error where the kernel allows none, or none on this process.
@@ -79,8 +84,9 @@ fn reason(error: &std::io::Error, paranoid: i32, own: u32, owner: u32) -> String
         Some(libc::EACCES | libc::EPERM) if paranoid >= 3 => {
             format!("perf_event_paranoid is {paranoid}, which leaves perf to root and CAP_PERFMON")
         }
-        Some(libc::EACCES | libc::EPERM) if own != owner && own != 0 => {
-            format!("the server's processes are those of user {owner}, dbdyno runs as user {own}")
+        Some(libc::EACCES | libc::EPERM) if own != owner => {
+            let without = if own == 0 { ", without CAP_SYS_PTRACE" } else { "" };
+            format!("the server's processes are those of user {owner}, dbdyno runs as user {own}{without}")
         }
         Some(libc::EPERM) => "perf_event_open is not permitted: a container's seccomp profile, or lockdown".to_owned(),
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENOSYS) => {
@@ -122,6 +128,8 @@ impl Target {
         let program = process::program_name(postmaster)?;
         let image = Image::open(&process::program(postmaster))?;
         let version = Version::of(&image)?;
+        let claim =
+            Claim::of(postmaster, Means::Watch).ok_or_else(|| RecordError::Unwatched(PROBED.to_owned(), BY_SITES))?;
         let price = watch_cost(Some(postmaster))?;
         let (functions, addresses) = probes::wanted(&image)?;
         let code = Code::read(&image, &functions, &addresses);
@@ -149,11 +157,10 @@ impl Target {
             text: begin.wrapping_add(shift),
             code: text.to_vec(),
             stores: Stores::new(image, shift, known),
+            _claim: claim,
         };
         match made.probed(pid) {
-            Some(sentence) => {
-                Err(RecordError::Unwatched(sentence, "end the other tracer, or record with --mode sites"))
-            }
+            Some(sentence) => Err(RecordError::Unwatched(sentence, BY_SITES)),
             None => Ok(made),
         }
     }
@@ -184,6 +191,7 @@ mod tests {
         let said = |code, paranoid, own, owner| reason(&Error::from_raw_os_error(code), paranoid, own, owner);
         assert!(said(libc::EACCES, 4, 1000, 1000).starts_with("perf_event_paranoid is 4"));
         assert!(said(libc::EACCES, 2, 1000, 26).starts_with("the server's processes are those of user 26"));
+        assert!(said(libc::EACCES, 2, 0, 26).contains("dbdyno runs as user 0, without CAP_SYS_PTRACE ("));
         assert!(said(libc::EPERM, 2, 1000, 1000).contains("seccomp"));
         assert!(said(libc::ENOSPC, 2, 0, 26).contains("four debug registers"));
         assert!(said(libc::ENOENT, 2, 0, 0).contains("no watchpoints"));

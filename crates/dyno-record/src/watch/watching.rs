@@ -35,8 +35,6 @@ pub struct Counts {
 
 /// A recording by watchpoints, while it runs.
 pub struct Watching {
-    /// The server.
-    pub target: Target,
     /// All sessions so far.
     pub sessions: Vec<Session>,
     /// Evidence.
@@ -59,6 +57,8 @@ pub struct Watching {
     forks: (Event, Ring),
     pages: usize,
     pub(super) notes: Vec<(u64, Seen)>,
+    /// The server. Behind the backends: with it goes what keeps probes away.
+    pub target: Target,
 }
 
 impl Watching {

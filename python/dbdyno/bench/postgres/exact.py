@@ -2,7 +2,7 @@
 
 In place of looks at pg_stat_activity the kernel notes where a backend begins and ends a wait (`crates/dyno-record`).
 The probes stand from the first stretch to the end of the run, so that all arms pay for them alike; the server must run
-here, and dbdyno must be allowed to probe it.
+here. Where dbdyno may not probe it, watchpoints time the waits, at ten times the price.
 
 A wait is told without the price of its own probe, and what a session did on the CPU inside its waits (a read from the
 file system's cache is hardly anything else) is told beside them, as a metric: it is in the CPU of the session's process
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
 EXACT = "exact"
-SOURCE = "probes"
+PROBES, WATCHPOINTS = "probes", "watchpoints"
+"""Who timed the waits: the source of what is told beside them."""
 CPU_IN_WAITS = "cpu_in_waits"
 COST = "cost"
 NOTES = "notes"
@@ -73,6 +74,7 @@ class ExactWatcher:
         self._connect = connect
         self._arm_of = {name: arm for arm, name in names.items()}
         self._recorder: Any = None
+        self._source = PROBES
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._postmaster = 0
         self._stretch: Stretch | None = None
@@ -134,6 +136,7 @@ class ExactWatcher:
         out.mkdir(exist_ok=True)
         request = {"pid": postmaster, "out": str(out), "cost_limit": 0.0}
         self._recorder = _core.Recorder(json.dumps(request))
+        self._source = WATCHPOINTS if self._recorder.mode()[0] == "watch" else PROBES
         self._postmaster, self._paid = postmaster, (0, 0)
 
     def _cut(self) -> None:
@@ -180,7 +183,7 @@ class ExactWatcher:
             self._note(stretch, arm, CPU_IN_WAITS, cpu_ns, "ns")
 
     def _note(self, stretch: Stretch, arm: str, metric: str, value: int, unit: str) -> None:
-        made = Metric(SOURCE, "arm", arm, metric, time.time_ns(), value, unit, "gauge")
+        made = Metric(self._source, "arm", arm, metric, time.time_ns(), value, unit, "gauge")
         self._metrics.append((arm or stretch.arm or "", stretch.block, made))
 
 

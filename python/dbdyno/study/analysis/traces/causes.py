@@ -9,7 +9,9 @@ Every part of the response time (`account`) goes to the cause that explains it, 
 4. what is left did the same work: its CPU, its reads, its other waits took longer by themselves.
 
 The split of `n` waits of mean `m` is symmetric: (n2 - n1)(m1 + m2) / 2 for the number, and
-(m2 - m1)(n1 + n2) / 2 for the length.
+(m2 - m1)(n1 + n2) / 2 for the length. Where one grows and the other falls, the smaller m and the smaller n
+stand for these means: a statement that is 1,000 times as slow and so is executed less often would else
+have two effects far beyond the difference, which cancel each other.
 """
 
 from __future__ import annotations
@@ -179,7 +181,8 @@ def halves(counts: tuple[float, float], times: tuple[float, float]) -> tuple[flo
     if not counts[0] or not counts[1]:
         return difference, 0.0
     means = [time / count for time, count in zip(times, counts, strict=True)]
-    number = (counts[1] - counts[0]) * (means[0] + means[1]) / 2
+    against = (counts[1] - counts[0]) * (means[1] - means[0]) < 0
+    number = (counts[1] - counts[0]) * (min(means) if against else (means[0] + means[1]) / 2)
     return number, difference - number
 
 

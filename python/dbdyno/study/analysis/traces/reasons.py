@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dbdyno.stats.words import duration
-from dbdyno.study.analysis.traces.account import COMMIT, ROUND_TRIP
+from dbdyno.study.analysis.traces.account import COMMIT, CPU, ROUND_TRIP, UNACCOUNTED
 from dbdyno.study.analysis.traces.causes import READS, Cause, Explained
 from dbdyno.study.analysis.traces.changed import Change, differ
 
@@ -12,7 +12,7 @@ LEAST = 0.005
 """A cause below this share of the longer response time is not worth a sentence."""
 TEXT_MOST = 44
 MOSTLY = 0.5
-"""From this share of the added round trips on a statement is named with them."""
+"""From this share of what was added on a statement is named with it."""
 LITERALS = 10
 """From so many texts on that differ in nothing but literals, they are named."""
 
@@ -48,11 +48,12 @@ def _words(cause: Cause, explained: Explained, names: tuple[str, str]) -> str:
     if cause.code == "wait":
         return _wait(cause, names)
     if cause.code == "unaccounted":
-        return f"{_times(cause)} that neither CPU nor waits explain: a full run queue, paging, or a coarse CPU clock"
+        why = "a full run queue, paging, or a coarse CPU clock"
+        return f"{_times(cause)} that neither CPU nor waits explain: {why}{_most_of(UNACCOUNTED, explained)}"
     words = {"hard parses": _hard, COMMIT: _commits, "round trips": _round_trips, "reads": _reads}
     if cause.code in words:
         return words[cause.code](cause, explained)
-    return f"{_times(cause)} of CPU for the same work"
+    return f"{_times(cause)} of CPU for the same work{_most_of(CPU, explained)}"
 
 
 def _length(cause: Cause) -> str:
@@ -87,6 +88,8 @@ def _hard(cause: Cause, explained: Explained) -> str:
 
 def _commits(cause: Cause, explained: Explained) -> str:
     counts = [a.commits * scale for a, scale in zip(explained.accounts, explained.scales, strict=True)]
+    if not any(counts):  # a recording does not tell which calls were commits
+        return f"commits: {_times(cause)}"
     if not differ(counts[0], counts[1]):
         return f"commits: {_times(cause)} for {number(counts[1])} of them"
     return f"{number(counts[1])} commits instead of {number(counts[0])}"
@@ -113,6 +116,21 @@ def _mostly(explained: Explained) -> str:
     if change is None or "fetches" not in change.what or found[change.known.key] / (whole or 1.0) <= MOSTLY:
         return ""
     return f", mostly {statement(change)}"
+
+
+def _most_of(what: str, explained: Explained) -> str:
+    """The statement that makes most of the change of a resource, if one does."""
+    found: dict[str, float] = {}
+    for account, scale in zip(explained.accounts, (-explained.scales[0], explained.scales[1]), strict=True):
+        for part in account.parts:
+            if part.what == what:
+                found[part.owner] = found.get(part.owner, 0.0) + part.time_ns * scale
+    whole = sum(found.values())
+    most = max(found, key=lambda owner: found[owner] / (whole or 1.0), default="")
+    change = explained.changes.get(most)
+    if change is None or len(explained.changes) < 2 or found[most] / (whole or 1.0) <= MOSTLY:
+        return ""
+    return f"; most of it in {statement(change)}"
 
 
 def _rows_a_fetch(explained: Explained, at: int) -> float:

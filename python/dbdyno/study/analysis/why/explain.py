@@ -266,14 +266,22 @@ def _name(split: Split, at: int) -> str:
     return "on no processor" if split.other.programs and event == READY else event[1]
 
 
+_DEARER = (
+    "Waits were timed by watchpoints, since probes, which cost a tenth, were refused: `dbdyno doctor` says what would"
+    " allow them."
+)
+
+
 def _notes(split: Split) -> tuple[str, ...]:
     from dbdyno.study.analysis.why.words import duration
 
     if paid_ns := split.other.probes_ns:
-        return (
-            f"Waits are exact, without the price of their own probe; probes took {duration(paid_ns)} of CPU a"
-            " transaction (counted, at the price measured when they were set), of all arms alike.",
+        one = "watchpoint" if split.other.watchpoints else "probe"
+        paid = (
+            f"Waits are exact, without the price of their own {one}; {one}s took {duration(paid_ns)} of CPU a"
+            " transaction (counted, at the price measured when they were set), of all arms alike."
         )
+        return (paid, _DEARER) if split.other.watchpoints else (paid,)
     if split.other.exact or split.other.programs:
         return ()
     return ("Waits are sampled; CPU is what the host counted, where it is this one.",)

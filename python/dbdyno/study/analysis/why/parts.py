@@ -46,12 +46,14 @@ group by 1, 2, 3
 """
 _IN_WAITS = """
 select block, sum(value)::double from metrics
-where source = 'probes' and metric = 'cpu_in_waits' and arm = $1 and block in (select unnest($2::int[])) group by 1
+where source in ('probes', 'watchpoints') and metric = 'cpu_in_waits' and arm = $1
+  and block in (select unnest($2::int[])) group by 1
 """
 _PROBES = """
-select (select sum(value)::double from metrics
-  where source = 'probes' and metric = 'cost' and block in (select unnest($1::int[])))
-  / (select nullif(count(*), 0) from calls where kind = 'transaction' and block in (select unnest($1::int[])))
+select sum(value)::double
+  / (select nullif(count(*), 0) from calls where kind = 'transaction' and block in (select unnest($1::int[]))),
+  coalesce(bool_or(source = 'watchpoints'), false)
+from metrics where source in ('probes', 'watchpoints') and metric = 'cost' and block in (select unnest($1::int[]))
 """
 
 
@@ -79,6 +81,8 @@ class Side:
     cpu_count: Array
     probes_ns: float = 0.0
     """What probes cost a transaction, where they timed the waits."""
+    watchpoints: bool = False
+    """Whether these were watchpoints, in some of the blocks at least."""
     programs: bool = False
     """Whether programs ran in place of sessions: the kernel's account of each is all that is known."""
 
@@ -137,11 +141,11 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
     looks = float(sums[4].sum()) / 1e9 * hertz
     count, elapsed, queued, every, busy = sums
     cpu, reads, writes, cpu_count = _billed(arm)
-    probes_ns = 0.0
+    probes_ns, watchpoints = 0.0, False
     if exact and has_table(connection, "metrics"):
         for block, spent in connection.execute(_IN_WAITS, [arm.name, listed]).fetchall():
             cpu[places[block]] = max(cpu[places[block]] - spent, 0.0)
-        [(probes_ns,)] = connection.execute(_PROBES, [listed]).fetchall()
+        [(probes_ns, watchpoints)] = connection.execute(_PROBES, [listed]).fetchall()
     return Side(
         name or arm.label,
         events,
@@ -159,6 +163,7 @@ def side_of(connection: Any, arm: ArmMeasures, hertz: float, *, name: str = "", 
         writes,
         cpu_count,
         probes_ns or 0.0,
+        watchpoints,
         programs=programs,
     )
 

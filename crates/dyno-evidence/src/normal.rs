@@ -1,7 +1,7 @@
 //! A statement without its literals, as PostgreSQL's lexer tells them: what is left groups calls, and holds no values.
 //!
 //! ```
-//! use dyno_proxy::normal::normal;
+//! use dyno_evidence::normal::normal;
 //! assert_eq!(normal(b"select *\n from t -- all\n where a = 'x''y' and b1 = -1.5e3 and c = $1"), "select * from t where a = ? and b1 = ? and c = $1");
 //! ```
 //!

@@ -1,0 +1,58 @@
+"""Help for the tests in which recorders come and go: who is killed, a load of pgbench, what the server's log said."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+from collections.abc import Iterator
+
+from proxy_help import pgbench
+
+from dbdyno.bench.postgres.embedded import EmbeddedPostgres
+
+
+def fates(cycles: int, killed: int) -> tuple[random.Random, list[bool]]:
+    """Dice, whose seed is printed, and which of the recorders are killed."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    kinds = [True] * killed + [False] * (cycles - killed)
+    dice.shuffle(kinds)
+    return dice, kinds
+
+
+@contextlib.contextmanager
+def under_pgbench(engine: EmbeddedPostgres) -> Iterator[None]:
+    """pgbench's TPC-B runs while the block does, and none of its transactions fails."""
+    over, transactions, broken = threading.Event(), [0], list[BaseException]()
+
+    def load() -> None:
+        try:
+            while not over.is_set():
+                said = pgbench(engine, engine.conninfo(), "-n", "-c", 2, "-j", 1, "-t", 200)
+                assert "number of transactions actually processed: 400/400" in said
+                transactions[0] += 400
+        except BaseException as error:
+            broken.append(error)
+
+    worker = threading.Thread(target=load)
+    worker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        worker.join()
+    print(f"{transactions[0]:,} transactions")
+    assert broken == []
+    assert transactions[0] >= 400
+
+
+def logged(engine: EmbeddedPostgres, since: int) -> list[str]:
+    """Lines of the server's log behind so many bytes; checkpoints are the load's own."""
+    with engine.log_file.open("rb") as log:
+        log.seek(since)
+        lines = log.read().decode(errors="replace").splitlines()
+    said = [line for line in lines if "checkpoint" not in line]
+    print(f"{len(said)} lines in the log")
+    return said
