@@ -101,7 +101,7 @@ def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_pat
     ],
 )
 def test_a_replay_that_was_cut_says_what_it_leaves_and_what_to_do(writes: bool, state: str) -> None:
-    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "same", "late_ns"], 0)
+    counted = dict.fromkeys([*DIFFERING, "outside", "ids", "early", "same", "late_ns"], 0)
     told = {**counted, "turns": 3, "turns_all": 9, "sessions": 2, "then_ns": 9, "elapsed_ns": 3, "stopped": True}
     said = sentences(told, Wanted(writes=writes))
     assert "it was stopped before its end" in said[0]
@@ -143,6 +143,22 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
     assert "4 generated keys are others now; 8 values" in done.stdout
     assert "1 round trips were not kept whole" in done.stdout
     assert SECRET not in str(rows(run, "select * from wire"))
+
+
+def test_numbers_that_are_no_keys_and_look_like_them_are_a_doubt(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, place, copy = tmp_path / "run", database(engine, "lines"), database(engine, "lines_copy")
+    for where in (place, copy):
+        with psycopg.connect(**where, autocommit=True) as connection:
+            connection.execute("create table line (id serial primary key, pieces int)")
+    with psycopg.connect(**copy, autocommit=True) as connection:
+        connection.execute("alter sequence line_id_seq restart with 1001")
+    with proxied(engine, run, binds=True) as it, through(engine, it, dbname="lines") as connection:
+        for pieces in (3, 1, 7, 1):
+            connection.execute("insert into line (pieces) values (%s) returning id", [pieces])
+    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy), "--writes", "--speed", "max")
+    assert "but values may differ: numbers that are no keys may have been replaced as keys" in done.stdout
+    assert "1 of these keys had been sent as numbers before they were given" in done.stdout, "the third"
+    assert asked(copy, "select sum(pieces) from line") != asked(place, "select sum(pieces) from line")
 
 
 def test_think_times_are_kept_and_scaled(engine: EmbeddedPostgres, tmp_path: Path) -> None:

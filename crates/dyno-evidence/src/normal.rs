@@ -1,4 +1,4 @@
-//! A statement without its literals, as PostgreSQL's lexer tells them: what is left groups calls, and holds no values.
+//! A statement without its literals, as the lexer of the server tells them: what is left groups calls, and holds no values.
 //!
 //! ```
 //! use dyno_evidence::normal::normal;

@@ -122,6 +122,20 @@ fn a_key_of_now_stands_for_that_of_then_in_every_form() {
 }
 
 #[test]
+fn a_key_whose_number_was_sent_before_it_was_given_is_a_doubt() {
+    let ids = Ids::default();
+    ids.mapped(b'Q', b"insert into line (quantity) values (50)\0");
+    ids.mapped(b'B', &bind(1, &51i32.to_be_bytes()));
+    ids.mapped(b'Q', b"select 'x51', 52\0");
+    ids.learn(&row(b"49"), &row(b"5049"));
+    assert_eq!(ids.early(), 0);
+    ids.learn(&row(b"50"), &row(b"5050"));
+    ids.learn(&row(b"51"), &row(b"5051"));
+    ids.learn(&row(b"52"), &row(b"52"));
+    assert_eq!(ids.early(), 2, "52 stands for itself");
+}
+
+#[test]
 fn commits_are_those_round_trips_that_end_a_transaction_that_wrote() {
     let turn = |session, at_ns, tag: &'static [u8], status: &'static [u8]| {
         [

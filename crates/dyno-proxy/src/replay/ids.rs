@@ -4,9 +4,11 @@
 //! parameters of either format, and in literals of texts. Whole numbers and other values (UUIDs) are told apart; a number
 //! is the same in text and in binary form.
 //!
-//! Limits: a value that happens to equal an old key, and is none, is mapped, too; how many were is told.
+//! Limits: a value that happens to equal an old key, and is none, is mapped, too; how many were is told. Where a key's
+//! number had been sent before it was given it was something else then: that is told as a doubt of the whole.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use crate::framing::text;
@@ -61,10 +63,16 @@ impl Value {
     }
 }
 
+/// So many numbers that were sent are remembered.
+const SENT_MOST: usize = 1 << 20;
+
 /// What stands for what.
 #[derive(Debug, Default)]
 pub struct Ids {
     known: Mutex<HashMap<Value, Value>>,
+    /// Numbers that were sent.
+    sent: Mutex<HashSet<i64>>,
+    early: AtomicU64,
 }
 
 impl Ids {
@@ -75,8 +83,14 @@ impl Ids {
             if let (Some(old), Some(new)) = (old, new)
                 && old != new
             {
+                let old = Value::of(old);
+                if let Value::Number(number) = old
+                    && self.sent.lock().unwrap_or_else(PoisonError::into_inner).contains(&number)
+                {
+                    self.early.fetch_add(1, Ordering::Relaxed);
+                }
                 let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-                known.insert(Value::of(old), Value::of(new));
+                known.insert(old, Value::of(new));
             }
         }
     }
@@ -86,24 +100,31 @@ impl Ids {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
+    /// Keys whose numbers had been sent before they were given: something else has the same numbers.
+    pub fn early(&self) -> u64 {
+        self.early.load(Ordering::Relaxed)
+    }
+
     /// Whether none does.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     fn instead(&self, old: &[u8], is_binary: bool) -> Option<Vec<u8>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_binary {
-            return known.get(&Value::of_binary(old))?.as_binary(old.len());
+        let value = if is_binary { Value::of_binary(old) } else { Value::of(old) };
+        if let Value::Number(number) = value {
+            let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+            if sent.len() < SENT_MOST {
+                sent.insert(number);
+            }
         }
-        known.get(&Value::of(old)).map(Value::as_text)
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = known.get(&value)?;
+        if is_binary { new.as_binary(old.len()) } else { Some(new.as_text()) }
     }
 
     /// A message with what stands now for what stood then; `None` where nothing does.
     pub fn mapped(&self, tag: u8, body: &[u8]) -> Option<(Vec<u8>, u64)> {
-        if self.is_empty() {
-            return None;
-        }
         match tag {
             b'B' => self.in_bind(body),
             b'Q' => self.in_text(text(body).0).map(|(mut sql, count)| {

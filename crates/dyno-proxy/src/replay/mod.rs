@@ -274,6 +274,7 @@ fn run(
         "fails_otherwise": whole.fails_otherwise,
         "uneven": whole.uneven,
         "ids": ids.len(),
+        "early": ids.early(),
         "mapped": whole.mapped,
         "out_of_order": whole.out_of_order,
         "left_out": whole.left_out,

@@ -128,6 +128,12 @@ def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
             f"{told['ids']:,} generated keys are others now; {told['mapped']:,} values that were sent were replaced by"
             " them."
         )
+    if told["early"]:
+        found.append(
+            f"{told['early']:,} of these keys had been sent as numbers before they were given: something that is no key"
+            " has the same numbers, and there, too, they were replaced. Look at the sums of such columns in the copy,"
+            " or capture against a copy whose sequences begin elsewhere."
+        )
     if wanted.order:
         late = told["out_of_order"]
         but = f", but {late:,} waits for one took too long and were given up" if late else ""
@@ -159,6 +165,11 @@ def _headline(told: Mapping[str, Any]) -> str:
         parts.append(f"{told['broken']:,} sessions could not go on")
     if told["stopped"]:
         parts.append("it was stopped before its end")
+    if not parts and told["early"]:
+        return (
+            f"The same numbers of rows and errors in {told['same']:,} statements, but values may differ: numbers that"
+            " are no keys may have been replaced as keys."
+        )
     if not parts:
         return f"Same answers: {told['same']:,} statements ended as then, with the same numbers of rows."
     return f"The answers differ from the capture's: {'; '.join(parts)}. {told['same']:,} statements ended as then."
