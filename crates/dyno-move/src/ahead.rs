@@ -15,8 +15,8 @@ use crate::encoder::{Encoder, Form};
 use crate::error::MoveError;
 use crate::hash::Tally;
 
-/// Bytes of a piece.
-const PIECE_BYTES: usize = 256 << 10;
+/// Bytes of a piece: greater ones leave the caches of a server before it has taken them apart.
+const PIECE_BYTES: usize = 32 << 10;
 /// Bytes that wait to be sent, from which on nothing more is encoded.
 const WAITING_BYTES: usize = 4 << 20;
 
