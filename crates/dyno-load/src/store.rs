@@ -124,7 +124,8 @@ impl Runner<'_, '_, '_> {
             Ok(Ok((inserted, flushed))) => {
                 let redo = &mut self.state.redo;
                 let since = redo.previous.map_or(NONE, |previous| inserted - previous);
-                redo.pending = Some((since, inserted - flushed));
+                // What was flushed is read after what was inserted: others may have gone on in between.
+                redo.pending = Some((since, (inserted - flushed).max(0)));
                 redo.previous = Some(inserted);
                 Ended::Well
             }
