@@ -20,9 +20,10 @@ import os
 import select
 import signal
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Self
+from typing import Any, Protocol, Self, TypeVar
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 3.0
@@ -40,6 +41,35 @@ HARD_END = b"dbdyno: ended at once; the guardian puts back what is left (`dbdyno
 
 class Interrupted(Exception):  # noqa: N818
     """The user or the system asked the run to end."""
+
+
+class Interruptible(Protocol):
+    """What may be at work in threads that hear no signal: a connection of DuckDB."""
+
+    def interrupt(self) -> None:
+        """Has it end its work."""
+
+
+_Worker = TypeVar("_Worker", bound=Interruptible)
+_interruptible: set[weakref.ref[Interruptible]] = set()
+
+
+def interruptible(worker: _Worker) -> _Worker:
+    """Has `worker` interrupted when a signal comes, for as long as it exists.
+
+    DuckDB asks for signals in the thread that called it alone: its other threads went on with their part of the
+    query, and the caller waited for them.
+    """
+    _interruptible.add(weakref.ref(worker, _interruptible.discard))
+    return worker
+
+
+def _interrupt_all() -> None:
+    for reference in _interruptible.copy():
+        worker = reference()
+        if worker is not None:
+            with contextlib.suppress(Exception):  # it is closed
+                worker.interrupt()
 
 
 class _Counter:
@@ -116,6 +146,7 @@ class Listener:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         self._heard.set()
+        _interrupt_all()
         raise KeyboardInterrupt
 
 

@@ -6,6 +6,8 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
+from dbdyno.signals import interruptible
+
 if TYPE_CHECKING:
     import duckdb
 
@@ -18,7 +20,7 @@ def in_memory() -> duckdb.DuckDBPyConnection:
     """A connection to a database of its own, in which a name is a table or nothing."""
     import duckdb
 
-    return duckdb.connect(config=_OWN_NAMES)
+    return interruptible(duckdb.connect(config=_OWN_NAMES))
 
 
 def for_files() -> duckdb.DuckDBPyConnection:
@@ -27,7 +29,7 @@ def for_files() -> duckdb.DuckDBPyConnection:
     It is one to the process's only database of this kind: making a database takes 20 ms of processor time, a
     connection to one that stands a tenth of a millisecond. What is set or created in it, all would see.
     """
-    return _shared(os.getpid()).cursor()
+    return interruptible(_shared(os.getpid()).cursor())
 
 
 @cache

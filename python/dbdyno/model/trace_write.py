@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.errors import ModelError
 from dbdyno.evidence.query import whole_parts
+from dbdyno.signals import interruptible
 
 if TYPE_CHECKING:
     import duckdb
@@ -80,7 +81,7 @@ def write_model_trace(run: Run, out: Path) -> list[TraceFile]:
 
     with (
         tempfile.TemporaryDirectory(prefix="dbdyno-model-trace-") as scratch,
-        duckdb.connect(str(Path(scratch) / "work.duckdb")) as connection,
+        interruptible(duckdb.connect(str(Path(scratch) / "work.duckdb"))) as connection,
     ):
         _read(connection, run)
         _number(connection, run)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from dbdyno.signals import interruptible
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.plans.tree import Node, sketch
 
@@ -56,7 +57,8 @@ class Gathered:
         import duckdb
 
         self._folder = tempfile.TemporaryDirectory(prefix="dbdyno-plans-")
-        self.connection: duckdb.DuckDBPyConnection = duckdb.connect(str(Path(self._folder.name) / "plans.duckdb"))
+        database = str(Path(self._folder.name) / "plans.duckdb")
+        self.connection: duckdb.DuckDBPyConnection = interruptible(duckdb.connect(database))
         self.connection.execute(f"set memory_limit = {literal(MEMORY)}")
         self.connection.execute("set threads = 2")
         for name, columns in TABLES.items():
