@@ -20,7 +20,7 @@ from dbdyno import _core
 from dbdyno.bench.clients import duckdb_reader, harness, stream
 from dbdyno.bench.clients.arms import name_of
 from dbdyno.bench.clients.arrivals import Arrivals, drawn
-from dbdyno.bench.clients.builtin import BUILTIN, absent, found, installing
+from dbdyno.bench.clients.builtin import BUILTIN, absent, installing, locate
 from dbdyno.bench.clients.conformance import Examined, examined
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, is_query
@@ -444,14 +444,14 @@ def test_a_driver_that_would_ignore_how_a_connection_is_protected_is_refused(nam
 
 def test_a_client_that_is_not_there_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     with pytest.raises(PlanError, match="there is no client 'psycpg'") as caught:
-        found("psycpg", tmp_path, "arm 'a'")
+        locate("psycpg", tmp_path, "arm 'a'")
     assert "psycopg" in str(caught.value.next_step) and "dbdyno client list" in str(caught.value.next_step)
     with pytest.raises(PlanError, match="there is no program 'no-such-program'"):
-        found(["no-such-program"], tmp_path, "arm 'a'")
+        locate(["no-such-program"], tmp_path, "arm 'a'")
     monkeypatch.setenv("DBDYNO_CLIENTS", str(tmp_path))
     assert BUILTIN["node-postgres"].missing() and BUILTIN["jdbc"].missing()
     with pytest.raises(PlanError, match="the client jdbc cannot run") as caught:
-        found("jdbc", tmp_path, "arm 'a'")
+        locate("jdbc", tmp_path, "arm 'a'")
     assert "make setup-clients" in str(caught.value.next_step)
     assert installing(BUILTIN["polars"]).startswith("make setup-clients, or pip install polars adbc_driver_postgresql")
 
@@ -480,8 +480,8 @@ def test_a_program_is_never_taken_from_the_current_folder(monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f".:{os.environ['PATH']}")
     with pytest.raises(PlanError):
-        found(["own-client"], tmp_path, "arm 'a'")
-    assert found(["./own-client", "-x"], tmp_path, "arm 'a'").command == [str(tmp_path / "own-client"), "-x"]
+        locate(["own-client"], tmp_path, "arm 'a'")
+    assert locate(["./own-client", "-x"], tmp_path, "arm 'a'").command == [str(tmp_path / "own-client"), "-x"]
 
 
 @pytest.mark.parametrize(

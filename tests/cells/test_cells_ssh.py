@@ -92,7 +92,7 @@ def test_fifty_cells_are_asked_at_once(tmp_path: Path):
 def test_serial_asks_one_after_the_other_and_tells_as_it_goes(tmp_path: Path):
     told: list[int | None] = []
     with servers(tmp_path, [answers("a"), answers("b")]) as rig:
-        run_everywhere(hosts(rig.ports), access(rig), "x", serial=True, told=lambda a: told.append(a.host.port))
+        run_everywhere(hosts(rig.ports), access(rig), "x", serial=True, on_answer=lambda a: told.append(a.host.port))
     assert told == rig.ports
 
 

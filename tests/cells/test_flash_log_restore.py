@@ -240,7 +240,7 @@ def test_what_restoring_needs_is_on_disk_before_the_first_plan_is_changed(
     assert str(run.path) in names[aside:]
     assert str(tmp_path) in names
     undo = undo_of(Run(run.path, manifest))
-    assert undo.found == {host: plan.directives for host, plan in found.items()}
+    assert undo.directives_before == {host: plan.directives for host, plan in found.items()}
     assert manifest["restored"] is False
     assert run.manifest.restored is True
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from dbdyno.cli.main import cli
 from dbdyno.errors import ModelError
 from dbdyno.model.claims import NAMES, claims, hold
-from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, Part, interval, told, verdict
+from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, Part, interval, to_json, verdict
 from dbdyno.model.claims.bench import Arm, Bench, Evidence, Kept
 
 DOCS = Path(__file__).parents[2] / "docs" / "explanation" / "model.md"
@@ -43,7 +43,7 @@ def test_a_quantity_holds_only_if_the_whole_interval_lies_in_the_band():
 
 def test_a_claim_is_as_good_as_its_worst_quantity():
     def of(*parts: Part) -> str:
-        return str(told(Claim("N0", "made", "made", "mechanism", lambda _: []), parts)["verdict"])
+        return str(to_json(Claim("N0", "made", "made", "mechanism", lambda _: []), parts)["verdict"])
 
     good, bad = Part("a", [2.0, 2.1], low=1), Part("b", [2.0, 2.1], low=9)
     unknown, beside = Part("c", [0.0, 4.0], low=1), Part("for comparison", [7.0, 7.1])
@@ -56,7 +56,7 @@ def test_a_claim_is_as_good_as_its_worst_quantity():
 def test_a_verdict_that_other_dice_might_change_is_not_steady():
     def steady(*values: float) -> object:
         claim = Claim("N0", "made", "made", "mechanism", lambda _: [])
-        return told(claim, [Part("a", values, low=1.0)])["steady"]
+        return to_json(claim, [Part("a", values, low=1.0)])["steady"]
 
     assert steady(2.0, 2.1, 2.05)
     assert not steady(1.05, 1.1, 1.08), "clears 1 at 95 %, not at 99.9 %"

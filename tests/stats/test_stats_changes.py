@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dbdyno.errors import StatsError
-from dbdyno.stats.changes import change_points, step_found
+from dbdyno.stats.changes import change_points, detectable_step
 
 
 def series(levels, *, spread=0.02, seed=1):
@@ -68,15 +68,15 @@ def test_steps_of_three_times_the_noise_are_found():
 
 @pytest.mark.parametrize("n", [12, 24])
 def test_a_step_that_would_be_found_four_times_out_of_five_is(n: int):
-    least = float(np.median([step_found(series([100.0] * n, seed=seed), level=0.95) for seed in range(3)]))
+    least = float(np.median([detectable_step(series([100.0] * n, seed=seed), level=0.95) for seed in range(3)]))
     levels = [100.0] * (n // 2) + [100.0 * least] * (n - n // 2)
     found = sum(bool(change_points(series(levels, seed=seed), level=0.95)) for seed in range(50))
     assert 25 <= found <= 49
 
 
 def test_eight_values_cannot_show_a_change_at_99_percent():
-    assert step_found(series([100.0] * 8), level=0.99) == np.inf
-    assert step_found([5.0] * 12, level=0.95) == 1.0
+    assert detectable_step(series([100.0] * 8), level=0.99) == np.inf
+    assert detectable_step([5.0] * 12, level=0.95) == 1.0
 
 
 def test_equal_values_and_one_outlier_are_no_change():

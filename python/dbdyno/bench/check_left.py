@@ -32,7 +32,7 @@ def left_by_runs(target: Postgres, conn: Connection) -> Check:
     return Check(
         NAME,
         False,
-        ", ".join(one.sentence for one in left) + f"; {leftovers.told(record)}",
+        ", ".join(one.sentence for one in left) + f"; {leftovers.describe(record)}",
         "what is measured now is measured under that value, and a new run is refused",
         steps[record.state],
     )

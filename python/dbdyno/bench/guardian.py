@@ -36,7 +36,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dbdyno.bench.put_back import Claims, put_back_all, told, undo_lasts
+from dbdyno.bench.put_back import Claims, error_record, put_back_all, undo_lasts
 from dbdyno.bench.undo import SqlUndo, Undo, from_wire, to_wire
 from dbdyno.errors import TargetError
 from dbdyno.processes import python_command, python_environment
@@ -288,7 +288,7 @@ def _listen(parent: int, held: dict[int, Undo], claims: Claims) -> None:
             try:
                 _remember(message, held, claims)
             except Exception as error:  # the parent hears why; the guardian lives on
-                answer |= told(error)
+                answer |= error_record(error)
             with contextlib.suppress(OSError):
                 _write_all(1, json.dumps(answer).encode() + b"\n")
 

@@ -157,7 +157,7 @@ def _tell_end(work: _Work, found: Attempt, tell: Tell) -> None:
         tell(given_up + "; ".join(found.problems) + tries)
 
 
-def told(error: BaseException) -> dict[str, Any]:
+def error_record(error: BaseException) -> dict[str, Any]:
     """An error as the guardian's answer: sentence, place, next step."""
     if isinstance(error, Error):
         return {"problem": error.message, "where": error.where, "next_step": error.next_step}

@@ -25,18 +25,18 @@ CURRENT = "cellcli -xml -e list metriccurrent"
 CURRENT_TEXT = "cellcli -e list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"
 DEFINITIONS = "cellcli -xml -e list metricdefinition attributes name, description"
 
-Told = Callable[[Answer], None]
+OnAnswer = Callable[[Answer], None]
 
 
 async def collect(
-    fleet: Fleet, *, mask: str | None = None, describe: bool = False, told: Told | None = None
+    fleet: Fleet, *, mask: str | None = None, describe: bool = False, on_answer: OnAnswer | None = None
 ) -> Collection:
     """Asks every cell of an open fleet; readings whose name the mask does not match are left out.
 
     Raises `CellsError` for a mask that is no regular expression.
     """
     pattern = pattern_of(mask)
-    answers = await fleet.run(CURRENT, told=told)
+    answers = await fleet.run(CURRENT, on_answer=on_answer)
     plain = [at for at, answer in enumerate(answers) if knows_no_xml(answer)]
     if plain:
         again = Fleet([answers[at].host for at in plain], fleet.access)
@@ -56,13 +56,13 @@ def collect_once(
     *,
     mask: str | None = None,
     describe: bool = False,
-    told: Told | None = None,
+    on_answer: OnAnswer | None = None,
 ) -> Collection:
     """One collection, from code that is not asynchronous; each cell once, under its own name."""
 
     async def work() -> Collection:
         async with Fleet(hosts, access) as fleet:
-            return await collect(fleet, mask=mask, describe=describe, told=told)
+            return await collect(fleet, mask=mask, describe=describe, on_answer=on_answer)
 
     found = asyncio.run(work())
     Names().take(found)

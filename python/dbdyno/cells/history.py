@@ -24,7 +24,7 @@ from dbdyno.evidence.run import Run
 
 PIECE_MIN = 15
 TEXT = " attributes name, metricObjectName, metricValue, collectionTime"
-Told = Callable[[int, int], None]
+OnValues = Callable[[int, int], None]
 
 
 @dataclass
@@ -44,9 +44,11 @@ def command(begin_min: int, end_min: int, *, xml: bool) -> str:
     return f"cellcli {'-xml ' if xml else ''}-e 'list metrichistory{'' if xml else TEXT} {where}'"
 
 
-def history(out: Path, hosts: Sequence[Host], access: Access, minutes: int, told: Told | None = None) -> History:
+def history(
+    out: Path, hosts: Sequence[Host], access: Access, minutes: int, on_values: OnValues | None = None
+) -> History:
     """The last minutes of every cell as a new run folder; raises `CellsError` where no cell has any."""
-    columns, names, problems, facts = asyncio.run(_asked(hosts, access, minutes, told))
+    columns, names, problems, facts = asyncio.run(_asked(hosts, access, minutes, on_values))
     if not any(column.readings for column in columns):
         first = next(iter(problems.items()), ("", "no metric"))
         raise CellsError(f"no history was had: {first[1]}", where=first[0] or "--last")
@@ -65,7 +67,7 @@ def history(out: Path, hosts: Sequence[Host], access: Access, minutes: int, told
 
 
 async def _asked(
-    hosts: Sequence[Host], access: Access, minutes: int, told: Told | None
+    hosts: Sequence[Host], access: Access, minutes: int, on_values: OnValues | None
 ) -> tuple[list[Column], Names, dict[str, str], configuration.FactsOf]:
     names = Names()
     columns: list[Column] = []
@@ -81,8 +83,8 @@ async def _asked(
             names.take(one)
             problems |= {column.host.name: column.problem for column in one.columns if column.problem}
             columns += one.columns
-            if told:
-                told(end, sum(len(column.readings) for column in one.columns))
+            if on_values:
+                on_values(end, sum(len(column.readings) for column in one.columns))
     return columns, names, problems, facts
 
 

@@ -101,7 +101,7 @@ class PlanUndo:
         return _access(self.reach)
 
     @property
-    def found(self) -> dict[Host, Directives]:
+    def directives_before(self) -> dict[Host, Directives]:
         """The directives that each cell had."""
         return {_host(cell): _directives(cell["found"]) for cell in self.cells}
 

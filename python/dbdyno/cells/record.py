@@ -125,7 +125,7 @@ def keep(run: Run, index: int, collection: Collection) -> int:
     return rows
 
 
-def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: Any = None) -> Run:
+def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, on_round: Any = None) -> Run:
     """Records until the time is over, or until interrupted: then the run is marked so."""
     run = new_recording(out, hosts, pace)
     names = Names()
@@ -139,8 +139,8 @@ def record(out: Path, hosts: Sequence[Host], access: Access, pace: Pace, told: A
             if names.called(hosts) != run.manifest.cells:  # one said only now who it is
                 _save(run, hosts, names, first=first)
             rows = keep(run, index, collection)
-            if told:
-                told(index, rows, collection)
+            if on_round:
+                on_round(index, rows, collection)
             index += 1
 
     try:

@@ -130,11 +130,11 @@ class Fleet:
         command: str | Mapping[Host, str],
         *,
         serial: bool = False,
-        told: Callable[[Answer], None] | None = None,
+        on_answer: Callable[[Answer], None] | None = None,
         only: Sequence[Host] | None = None,
         given: bytes = b"",
     ) -> list[Answer]:
-        """The answers of all cells (or of these only), in the order of the hosts; `told` hears of
+        """The answers of all cells (or of these only), in the order of the hosts; `on_answer` hears of
         each as it comes. The command is one for all, or one for each; it reads what is `given`."""
         hosts = self.hosts if only is None else only
         answers: list[Answer] = []
@@ -143,17 +143,17 @@ class Fleet:
         texts = dict.fromkeys(hosts, command) if isinstance(command, str) else command
         if serial:
             for host in hosts:
-                answers.append(await self._one(host, texts[host], given))
-                if told:
-                    told(answers[-1])
+                answers.append(await self._ask_host(host, texts[host], given))
+                if on_answer:
+                    on_answer(answers[-1])
             return answers
 
         async def one(host: Host) -> Answer:
             assert self._room is not None
             async with self._room:
-                answer = await self._one(host, texts[host], given)
-            if told:
-                told(answer)
+                answer = await self._ask_host(host, texts[host], given)
+            if on_answer:
+                on_answer(answer)
             return answer
 
         return list(await asyncio.gather(*(one(host) for host in hosts)))
@@ -182,7 +182,7 @@ class Fleet:
         said = {answer.host: answer.output.strip().split(".")[0] for answer in answers if answer.code == 0}
         return {host: name for host, name in said.items() if re.fullmatch(r"[\w-]{1,64}", name)}
 
-    async def _one(self, host: Host, command: str, given: bytes = b"") -> Answer:
+    async def _ask_host(self, host: Host, command: str, given: bytes = b"") -> Answer:
         answer = Answer(host, asked_ns=time.time_ns())
         started = time.perf_counter()
         try:
@@ -298,13 +298,13 @@ def run_everywhere(
     command: str,
     *,
     serial: bool = False,
-    told: Callable[[Answer], None] | None = None,
+    on_answer: Callable[[Answer], None] | None = None,
 ) -> list[Answer]:
     """One command on every cell, from code that is not asynchronous."""
 
     async def work() -> list[Answer]:
         async with Fleet(hosts, access) as fleet:
-            return await fleet.run(command, serial=serial, told=told)
+            return await fleet.run(command, serial=serial, on_answer=on_answer)
 
     return asyncio.run(work())
 

@@ -33,10 +33,10 @@ def command(last: float, out: Path, **reach: Any) -> None:
     if not 60 <= last <= WEEK_S:
         raise CellsError(f"{last:g} s is no time to look back", where="--last", next_step="from 1min to 7d: --last 2h")
 
-    def told(minutes: int, values: int) -> None:
+    def on_values(minutes: int, values: int) -> None:
         click.echo(f"the last {minutes} min: {values:,} values", err=True)
 
-    found = history(out, hosts_from(reach), access_of(reach), round(last / 60), told)
+    found = history(out, hosts_from(reach), access_of(reach), round(last / 60), on_values)
     for sentence in found.twice:
         click.echo(f"dbdyno: {sentence}", err=True)
     for cell, problem in found.problems.items():

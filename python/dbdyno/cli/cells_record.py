@@ -44,7 +44,7 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
     failed = False
     known: dict[str, str | None] = {}
 
-    def told(index: int, rows: int, collection: Collection) -> None:
+    def on_round(index: int, rows: int, collection: Collection) -> None:
         """A cell that fails as it did in the round before is in the count alone."""
         nonlocal failed
         columns = collection.columns
@@ -61,7 +61,7 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
         known.update((column.host.name, column.problem) for column in columns)
         failed = failed or any(column.problem for column in columns)
 
-    run = record(out, hosts_from(reach), access_of(reach), Pace(every, lasting), told)
+    run = record(out, hosts_from(reach), access_of(reach), Pace(every, lasting), on_round)
     click.echo(f"next: dbdyno compare BEFORE {run.path}", err=True)
     if failed:
         raise click.exceptions.Exit(2)

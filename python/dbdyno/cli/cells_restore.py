@@ -69,7 +69,7 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
 def _show(undo: PlanUndo, looks: dict[Host, Look]) -> None:
     from dbdyno.cells.iorm_plan import alter
 
-    for host, directives in undo.found.items():
+    for host, directives in undo.directives_before.items():
         look = looks[host]
         if look.state == "found":
             click.echo(f"{host.name}: as it was found")
@@ -85,7 +85,7 @@ def _show(undo: PlanUndo, looks: dict[Host, Look]) -> None:
 def _put_back(undo: PlanUndo) -> int:
     """How many cells show their plan again; tells of each."""
     problems = undo.put_back()
-    for host in undo.found:
+    for host in undo.directives_before:
         if host in problems:
             click.echo(f"dbdyno: {host.name}: {problems[host]}", err=True)
         else:

@@ -36,10 +36,10 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 def _tell_owed() -> None:
     """What is owed to servers, where the one that was asked cannot say it itself."""
     from dbdyno.bench.engine.owed import all_records
-    from dbdyno.bench.postgres.leftovers import told
+    from dbdyno.bench.postgres.leftovers import describe
 
     for record in all_records().values():
-        click.echo(f"owed: {told(record)}", err=True)
+        click.echo(f"owed: {describe(record)}", err=True)
 
 
 def _page(checks: list[dict[str, Any]]) -> str:

@@ -45,14 +45,14 @@ def command(
 
     shown = sys.stderr.isatty()
 
-    def told_of(words: str) -> None:
+    def on_progress(words: str) -> None:
         if shown:
             own(sys.stderr).write(f"\r\x1b[K{words[:78]}")
             sys.stderr.flush()
 
     dice = SEED if seed is None else seed
-    page = hold(only.split(","), replications=replications, most=most, seed=dice, told_of=told_of)
-    told_of("")
+    page = hold(only.split(","), replications=replications, most=most, seed=dice, on_progress=on_progress)
+    on_progress("")
     show_page(page, form, output)
     if any("error" in claim for claim in page["claims"]):
         raise click.exceptions.Exit(2)

@@ -102,7 +102,7 @@ def _files(to: str | None, ledger: Ledger, how: How, level: str, *, restart: boo
     if to is None:
         raise click.UsageError("the job goes into a server: --to, the connection string of the target")
     with shared.goes_on(ledger.folder):
-        _told(load_on(Postgres.open(to, keep_first=True), ledger, how, shared.say, level, restart=restart))
+        _show_loaded(load_on(Postgres.open(to, keep_first=True), ledger, how, shared.say, level, restart=restart))
 
 
 def _across(
@@ -123,10 +123,10 @@ def _across(
         as_of_now=as_of_now,
         level=level,
     )
-    _told(loaded)
+    _show_loaded(loaded)
 
 
-def _told(loaded: Loaded | LoadedAll | None) -> None:
+def _show_loaded(loaded: Loaded | LoadedAll | None) -> None:
     if loaded is None:
         click.echo("The job was published before it was ended: nothing is left to do.")
     else:

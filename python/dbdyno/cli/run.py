@@ -101,7 +101,7 @@ def command(
     plan = None if cut is not None else _plan(what, _options(settings), target, _length(quick, full), blocks, aa)
     reached = {"reach": lambda: access_of(ways), "user": ways["user"]}
     if dry_run:
-        click.echo(_foretold(plan, cut, target, out, reached), nl=False)
+        click.echo(_preview(plan, cut, target, out, reached), nl=False)
         return
     progress = for_stream()
     try:
@@ -171,7 +171,7 @@ def _agreed(page: str) -> bool:
     return True
 
 
-def _foretold(plan: Plan | None, cut: Run | None, target: str | None, out: Path, ways: dict[str, object]) -> str:
+def _preview(plan: Plan | None, cut: Run | None, target: str | None, out: Path, ways: dict[str, object]) -> str:
     """What a run would do."""
     from dbdyno.study.run.check import describe, describe_rest
 

@@ -65,7 +65,7 @@ def samples(folder: Path, *, tables: bool = False) -> list[Sample]:
         one
         for store in stores(folder)
         for snapshot in _latest(store)
-        for one in (*_own(store, snapshot), *_raw(snapshot, tables))
+        for one in (*_snapshot_samples(store, snapshot), *_raw(snapshot, tables))
         if math.isfinite(one.value)
     ]
 
@@ -126,7 +126,7 @@ def _latest(store: Store) -> list[Snapshot]:
     return list(found.values())
 
 
-def _own(store: Store, one: Snapshot) -> Iterator[Sample]:
+def _snapshot_samples(store: Store, one: Snapshot) -> Iterator[Sample]:
     """Of the snapshot itself, and the metrics of the sub-interval that it ends."""
     labels = (("target", one.target), ("engine", one.engine))
     yield Sample("dbdyno_snapshot_number", labels, float(one.number), True, one.at_ns)

@@ -77,7 +77,7 @@ def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Cha
     ]
 
 
-def step_found(values: ArrayLike, *, level: float, power: float = 0.8, seed: int = 0) -> float:
+def detectable_step(values: ArrayLike, *, level: float, power: float = 0.8, seed: int = 0) -> float:
     """The ratio of a lasting step in the middle of a series that scatters like this one, which holds none, from which
     on `change_points` would find it with this chance: 1.05 for 5 %; infinite where it would find none of any size.
 
@@ -95,7 +95,7 @@ def step_found(values: ArrayLike, *, level: float, power: float = 0.8, seed: int
     later = np.arange(logs.size) >= logs.size // 2
 
     def chance(step: float) -> float:
-        return float(np.mean([_found(row + step * later, level, rng) for row in orders]))
+        return float(np.mean([_has_step(row + step * later, level, rng) for row in orders]))
 
     low, high = 0.0, 16 * spread
     if chance(high) < power:
@@ -106,7 +106,7 @@ def step_found(values: ArrayLike, *, level: float, power: float = 0.8, seed: int
     return math.exp(high)
 
 
-def _found(row: Floats, level: float, rng: np.random.Generator) -> bool:
+def _has_step(row: Floats, level: float, rng: np.random.Generator) -> bool:
     """Whether the clearest split of a row is clearer than in all but a share of its random orders."""
     orders = _largest_t(rng.permuted(np.tile(row, (TRIALS, 1)), axis=1))
     return bool((1 + (orders >= _largest_t(row[None, :])[0]).sum()) / (TRIALS + 1) <= 1 - level)

@@ -220,7 +220,7 @@ def compare_in_blocks(described: Described, *, randomised: bool = False) -> list
     for metric, q in metrics:
         a, b = ({k: v.mean if q is None else v.quantiles[q] for k, v in g.items()} for g in by_group)
         if min(len(a), len(b)) >= 2 and min(*a.values(), *b.values()) > 0:
-            answers.append(_one(metric, a, b, names, described.level, randomised))
+            answers.append(_metric_test(metric, a, b, names, described.level, randomised))
     return answers
 
 
@@ -233,7 +233,7 @@ def _supported(described: Described) -> list[float]:
     return [q for q in known if q >= 0.5 and least * (1 - q) >= 10 * (1 - 1e-9)]
 
 
-def _one(
+def _metric_test(
     metric: str,
     a: dict[str, float],
     b: dict[str, float],

@@ -145,7 +145,7 @@ def fit_law(x: ArrayLike, values: ArrayLike, *, is_load: bool, level: float) -> 
     if best is None:
         return None
     _, law, fit = best
-    return _told(law, fit, at, logs, level)
+    return _law_of_fit(law, fit, at, logs, level)
 
 
 def _jackknifed(fit: _Fit, x: Floats, logs: Floats, reach: float) -> dict[str, Estimate]:
@@ -166,7 +166,7 @@ def _jackknifed(fit: _Fit, x: Floats, logs: Floats, reach: float) -> dict[str, E
     return parameters
 
 
-def _told(law: str, fit: _Fit, x: Floats, logs: Floats, level: float) -> Law:
+def _law_of_fit(law: str, fit: _Fit, x: Floats, logs: Floats, level: float) -> Law:
     from scipy import special
 
     n = logs.shape[0]

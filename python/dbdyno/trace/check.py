@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.trace.job import Options, Progress, run_job
-from dbdyno.trace.page import SCHEMA, files_title, told
+from dbdyno.trace.page import SCHEMA, files_title, reader_warnings
 
 CLEAN, LEFT, FAILED = 0, 1, 2
 """Exit codes: all was read; something was left unread; a file was refused or nothing was read."""
@@ -34,7 +34,7 @@ def check_page(
         "refused": refused,
         "ok": bool(found.get("ok", True)),
         "exit": _exit(files, refused, bool(found.get("ok", True))),
-        "warnings": told(found.get("warnings") or [], [file.get("path") for file in files]),
+        "warnings": reader_warnings(found.get("warnings") or [], [file.get("path") for file in files]),
     }
 
 

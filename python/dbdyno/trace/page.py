@@ -71,7 +71,7 @@ def facts(traces: Traces) -> dict[str, Any]:
 def warnings(traces: Traces) -> list[dict[str, str]]:
     """What the reader and the evidence have to say: `code`, `text`, `next`."""
     manifest = traces.manifest
-    found = told(manifest.warnings or [], [f.get("path") for f in _files(manifest)])
+    found = reader_warnings(manifest.warnings or [], [f.get("path") for f in _files(manifest)])
     has_waits = traces.connection.execute("select 1 from waits limit 1").fetchone()
     has_calls = traces.connection.execute("select 1 from calls limit 1").fetchone()
     if has_calls and not has_waits and not _mentions(found, "WAIT"):
@@ -83,7 +83,7 @@ def warnings(traces: Traces) -> list[dict[str, str]]:
     return found + [{"code": "torn part", "text": text, "next": ""} for text in traces.broken]
 
 
-def told(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict[str, str]]:
+def reader_warnings(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict[str, str]]:
     """The reader's own warnings, with the files' names for their paths where that is enough."""
     names = [Path(str(path)).name for path in paths]
     short = {str(path): Path(str(path)).name for path in paths if len(set(names)) == len(names)}

@@ -15,7 +15,7 @@ from typing import Any
 from dbdyno.errors import TraceError
 from dbdyno.trace.job import Options, Progress, run_job
 from dbdyno.trace.names import imported, nothing_read, torn_records
-from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merged, title_of, told, unread_warning
+from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merged, reader_warnings, title_of, unread_warning
 
 DIMENSIONS = (
     "event",
@@ -215,7 +215,7 @@ def _title(names: Sequence[str], found: dict[str, Any]) -> str:
 
 def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, object]]:
     said = list(found.get("warnings") or [])
-    warnings = told(said, _paths(names))
+    warnings = reader_warnings(said, _paths(names))
     has_wait = any(row.get("what") == "wait" for row in found.get("rows") or [])
     is_by_event = "event" in (found.get("by") or [])
     if found.get("calls") and is_by_event and not has_wait and not any("WAIT" in s for s in said):

@@ -85,7 +85,7 @@ def _why(given: dict[str, Any], mostly: dict[str, Mostly]) -> Why:
         Cause(
             "wait" if row["name"] in mostly and row["name"] not in (CPU, WITHIN) else "line",
             str(row["name"]),
-            _told(str(row["name"]), mostly.get(row["name"])),
+            _with_statement(str(row["name"]), mostly.get(row["name"])),
             float(row["total_ns"]),
             share=float(row["total_ns"]) / whole,
             evidence=(f"{row.get('count') or 0:,} of them (profile, line {row['name']})",),
@@ -97,7 +97,7 @@ def _why(given: dict[str, Any], mostly: dict[str, Mostly]) -> Why:
     return Why(of, "ns", whole, after=whole, causes=named, rest=left, rest_share=share)
 
 
-def _told(name: str, most: Mostly | None) -> str:
+def _with_statement(name: str, most: Mostly | None) -> str:
     if not most or not most["share"]:
         return name
     return f"{name}, {100 * most['share']:.0f} % of it in statement {most['statement']}"

@@ -19,7 +19,7 @@ from dbdyno.wide.address import Address, reached
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.decode import Decoder, arrow
 from dbdyno.wide.mapping import WideMap, check
-from dbdyno.wide.pushdown import Scan, plan, told
+from dbdyno.wide.pushdown import Scan, explained, plan
 from dbdyno.wide.question import Question, question
 from dbdyno.wide.scan import Meter, Read, read, units
 
@@ -161,7 +161,7 @@ class Answer:
     def explained(self, *, asked: bool = True) -> Iterator[str]:
         """What was pushed, read and filtered here. `asked`: it was carried out, so figures are known."""
         for one in self.scans.values():
-            yield from told(one.scan)
+            yield from explained(one.scan)
             if asked:
                 was = one.read
                 statements = counted(was.statements, "statement")

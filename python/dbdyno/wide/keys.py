@@ -60,7 +60,7 @@ def _primary(where: Address, found: WideMap, file: str, relation: Relation) -> H
         f" coalesce(sum(n) filter ({empty}), 0)::bigint"
         f" from (select {names}, count(*) as n from {quoted(relation.name)} group by all)"
     )
-    rows, doubled, nulls = _one(where, found, file, text)
+    rows, doubled, nulls = _single_row(where, found, file, text)
     return Held(relation.name, relation.primary_key, rows, doubled, nulls, 0)
 
 
@@ -74,11 +74,11 @@ def _foreign(where: Address, found: WideMap, file: str, relation: Relation, key:
         f"select count(*), count(*) filter (p.{first} is null)"  # noqa: S608 (quoted names)
         f" from {quoted(relation.name)} c left join {quoted(above.name)} p on {on}"
     )
-    rows, lost = _one(where, found, file, text)
+    rows, lost = _single_row(where, found, file, text)
     return Held(relation.name, key, rows, 0, 0, lost)
 
 
-def _one(where: Address, found: WideMap, file: str, text: str) -> tuple[int, ...]:
+def _single_row(where: Address, found: WideMap, file: str, text: str) -> tuple[int, ...]:
     with Answer(where, found, text, file) as answer:
         (row,) = answer.rows()
     return tuple(int(one) for one in row)

@@ -305,7 +305,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def told(scan: Scan) -> Iterator[str]:
+def explained(scan: Scan) -> Iterator[str]:
     """What is asked of Cassandra, in words."""
     count = len(scan.statement.partitions) if scan.statement.partitions is not None else None
     how = "all partitions, by ranges of tokens" if count is None else f"{count} partition{'s' * (count != 1)} by key"

@@ -26,7 +26,7 @@ from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, reached
 from dbdyno.wide.ask import VERSION, counted, plans, unchanged
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, read_keyspace
 from dbdyno.wide.mapping import WideMap, check
-from dbdyno.wide.pushdown import Scan, told
+from dbdyno.wide.pushdown import Scan, explained
 from dbdyno.wide.question import DIALECT, question
 from dbdyno.wide.spark_views import INET, MARK, view
 
@@ -210,7 +210,11 @@ class SparkAnswer:
     def explained(self, *, asked: bool = True) -> Iterator[str]:
         """What the connector was asked, and read. `asked`: it was carried out, so figures are known."""
         for scan in (one.scan for one in self.scans.values()):
-            yield next(told(scan)) + ", by Spark's connector" + ("" if is_pushed(scan, self._filtering) else ", whole")
+            yield (
+                next(explained(scan))
+                + ", by Spark's connector"
+                + ("" if is_pushed(scan, self._filtering) else ", whole")
+            )
         for node in _scans(self._frame._jdf.queryExecution().executedPlan()):
             words = str(node.simpleString(100))
             pushed = next((line.partition(PUSHED)[2] for line in words.splitlines() if PUSHED in line), "").strip()

@@ -24,17 +24,17 @@ _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+
 
 def judge(facts: Facts) -> Iterator[Advice]:
     """A finding per statement and the largest table that it names."""
-    for advice, _ in _found(facts):
+    for advice, _ in _findings(facts):
         yield advice
 
 
 def candidates(facts: Facts) -> tuple[tuple[str, str], ...]:
     """The tables and columns that the rule would name an index on."""
-    named = (target for _, target in _found(facts) if target is not None)
+    named = (target for _, target in _findings(facts) if target is not None)
     return tuple(dict.fromkeys((column.table, column.name) for column in named))
 
 
-def _found(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
+def _findings(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
     large = [one for one in facts.all(Table) if (one.pages or 0) >= SMALL_PAGES and one.seq_scans >= LEAST_CALLS]
     total = sum(one.ms for one in facts.all(Statement))
     for one in facts.all(Statement)[:200]:

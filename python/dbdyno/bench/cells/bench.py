@@ -84,7 +84,7 @@ class CellsBench(QuietBench):
         else:
             undo = undo_of(cut)
             self.access = way_of(cut, undo, self.access)
-            hosts = list(undo.reached(self.access, user).found)
+            hosts = list(undo.reached(self.access, user).directives_before)
         self.found = survey(self.cells, hosts, self.access)
         refuse_cut(self.around.folder, self.found.found)
         refuse_held(self.cells, self.found)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.bench.clients.builtin import BUILTIN, found
+from dbdyno.bench.clients.builtin import BUILTIN, locate
 from dbdyno.bench.clients.job import MODES
 from dbdyno.errors import PlanError
 
@@ -28,7 +28,7 @@ def refuse_unfit(plan: Plan, arm: Arm, engine: str = "postgres") -> None:
             )
         return
     refuse_other_engine(arm, engine, where)
-    found(arm.client, Path(), where)
+    locate(arm.client, Path(), where)
     if plan.workload.latency_limit_ns is not None:
         raise PlanError(
             "an external client begins every transaction that is due, however late",
@@ -59,7 +59,7 @@ _SOURCES = (".py", ".js", ".cjs", ".mjs", ".jar", ".java", ".rb", ".pl", ".R", "
 """Files that another program runs."""
 
 
-def told(client: ClientArm) -> dict[str, str]:
+def manifest_record(client: ClientArm) -> dict[str, str]:
     """What a manifest says of an arm's client."""
     about = client.process.about if client.process is not None else ""
     size = {"fetch_size": str(client.job.fetch_size)} if client.job.fetch_size else {}

@@ -199,7 +199,7 @@ _ROWS += (
 BUILTIN: Mapping[str, Builtin] = {row.name: row for row in _ROWS}
 
 
-def found(client: str | Sequence[str], folder: Path, where: str) -> Started:
+def locate(client: str | Sequence[str], folder: Path, where: str) -> Started:
     """How a client is started: a built-in one by its name, any other by its words. `folder` is where a relative path
     of its program begins. Raises `PlanError` for one that is unknown or not installed."""
     if not isinstance(client, str):

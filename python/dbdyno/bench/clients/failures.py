@@ -68,7 +68,7 @@ def failures_of(records: Records, job: Job, said: Mapping[Failed, str]) -> Failu
 
 def _place(found: Failures, job: Job, script: int, failed: Failed, said: Mapping[Failed, str]) -> int:
     """The number of a failure, which is added where it is new."""
-    failure, words = _told(job, script, failed, said)
+    failure, words = _known_failure(job, script, failed, said)
     if len(found.listed) >= MOST and failure not in found.listed:
         failure, words = OTHER, "other"
     if failure not in found.listed:
@@ -77,7 +77,7 @@ def _place(found: Failures, job: Job, script: int, failed: Failed, said: Mapping
     return found.listed.index(failure) + 1
 
 
-def _told(job: Job, script: int, failed: Failed, said: Mapping[Failed, str]) -> tuple[Failure, str]:
+def _known_failure(job: Job, script: int, failed: Failed, said: Mapping[Failed, str]) -> tuple[Failure, str]:
     from dbdyno import _core
 
     _, code, vendor = failed

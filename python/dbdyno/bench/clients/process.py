@@ -196,7 +196,7 @@ class ClientProcess:
     def _other(self, got: stream.Record, kind: int) -> ClientError:
         if got.kind == stream.FAILED:
             code = f" (SQLSTATE {got.code})" if got.code else ""
-            return self.error(f"cannot go on: {self.told(got.text)}{code}")
+            return self.error(f"cannot go on: {self.output_line(got.text)}{code}")
         return self.error(f"wrote a record {stream.KINDS[got.kind]!r} where {stream.KINDS[kind]!r} is due")
 
     def _gone(self) -> ClientError:
@@ -224,9 +224,9 @@ class ClientProcess:
     def last_words(self) -> str:
         """The last line that it wrote to stderr."""
         lines = self.said.text().strip().splitlines()
-        return self.told(lines[-1]) if lines else ""
+        return self.output_line(lines[-1]) if lines else ""
 
-    def told(self, text: str) -> str:
+    def output_line(self, text: str) -> str:
         """What it said, in one line, without the connection's password."""
         text = self.without_secrets(text)
         return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:SAID_MOST]

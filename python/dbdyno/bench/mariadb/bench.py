@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dbdyno.bench.clients.arms import in_words, starts, told
+from dbdyno.bench.clients.arms import in_words, manifest_record, starts
 from dbdyno.bench.clients.load import ClientArm, Loads
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold import chill
@@ -108,7 +108,7 @@ class MariaDBBench(EngineBench):
             for at, (own, protocol) in enumerate(zip(self.ready.arms, protocols, strict=True))
         ]
         for number, client in self.clients.items():
-            arms[number]["changes"] |= told(client)
+            arms[number]["changes"] |= manifest_record(client)
         return Facts(targets, arms, Reads())
 
     def begin(self, run: Run, resumed: int) -> None:

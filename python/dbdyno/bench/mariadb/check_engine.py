@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.bench.check import Check
 from dbdyno.bench.mariadb.restore import OwedMariaDB
 from dbdyno.bench.mariadb.session import row, rows
-from dbdyno.bench.postgres.leftovers import restore_command, sources, told
+from dbdyno.bench.postgres.leftovers import describe, restore_command, sources
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def left_by_runs(target: MariaDB, connection: Any) -> Check:
         "retrying": f"its guardian (process {record.guardian.get('pid')}) goes on trying",
         "left": restore_command(record),
     }
-    found = ", ".join(one.sentence for one in left) + f"; {told(record)}"
+    found = ", ".join(one.sentence for one in left) + f"; {describe(record)}"
     after = "what is measured now is measured under that value, and a new run is refused"
     return Check(name, False, found, after, steps[record.state])
 

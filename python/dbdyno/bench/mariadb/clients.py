@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from dbdyno.bench.clients.arms import name_of, named, refuse_other_engine
-from dbdyno.bench.clients.builtin import found
+from dbdyno.bench.clients.builtin import locate
 from dbdyno.bench.clients.check_words import MARIADB
 from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
@@ -44,7 +44,7 @@ def _client_arm(own: ReadyArm, arm: LoadArm, ready: Prepared) -> ClientArm:
 
     assert own.arm.client is not None
     where = f"arm {own.arm.name!r}"
-    started = found(own.arm.client, Path(), where)
+    started = locate(own.arm.client, Path(), where)
     environment = environment_of(arm["connection"], where)
     protocol = own.arm.protocol or ready.plan.workload.protocol
     job = Job({**arm, "protocol": protocol}, _core.Drawer(arm, ready.seed), None, ready.seed)
@@ -73,7 +73,7 @@ def examination(target: MariaDB, client: str | list[str]) -> Examined:
         "scripts": [{"name": "check", "text": "select 1;"}],
         "sessions": 1,
     }
-    started = found(client, Path(), "client")
+    started = locate(client, Path(), "client")
     environment = environment_of(arm["connection"], "client")
     made = ClientArm(
         Job(arm, _core.Drawer(arm, 7)), started.command, {**started.environment, **environment}, name_of(client)

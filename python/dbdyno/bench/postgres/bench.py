@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.clients.arms import in_words, starts, told
+from dbdyno.bench.clients.arms import in_words, manifest_record, starts
 from dbdyno.bench.clients.load import Loads
 from dbdyno.bench.engine import arm_server
 from dbdyno.bench.engine.cold import chill
@@ -121,7 +121,7 @@ class PostgresBench(EngineBench):
         """The engines, and how each arm takes effect there."""
         arms = [self._row(number, own.protocol, _server(own)) for number, own in enumerate(self.ready.arms)]
         for number, client in self.clients.items():
-            arms[number]["changes"] |= told(client)
+            arms[number]["changes"] |= manifest_record(client)
         return Facts({name: _facts(target) for name, target in self._targets().items()}, arms, Reads())
 
     @server_errors()

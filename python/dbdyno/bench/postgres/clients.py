@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from dbdyno.bench.clients.arms import name_of, named
-from dbdyno.bench.clients.builtin import BUILTIN, found
+from dbdyno.bench.clients.builtin import BUILTIN, locate
 from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.line import ClientLine
@@ -47,7 +47,7 @@ def client_arm(ready: ReadyArm, arm: LoadArm, seed: int) -> ClientArm:
     from dbdyno import _core
 
     assert ready.arm.client is not None
-    started = found(ready.arm.client, Path(), f"arm {ready.arm.name!r}")
+    started = locate(ready.arm.client, Path(), f"arm {ready.arm.name!r}")
     connection = arm["connection"]
     parameters = parameters_of(ready.target, str(connection["application_name"]), connection["options"])
     refuse_laxer(ready.arm.client, parameters, f"arm {ready.arm.name!r}")
@@ -161,7 +161,7 @@ def examination(target: Postgres, client: str | list[str]) -> Examined:
         "scripts": [{"name": "check", "text": "select 1;"}],
         "sessions": 1,
     }
-    started = found(client, Path(), "client")
+    started = locate(client, Path(), "client")
     parameters = parameters_of(target, mark, None)
     refuse_laxer(client, parameters, "client")
     words = {**started.environment, **environment(parameters)}

@@ -163,7 +163,7 @@ def restore_command(record: Owed) -> str:
     return f"dbdyno restore {record.run or '--all'} --target DSN"
 
 
-def told(record: Owed) -> str:
+def describe(record: Owed) -> str:
     """One line on a record, for the doctor."""
     how = {
         "held": "a run is at work",

@@ -41,7 +41,7 @@ def workload_objects(
     with contextlib.ExitStack() as stack:
         with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_heeding(stopping))) as conn:
             for number, statement in enumerate(work.setup):
-                with _told(statement, "set-up", target, undo if number else None):
+                with _server_errors(statement, "set-up", target, undo if number else None):
                     if number:
                         conn.execute(statement.encode())
                     else:
@@ -77,7 +77,7 @@ def turn_sql(
         if before:
             with contextlib.closing(target.connect(statement_timeout_ms=0, stop=_heeding(stopping))) as conn:
                 for statement in before:
-                    with _told(statement, "before_sql", target):
+                    with _server_errors(statement, "before_sql", target):
                         conn.execute(statement.encode())
         yield
 
@@ -87,7 +87,7 @@ def _heeding(stopping: Stopping | None) -> Callable[[], bool] | None:
 
 
 @contextlib.contextmanager
-def _told(statement: str, where: str, target: Postgres, undo: Undo | None = None) -> Iterator[None]:
+def _server_errors(statement: str, where: str, target: Postgres, undo: Undo | None = None) -> Iterator[None]:
     """Around a statement, the errors in words; of a set-up that has begun (`undo` is its teardown) apart what was there
     before."""
     import psycopg

@@ -85,7 +85,7 @@ class Replays(Part):
         return f'drop database if exists "{name}"{forced}'
 
     def _fill(self, target: Postgres, setup: Sequence[str]) -> None:
-        with _told(target, "workload.setup"):
+        with _server_errors(target, "workload.setup"):
             with contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
                 conn.execute(f'create database "{self.template}"'.encode())
             own = target.in_database(str(self.template))
@@ -107,7 +107,7 @@ class Replays(Part):
         )
         stop = self.around.stopping.is_asked
         with (
-            _told(target, f"a copy of {self.template}"),
+            _server_errors(target, f"a copy of {self.template}"),
             contextlib.closing(target.connect(statement_timeout_ms=0, stop=stop)) as conn,
         ):
             conn.execute(drop.encode())
@@ -127,7 +127,7 @@ class Replays(Part):
         if not self.writes:
             return
         target = self.ready.arms[arm].target
-        with _told(target, "a copy"), contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
+        with _server_errors(target, "a copy"), contextlib.closing(target.connect(statement_timeout_ms=0)) as conn:
             conn.execute(self._drop(target, self._copy).encode())
 
     def stop(self) -> None:
@@ -225,7 +225,7 @@ class Replays(Part):
 
 
 @contextlib.contextmanager
-def _told(target: Postgres, what: str) -> Iterator[None]:
+def _server_errors(target: Postgres, what: str) -> Iterator[None]:
     """What the server refuses, in words. Raises `TargetError`, and `Interrupted` after a signal."""
     import psycopg
 

@@ -231,7 +231,7 @@ class ProgramBench(QuietBench):
                     _, code, _ = self._started(before, said)
                     if code:
                         raise TargetError(
-                            f"what is run before each command failed with {_told(code, said)}",
+                            f"what is run before each command failed with {_ending(code, said)}",
                             where=f"arm {self.plan.arms[turn.arm].name!r}: {' '.join(before)}",
                         )
                 began_ns = time.time_ns()
@@ -246,7 +246,7 @@ class ProgramBench(QuietBench):
                         elapsed_ns,
                         session=number,
                         error=error,
-                        said=_told(code, said) if code else "",
+                        said=_ending(code, said) if code else "",
                         costs=costs,
                     )
                     self.done += 1
@@ -340,7 +340,7 @@ def _code(code: int) -> str | None:
     return "TIMED" if code == TIMED_OUT else f"X{code:04d}" if code > 0 else f"S{-code:04d}"
 
 
-def _told(code: int, said: IO[bytes]) -> str:
+def _ending(code: int, said: IO[bytes]) -> str:
     """How a program ended, in words."""
     ended = f"exit {code}" if code > 0 else f"signal {-code}"
     ended = "a time-out" if code == TIMED_OUT else ended

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from dbdyno.errors import ModelError
-from dbdyno.model.claims.base import Claim, Told, told
+from dbdyno.model.claims.base import Claim, Told, to_json
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
 
@@ -56,11 +56,11 @@ def hold(
     replications: int = 8,
     most: int | None = None,
     seed: int = SEED,
-    told_of: Callable[[str], None] = lambda _: None,
+    on_progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measures claims and returns the page about them; one that cannot be measured has an `error` and costs no other.
     `most` are the replications of a claim whose verdict might change with the dice, eight times as many unless said.
-    `told_of` hears what is under way.
+    `on_progress` hears what is under way.
 
     Raises:
         ModelError: no such claim, or fewer than 2 replications.
@@ -72,7 +72,7 @@ def hold(
     found = []
     for at, claim in enumerate(wanted, 1):
         place = f"{claim.name} ({at} of {len(wanted)}): "
-        found.append(_held(claim, (replications, most), seed, partial(_placed, told_of, place)))
+        found.append(_held(claim, (replications, most), seed, partial(_placed, on_progress, place)))
     holding = sum(entry["verdict"] == "holds" for entry in found)
     return {
         "schema": SCHEMA,
@@ -87,11 +87,11 @@ def hold(
     }
 
 
-def _placed(told_of: Callable[[str], None], place: str, words: str) -> None:
-    told_of(place + words)
+def _placed(on_progress: Callable[[str], None], place: str, words: str) -> None:
+    on_progress(place + words)
 
 
-def _held(claim: Claim, replications: tuple[int, int], seed: int, told_of: Callable[[str], None]) -> Told:
+def _held(claim: Claim, replications: tuple[int, int], seed: int, on_progress: Callable[[str], None]) -> Told:
     """A claim measured with as many replications as its verdict needs to be steady, within reason."""
     done = 0
     begun = time.monotonic()
@@ -100,15 +100,15 @@ def _held(claim: Claim, replications: tuple[int, int], seed: int, told_of: Calla
     def one() -> None:
         nonlocal done
         done += 1
-        told_of(f"{done} runs, {number} of up to {most} replications, {time.monotonic() - begun:.0f} s")
+        on_progress(f"{done} runs, {number} of up to {most} replications, {time.monotonic() - begun:.0f} s")
 
-    told_of(claim.title)
+    on_progress(claim.title)
     with Kept() as kept:
         while True:
             try:
-                entry = told(claim, claim.measure(Bench(number, seed, one, kept)))
+                entry = to_json(claim, claim.measure(Bench(number, seed, one, kept)))
             except ModelError as error:
-                entry = told(claim, [])
+                entry = to_json(claim, [])
                 entry["error"] = str(error)
                 entry["notes"] = [f"could not be measured: {error}", *entry["notes"]]
             if entry["steady"] or number >= most:

@@ -137,7 +137,7 @@ class Told(TypedDict, total=False):
     seconds: float
 
 
-def told(claim: Claim, parts: Sequence[Part]) -> Told:
+def to_json(claim: Claim, parts: Sequence[Part]) -> Told:
     """A claim with what the model gave, as plain data."""
     rows: list[Measured] = []
     for part in parts:

@@ -100,12 +100,12 @@ class Kept:
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs specifications. `told` hears of each replication that is done; with `kept` evidence lies on for a bench
-    of more replications."""
+    """Runs specifications. `on_progress` hears of each replication that is done; with `kept` evidence lies on
+    for a bench of more replications."""
 
     replications: int
     seed: int
-    told: Callable[[], None]
+    on_progress: Callable[[], None]
     kept: Kept | None = None
 
     def machine(self, name: str) -> Machine:
@@ -136,7 +136,7 @@ class Bench:
 
                 def block(index: int) -> None:
                     run.block(index, scratch)
-                    self.told()
+                    self.on_progress()
 
                 with ThreadPoolExecutor(max_workers=min(self.replications, os.cpu_count() or 1)) as pool:
                     try:

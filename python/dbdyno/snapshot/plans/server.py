@@ -97,7 +97,7 @@ def server_log(dsn: str, most: int = MOST) -> Any:
     target = _target(dsn)
     with _session(target) as connection:
         forms = ["csvlog", *(["jsonlog"] if connection.info.server_version >= JSONLOG_FROM else []), "stderr"]
-        asked = (_one(connection, "select pg_current_logfile(%s)", form) for form in forms)
+        asked = (_scalar(connection, "select pg_current_logfile(%s)", form) for form in forms)
         path = next((one for one in asked if one), None)
         if path is None:
             raise SnapshotError(
@@ -105,23 +105,23 @@ def server_log(dsn: str, most: int = MOST) -> Any:
                 where=target.safe_dsn,
                 next_step="read the log where it is: --log FILE; or turn on logging_collector",
             )
-        size = int(_one(connection, "select size from pg_stat_file(%s)", path))
+        size = int(_scalar(connection, "select size from pg_stat_file(%s)", path))
         start = max(0, size - most)
         source = of_stream(str(path).rpartition("/")[2], _Remote(connection, str(path), start, size))
-        head = _one(connection, "select pg_read_binary_file(%s, 0, %s)", path, HEAD_BYTES)
+        head = _scalar(connection, "select pg_read_binary_file(%s, 0, %s)", path, HEAD_BYTES)
         first = bytes(head).partition(b"\n")[0][:HEAD_BYTES].rstrip()
         source.head = hashlib.blake2b(first, digest_size=12).hexdigest()
         prefix, zone = (
-            _one(connection, f"select current_setting('{one}')") for one in ("log_line_prefix", "log_timezone")
+            _scalar(connection, f"select current_setting('{one}')") for one in ("log_line_prefix", "log_timezone")
         )
-        loaded = _one(connection, "select current_setting('auto_explain.log_min_duration', true)")
+        loaded = _scalar(connection, "select current_setting('auto_explain.log_min_duration', true)")
         notes = [] if loaded is not None else [f"auto_explain is not loaded in a new session of this role; {SETUP}"]
         if start:
             notes.append(f"of {size} bytes the last {most} were read, and are not kept; --most reads more")
         yield ServerLog(source, str(prefix), str(zone), name_of(target), bool(start), tuple(notes))
 
 
-def _one(connection: Connection, sql: str, *values: object) -> Any:
+def _scalar(connection: Connection, sql: str, *values: object) -> Any:
     row = connection.execute(sql.encode(), values or None).fetchone()
     return row[0] if row else None
 
@@ -145,7 +145,7 @@ class _Remote(io.RawIOBase):
         if wanted <= 0:
             return 0
         some = bytes(
-            _one(self._connection, "select pg_read_binary_file(%s, %s, %s)", self._path, self._at, wanted) or b""
+            _scalar(self._connection, "select pg_read_binary_file(%s, %s, %s)", self._path, self._at, wanted) or b""
         )
         into[: len(some)] = some
         self._at += len(some)
@@ -201,7 +201,7 @@ def _without_values(line: str) -> str:
 
 
 def _text(connection: Connection, target: Postgres, queryid: int) -> tuple[str, str]:
-    schema = _one(
+    schema = _scalar(
         connection,
         "select quote_ident(n.nspname) from pg_extension e join pg_namespace n on n.oid = e.extnamespace"
         " where e.extname = 'pg_stat_statements'",

@@ -253,14 +253,14 @@ def judged(
     model["verdict"] = {
         "decision": verdict.decision,
         "headline": verdict.headline,
-        "sentences": _told(verdict),
+        "sentences": _sentences(verdict),
     }
     model["classical"] = _classical(latencies, measures)
     shown = dict.fromkeys((headline, "p50", "p99"))
     model["figures"]["blocks"] = [f for name in shown for f in pictures.by_block(measures, name)]
 
 
-def _told(verdict: Verdict) -> list[str]:
+def _sentences(verdict: Verdict) -> list[str]:
     """The sentences under the headline; of many arms only each one's own."""
     own = [arm.sentence for arm in verdict.arms]
     said = list(verdict.sentences) if len(own) <= ARMS_TOLD else own

@@ -224,9 +224,9 @@ def _changes(values: list[float], places: list[int], level: float) -> list[Chang
 
 def _found_from(values: list[float], changes: list[Change], level: float) -> float | None:
     """From which ratio on a change would have been found, where there is none; None where none of any size would."""
-    from dbdyno.stats.changes import LEAST, step_found
+    from dbdyno.stats.changes import LEAST, detectable_step
 
-    least = step_found(values, level=level) if len(values) >= LEAST and not changes else math.inf
+    least = detectable_step(values, level=level) if len(values) >= LEAST and not changes else math.inf
     return least if math.isfinite(least) else None
 
 

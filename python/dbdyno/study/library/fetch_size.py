@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from dbdyno.errors import PlanError
 from dbdyno.study.library.of_clients import client_plan
-from dbdyno.study.plan.clients import NO_LINE, clients, delays, fetch_sizes, no_own
+from dbdyno.study.plan.clients import NO_LINE, clients, delays, fetch_sizes, refuse_own_client
 from dbdyno.study.plan.factors import numbers
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script
 from dbdyno.study.plan.study import Factor, Study
@@ -27,7 +27,7 @@ def _plan(options: Mapping[str, str], quick: bool) -> Plan:
     if len(rows) > 1:
         raise PlanError("the table has one number of rows", where="--set rows", next_step="run the study twice")
     factors = {
-        "client": no_own(clients(options["client"])),
+        "client": refuse_own_client(clients(options["client"])),
         "delay": delays(options["delay"]),
         "fetch_size": fetch_sizes(options["fetch_size"]),
     }

@@ -81,7 +81,7 @@ def variables_of(name: str, text: str) -> list[Level]:
     return [Level(f"{value} {name}", variables={name: value}, levels={name: value}) for value in words(text, name)]
 
 
-def no_own(levels: list[Level]) -> list[Level]:
+def refuse_own_client(levels: list[Level]) -> list[Level]:
     """The levels, none of which is our own client. Raises `PlanError`."""
     if any(level.client is None for level in levels):
         raise PlanError(

@@ -42,7 +42,7 @@ def regrown(ready: Ready, report: dict[str, object]) -> Ready:
     return ready.retimed(grown(ready.timing, needed_ns(ready, operation_ns(ready, report))))
 
 
-def told(before: Ready, after: Ready, report: dict[str, object], next_block: int) -> str:
+def describe(before: Ready, after: Ready, report: dict[str, object], next_block: int) -> str:
     """What grew, why, and how long the rest takes."""
     from dbdyno.stats.words import duration
 

@@ -54,7 +54,7 @@ class RaceRunner(Runner):
             if counts and (end := self._seen(block.index)):
                 break
             end = "blocks"
-        self.run.save(race={**told(self.race, end, self.names), "failed": self.failed})
+        self.run.save(race={**to_json(self.race, end, self.names), "failed": self.failed})
 
     def _seen(self, index: int) -> str:
         """Takes the numbers of a block; why the race is over, if it is."""
@@ -120,7 +120,7 @@ def _json(apart: Apart) -> dict[str, object]:
     return {name: value if math.isfinite(value) else None for name, value in asdict(apart).items()}
 
 
-def told(race: Race, end: str, names: Sequence[str]) -> dict[str, object]:
+def to_json(race: Race, end: str, names: Sequence[str]) -> dict[str, object]:
     """A race as JSON values for a manifest."""
     leader = race.leader
     return {

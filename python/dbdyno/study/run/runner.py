@@ -18,7 +18,7 @@ from dbdyno.errors import TargetError
 from dbdyno.evidence.run import Block, Run, SliceRecord
 from dbdyno.signals import Interrupted
 from dbdyno.study.analysis.measured.timeline import STEP, RunClock
-from dbdyno.study.run.growth import regrown, told
+from dbdyno.study.run.growth import describe, regrown
 from dbdyno.study.run.report import begun, hopeless, joined, rates
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Runner:
         if before.timing != self.ready.timing:
             how = self.ready.timing
             self.bench.retime(self.ready)
-            self.progress.note(told(before, self.ready, report, next_block))
+            self.progress.note(describe(before, self.ready, report, next_block))
             self.run.save(slice_ns=how.slice_ns if how.in_slices else None, turn_ns=how.turn_ns)
 
     def _refuse_hopeless(self, planned: PlannedBlock, report: dict[str, object]) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 TOLD_MOST = 10
 
 
-def told(measures: Measures) -> str | None:
+def sentence(measures: Measures) -> str | None:
     """Client CPU of a transaction by arm, as a sentence; None where no arm has an external client, or the blocks do
     not tell it."""
     from dbdyno.stats.words import duration

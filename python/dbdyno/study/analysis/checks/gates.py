@@ -349,7 +349,7 @@ def _conditions(run: Run, measures: Measures, virtual: bool) -> Iterator[Caution
             f"the load generator used {cpu / wall:.1f} of {cores} cores",
             "fewer sessions, or run dbdyno on another machine than the engine",
         )
-    if (spent := client_cost.told(measures)) is not None:
+    if (spent := client_cost.sentence(measures)) is not None:
         yield _warning("client CPU", spent, "it is part of every latency; where it differs, so do the clients")
     lost = sum(block.report["reconnects"] for block in blocks)
     if lost:

@@ -19,7 +19,7 @@ from dbdyno.stats.words import change_of, duration, size
 from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.analysis.questions.laws import LawRow, law_of
-from dbdyno.study.analysis.questions.level_words import LOADS, is_told, said, sentence
+from dbdyno.study.analysis.questions.level_words import LOADS, is_conclusive, said, sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,7 +178,7 @@ def _curve(
         "course": found.course,
         "ordered": numbers is not None,
         "may_be_best": [at for at in range(len(arms)) if float(found.low[:, at].max()) <= math.log1p(found.threshold)],
-        "told": is_told(found),
+        "told": is_conclusive(found),
         "sentence": sentence(factor, texts, found, ordered=numbers is not None),
     }
 

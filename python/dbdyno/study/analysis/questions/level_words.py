@@ -46,7 +46,7 @@ def span(factor: str, low: str, high: str, word: str = "and") -> str:
     return f"{low} {word} {said(factor, high)}" if counts else f"{said(factor, low)} {word} {high}"
 
 
-def is_told(found: Levels) -> bool:
+def is_conclusive(found: Levels) -> bool:
     """Whether the blocks say anything at all about the course or the knee."""
     return found.course != "unclear" or found.knee_high - found.knee_low < found.means.size - 1
 
@@ -66,7 +66,7 @@ def sentence(factor: str, texts: list[str], found: Levels, *, ordered: bool) -> 
     if found.course == "flat":
         brings = _does(factor, texts[-1], "brings", "bring")
         return f"{span(factor, texts[0], texts[-1], 'to')} {brings} no difference larger than {matters}"
-    if not is_told(found):
+    if not is_conclusive(found):
         last = "," if found.best == len(texts) - 1 else f"; {are[-1]}"
         return (
             f"{found.blocks} blocks cannot tell where {factor} is best: {are[found.best]}, by the means{last} "

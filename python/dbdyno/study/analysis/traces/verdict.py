@@ -43,7 +43,7 @@ class Used:
     counts: tuple[int, int]
     of: tuple[int, int]
 
-    def told(self, at: int) -> str:
+    def count_of(self, at: int) -> str:
         """`7`; `6 of 7` where one has nothing to compare."""
         return f"{self.counts[at]}" + (f" of {self.of[at]}" if self.counts[at] != self.of[at] else "")
 
@@ -150,7 +150,11 @@ def _meaning(lead: BlockComparison, decision: str, used: Used, asked: Question, 
     if math.isnan(lead.low):
         return "Cannot tell whether it would be so again: too little was done more than once."
     if unit != "batch":
-        number = f"{used.told(0)} pairs" if unit == "pair" else f"{used.told(0)} and {used.told(1)} {UNITS[unit]}"
+        number = (
+            f"{used.count_of(0)} pairs"
+            if unit == "pair"
+            else f"{used.count_of(0)} and {used.count_of(1)} {UNITS[unit]}"
+        )
         rests = f"{lead.label}, over {number}: {lead.words}."
         return rests[0].upper() + rests[1:]
     words = {"same": f"no difference larger than {asked.threshold * 100:g} %"}.get(decision, interval(lead))
@@ -202,8 +206,8 @@ def method(used: Used, asked: Question, explained: Explained) -> list[str]:
         )
     else:
         sentences.append(
-            f"Blocks are {UNITS[unit]}: {used.told(0)} in {base}, {used.told(1)} in {other}. They are compared by"
-            f" Welch's t on the logarithms, {asked.level * 100:g} %."
+            f"Blocks are {UNITS[unit]}: {used.count_of(0)} in {base}, {used.count_of(1)} in {other}. They are compared"
+            f" by Welch's t on the logarithms, {asked.level * 100:g} %."
         )
     sentences.append(
         f"Differences within {asked.threshold * 100:g} % count as none. The headline is tested by itself; the other"

@@ -29,7 +29,7 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
     if alone:
         return [explain(None, _side(connection, measures.arms[0], run), level=level, arm=0).as_dict()]
     found = []
-    for at in _told(measures, model["metrics"]):
+    for at in _explained_arms(measures, model["metrics"]):
         arm = measures.arms[at]
         base = measures.arms[arm.base]
         counts = counted(connection, base, alone=False), counted(connection, arm, alone=False)
@@ -68,7 +68,7 @@ def hertz(run: Run) -> float:
     return float(run.manifest.plan["watch"].get("activity_hz") or 0.0)
 
 
-def _told(measures: Measures, metrics: list[MetricRow]) -> list[int]:
+def _explained_arms(measures: Measures, metrics: list[MetricRow]) -> list[int]:
     """The compared arms; of many the one whose mean differs most."""
     compared = [at for at, _ in measures.compared()]
     if len(compared) <= ARMS_TOLD:
