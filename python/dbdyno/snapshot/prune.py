@@ -20,7 +20,7 @@ from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot import holding, keep, manifest
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.pack import GROUP, pack, unused
+from dbdyno.snapshot.pack import GROUP, is_sampled, pack, unused
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.plans.kept import KeptLog, forget
@@ -89,7 +89,7 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
             before[stays[0]] = []  # nothing is reported before the first
         last = [number for number in stays[-1:] if before[number]]  # else it stays: the next one points to it
         for group in _groups([*stays[:-1], *last], before, packed):
-            dropped = {number: [store.open(each) for each in before[number]] for number in group}
+            dropped = {number: [_sampled(store, each) for each in before[number]] for number in group}
             with holding.alone(store.folder):
                 pack(store, [store.open(number) for number in group], dropped, tidy=False)  # at the end, once
                 for each in (each for some in dropped.values() for each in some):
@@ -103,6 +103,13 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
             unused(store, [*folders, *sorted((store.folder / PACKS).glob("*-*-*"))])
             forget(asked.plans)
     return len(go)
+
+
+def _sampled(store: Store, number: int) -> Snapshot:
+    """A snapshot that goes, of which only what was sampled before it is known: thousands are held at once."""
+    one = store.open(number)
+    views = {name: record for name, record in one.views.items() if is_sampled(name, record)}
+    return Snapshot(store.folder, {**one.manifest, "views": views, "facts": {}})
 
 
 def _groups(stays: Sequence[int], before: dict[int, list[int]], packed: AbstractSet[int]) -> list[list[int]]:
