@@ -16,6 +16,7 @@ from dbdyno.snapshot.model import column
 from dbdyno.snapshot.pack import pack_full
 from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot
 from dbdyno.snapshot.take import open_collector, take
 from dbdyno.snapshot.timeline import events
@@ -176,9 +177,11 @@ def test_checkpoints_and_settings_are_on_the_clock_of_a_comparison(server: Sampl
     steps(server, 3)
     with Interval(server.store, server.store.open(1), server.store.open(8)) as interval:
         told = {row["kind"]: row for row in happenings(interval)}
+        drawn = report(interval)["series"]["events"]
     assert told["checkpoint"]["what"] == "checkpoints: 2 timed"
     assert told["setting"]["what"] == "work_mem: (not there) → 4096"
     assert all(row["at_us"] - row["after_us"] == 60_000_000 for row in told.values())
+    assert {row["kind"] for row in drawn} == set(told), "the figure of a report said what happened, and drew nothing"
 
 
 def test_a_chart_puts_many_events_of_a_kind_together_and_leaves_few_alone() -> None:

@@ -46,7 +46,7 @@ WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400
 
 EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
 STATEMENT_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
-_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
+STATEMENT_KEYS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 _CLIENT = "kind in ('client', 'client backend', 'parallel worker')"
 _ACTIVE = "state in ('active', 'fastpath function call')"
 _NONE = {
@@ -150,7 +150,7 @@ class History:
             return None
         source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
         sql = f"""select count(*) as n from {source} where {_CLIENT} and state like 'idle in transaction%'
-          and {self.interval.inside}"""
+          and {not_ours(self.interval)}"""
         return float(self.interval.query(sql)[0]["n"]) / self.looks
 
     def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
@@ -236,17 +236,18 @@ class History:
 
 def active_rows(interval: Interval) -> str:
     """The condition for rows of sampled sessions that are active, are not ours, and are of the interval."""
-    ours = [one.facts.get("session") for one in interval.chain]
-    own = ", ".join({str(int(one)): None for one in ours if isinstance(one, int)}) or "-1"
-    return (
-        f"{_CLIENT} and {_ACTIVE} and {interval.inside} and session not in ({own})"
-        " and application is distinct from 'dbdyno snap'"
-    )
+    return f"{_CLIENT} and {_ACTIVE} and {not_ours(interval)}"
+
+
+def not_ours(interval: Interval) -> str:
+    """The condition for rows of sampled sessions that are of the interval, and not the snapshots' own."""
+    own = ", ".join(map(str, interval.own_sessions)) or "-1"
+    return f"{interval.inside} and session not in ({own}) and application is distinct from 'dbdyno snap'"
 
 
 def texts(interval: Interval) -> dict[str, str]:
     """The texts of statements by identifier, as far as they were kept."""
-    key = _TEXTS.get(interval.before.engine)
+    key = STATEMENT_KEYS.get(interval.before.engine)
     if key is None or not interval.after.file("statement_texts"):
         return {}
     source = interval.ends("statement_texts")[1]

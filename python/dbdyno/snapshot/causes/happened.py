@@ -14,6 +14,8 @@ from dbdyno.snapshot.events_table import clock
 from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
+from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.sessions import STATEMENT_KEYS, texts
 from dbdyno.snapshot.wording import rate, three, times
 from dbdyno.why import MOST as CAUSES_MOST
 from dbdyno.why import Cause as Reason
@@ -26,6 +28,7 @@ LEAST_CHANGE = 0.2
 """Statement time that changes by less is called steady."""
 
 JUMP_LEAST = 5
+NO_CHANGE = "no change to explain: where the time went is under Active sessions, Waits and Top SQL"
 
 CODES = {
     "dropped_indexes": "index",
@@ -185,7 +188,7 @@ def within(interval: Interval) -> Part | None:
         return _unsearched(interval)
     at, how = _where(interval, *series, _jumps(interval))
     if at is None:
-        return section("happened", "What happened", about=f"{how}.", notes=["nothing stands out"])
+        return section("happened", "What happened", about=f"{how}.", notes=[NO_CHANGE])
     chain = interval.chain
     with (
         Interval(interval.store, chain[0], chain[at], chain[: at + 1]) as before,
@@ -303,7 +306,7 @@ def _set_beside(interval: Interval, at: int) -> int | None:
 
 
 def _series(interval: Interval) -> tuple[Series, Series] | None:
-    """Milliseconds of statements, and their calls, by sub-interval."""
+    """Milliseconds of statements, and their calls, by sub-interval; without those of the snapshots, as in causes."""
     rules = ENGINES.get(interval.before.engine)
     if rules is None or len(interval.chain) <= LEAST_PARTS or not interval.has(rules[0].view):
         return None
@@ -312,8 +315,10 @@ def _series(interval: Interval) -> tuple[Series, Series] | None:
     if not source or len(parts) != len(interval.chain) - 1:
         return None
     time, to_ms = next(one for one in rules[0].times if one[0] in {c.name for c in known})
+    own = [literal(name) for name, text in texts(interval).items() if rules[0].is_ours(text)]
+    others = f"where {STATEMENT_KEYS[interval.before.engine]}::varchar not in ({', '.join(own)})" if own else ""
     rows = interval.query(
-        f"select part, sum({time}) * {to_ms} as ms, sum({rules[0].calls}) as calls from {source} group by 1"
+        f"select part, sum({time}) * {to_ms} as ms, sum({rules[0].calls}) as calls from {source} {others} group by 1"
     )
     found = {row["part"]: row for row in rows}
     spent, calls = (

@@ -88,7 +88,8 @@ class PostgresChange(Change):
         """By scans of the tables that it names, its blocks, and the indexes there are."""
         return read_whole(self, statement)
 
-    def is_ours(self, text: str) -> bool:
+    @staticmethod
+    def is_ours(text: str) -> bool:
         """Whether a statement is marked as ours."""
         return is_ours(text)
 
