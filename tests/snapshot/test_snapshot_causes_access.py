@@ -10,7 +10,7 @@ from snapshot_help import Lab
 from test_snapshot_causes import OnPostgres, asks
 
 from dbdyno.snapshot.causes.change import Pair
-from dbdyno.snapshot.causes.happened import causes, change_of, within
+from dbdyno.snapshot.causes.happened import causes, change_of
 from dbdyno.snapshot.causes.postgres import PostgresChange
 from dbdyno.snapshot.causes.statements import more_calls
 from dbdyno.snapshot.interval import Interval
@@ -45,20 +45,6 @@ def test_a_table_that_is_scanned_as_often_as_a_statement_is_called_that_does_not
         first = causes(change_of(before, after))[0]
     assert first.words == "child is scanned whenever this runs: delete from parent where id = $1 (1)"
     assert first.statements == {1}
-
-
-def test_the_time_of_the_snapshots_own_statements_is_no_change_of_the_server(tmp_path: Path) -> None:
-    """Of an idle server with a snapshot a second the head said that statement time went from 5.7 to 13 ms a second."""
-    server, taken = MadeServer(tmp_path / "snaps"), []
-    server.texts[2] = "copy /* dbdyno */ (select 1) to stdout"
-    for minute in range(13):
-        server.call(1, 60, 600.0)
-        server.call(2, 60, 6000.0 if minute > 6 else 60.0)
-        taken.append(server.step())
-    with Interval(server.store, taken[0], taken[-1]) as interval:
-        found = within(interval)
-    assert found is not None
-    assert found["about"] == "Statement time was steady: 10 and 10 ms a second at its two parts."
 
 
 @pytest.mark.soak

@@ -46,7 +46,7 @@ WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400
 
 EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
 STATEMENT_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
-STATEMENT_KEYS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
+_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 _CLIENT = "kind in ('client', 'client backend', 'parallel worker')"
 _ACTIVE = "state in ('active', 'fastpath function call')"
 _NONE = {
@@ -247,7 +247,7 @@ def not_ours(interval: Interval) -> str:
 
 def texts(interval: Interval) -> dict[str, str]:
     """The texts of statements by identifier, as far as they were kept."""
-    key = STATEMENT_KEYS.get(interval.before.engine)
+    key = _TEXTS.get(interval.before.engine)
     if key is None or not interval.after.file("statement_texts"):
         return {}
     source = interval.ends("statement_texts")[1]

@@ -113,9 +113,8 @@ class Change(ABC):
     def read_tables(self, one: Interval, names: dict[Hashable, str]) -> dict[Hashable, Rates]:
         """Rates and states of each table; fills in the names."""
 
-    @staticmethod
     @abstractmethod
-    def is_ours(text: str) -> bool:
+    def is_ours(self, text: str) -> bool:
         """Whether a statement is a collector's."""
 
     def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:  # noqa: B027

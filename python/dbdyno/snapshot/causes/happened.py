@@ -14,8 +14,6 @@ from dbdyno.snapshot.events_table import clock
 from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
-from dbdyno.snapshot.parquet import literal
-from dbdyno.snapshot.sessions import STATEMENT_KEYS, texts
 from dbdyno.snapshot.wording import rate, three, times
 from dbdyno.why import MOST as CAUSES_MOST
 from dbdyno.why import Cause as Reason
@@ -306,7 +304,7 @@ def _set_beside(interval: Interval, at: int) -> int | None:
 
 
 def _series(interval: Interval) -> tuple[Series, Series] | None:
-    """Milliseconds of statements, and their calls, by sub-interval; without those of the snapshots, as in causes."""
+    """Milliseconds of statements, and their calls, by sub-interval."""
     rules = ENGINES.get(interval.before.engine)
     if rules is None or len(interval.chain) <= LEAST_PARTS or not interval.has(rules[0].view):
         return None
@@ -315,10 +313,8 @@ def _series(interval: Interval) -> tuple[Series, Series] | None:
     if not source or len(parts) != len(interval.chain) - 1:
         return None
     time, to_ms = next(one for one in rules[0].times if one[0] in {c.name for c in known})
-    own = [literal(name) for name, text in texts(interval).items() if rules[0].is_ours(text)]
-    others = f"where {STATEMENT_KEYS[interval.before.engine]}::varchar not in ({', '.join(own)})" if own else ""
     rows = interval.query(
-        f"select part, sum({time}) * {to_ms} as ms, sum({rules[0].calls}) as calls from {source} {others} group by 1"
+        f"select part, sum({time}) * {to_ms} as ms, sum({rules[0].calls}) as calls from {source} group by 1"
     )
     found = {row["part"]: row for row in rows}
     spent, calls = (

@@ -72,8 +72,7 @@ class MariadbChange(Change):
             return None
         return "", f"reads a table whole: {examined:,.0f} rows examined a call"
 
-    @staticmethod
-    def is_ours(text: str) -> bool:
+    def is_ours(self, text: str) -> bool:
         """Whether a statement is what a collector says before its session is no longer accounted."""
         return OWN.search(text) is not None
 

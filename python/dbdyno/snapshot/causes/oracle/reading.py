@@ -100,8 +100,7 @@ class OracleChange(Change):
             found[key] = rates({name: row[name] for name in counted}, one.seconds)
         return found
 
-    @staticmethod
-    def is_ours(text: str) -> bool:
+    def is_ours(self, text: str) -> bool:
         """Whether a statement is one of the collector's: it has no mark, so that texts are held against the scripts."""
         return _plain(text) in _ours()
 

@@ -88,8 +88,7 @@ class PostgresChange(Change):
         """By scans of the tables that it names, its blocks, and the indexes there are."""
         return read_whole(self, statement)
 
-    @staticmethod
-    def is_ours(text: str) -> bool:
+    def is_ours(self, text: str) -> bool:
         """Whether a statement is marked as ours."""
         return is_ours(text)
 
