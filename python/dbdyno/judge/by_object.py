@@ -228,8 +228,8 @@ def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[s
         a, b = (side.values(label, names) * factors[label] for side in sides)
         shown = [str(roles.get(name, name)) for name in names]
         was, now = (side.means[label] for side in sides)
-        moved = [factors[label] * (now.get(name, 0.0) - was.get(name, 0.0)) for name in names]
-        yield from _judged(label, shown, a, b, moved)
+        weights = [factors[label] * (now.get(name, 0.0) - was.get(name, 0.0)) for name in names]
+        yield from _judged(label, shown, a, b, weights)
     old.close()
     new.close()
 
