@@ -93,7 +93,7 @@ def hurt(file: Path, how: Callable[[bytearray, random.Random], bytes], dice: ran
 
 
 BLAMED = 9
-"""A manifest whose sum of a file was hurt: the file was blamed, and set aside."""
+"""A manifest whose sum of a file was hurt: the file was blamed."""
 SOAK = (pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 120) if seed != BLAMED)
 
 
