@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import TargetError
+from skipped import skip_for
 
 KINDS = ("installed", "wheel")
 
@@ -21,7 +20,7 @@ def binaries_of(kind: str) -> Binaries:
     try:
         return find_binaries({**os.environ, "DBDYNO_ENGINE": kind, "DBDYNO_PG_BIN": ""})
     except TargetError as error:
-        pytest.skip(str(error))
+        skip_for(error)
 
 
 def eventually(holds: Callable[[], Any], patience_s: float = 120) -> Any:

@@ -16,6 +16,7 @@ from dbdyno.flow.in_pig import parsed as pig_plan
 from dbdyno.flow.in_polars import parsed as polars_plan
 from dbdyno.flow.step import FILTER, GROUP, JOIN, LIMIT, SCAN, SORT, TOP, Flow, Step
 from dbdyno.flow.tables import given
+from skipped import skip_for
 
 A, B, C = (Step(SCAN, name, rows=size) for name, size in (("a", 100), ("b", 50), ("c", 10)))
 
@@ -223,7 +224,7 @@ def test_real_engines_push_both_conditions_below_the_join(shop: Path, engine: st
         try:
             jars()
         except FlowError as error:
-            pytest.skip(str(error))
+            skip_for(error)
     done = dbdyno(*words(shop, engine), "--format", "json")
     assert done.returncode == 0, done.stderr
     for condition in ("region = south", "amount > 90"):

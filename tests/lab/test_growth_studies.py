@@ -16,6 +16,7 @@ from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.library import find_study, loader
 from dbdyno.study.plan.plan import plan_from_dict
 from mariadb_server import missing
+from skipped import skip_for
 
 STUDIES_HERE = (
     "insert-size",
@@ -116,7 +117,7 @@ def test_a_transaction_that_does_more_work_on_more_rows_is_named(lab):
     try:
         statements.preloaded()
     except TargetError as error:
-        pytest.skip(error.message)
+        skip_for(error)
     two = "order by number,open orders"
     model = ran(lab, "data-growth", "--quick", "--blocks", "2", "--set", f"transaction={two}", "--set", "orders=1000")
     blocks = [used(model, arm, "blocks") for arm in range(4)]

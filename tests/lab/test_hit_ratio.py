@@ -13,6 +13,7 @@ from dbdyno.bench.postgres import statements
 from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.plan.study import Study
+from skipped import skip_for
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def extension() -> None:
     try:
         statements.preloaded()
     except TargetError as error:
-        pytest.skip(error.message)
+        skip_for(error)
 
 
 @pytest.fixture

@@ -116,6 +116,8 @@ def test_the_measure_sees_each_kind_of_fault(browser, tmp_path: Path):
         ("<code>/proc/sys/vm</code>", "<code>/proc/sys/vm</code>"),
         ("<td>-4838682823314902447</td>", '<td><span class="whole">-4838682823314902447</span></td>'),
         ("<th>effective_io_concurrency: 1</th>", "<th>effective_<wbr>io_<wbr>concurrency: 1</th>"),
+        ("<th>shop.orders.orders_cust</th>", "<th>shop.<wbr>orders.<wbr>orders_<wbr>cust</th>"),
+        ("<th>12345678901.123456789012</th>", "<th>12345678901.123456789012</th>"),
         ("<th>work_mem</th>", "<th>work_mem</th>"),
     ],
 )

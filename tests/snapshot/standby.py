@@ -20,7 +20,8 @@ class Standby(EmbeddedPostgres):
     @staticmethod
     def missing(primary: EmbeddedPostgres) -> str | None:
         """Why no standby can be made of it, or None."""
-        return None if primary.binaries.program("pg_basebackup").exists() else "this server comes without pg_basebackup"
+        there = primary.binaries.program("pg_basebackup").exists()
+        return None if there else "this server has no pg_basebackup: make setup-test"
 
     def _init_data(self, account: Account) -> None:
         given = self._primary.conninfo()

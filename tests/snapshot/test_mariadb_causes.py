@@ -128,8 +128,10 @@ def test_a_release_with_one_more_query(planted: OnMariadb):
         load()
         planted.run(*[more] * 2)
 
-    found = planted.first_causes(load, after=release)
-    assert all(one.startswith("new statement: SELECT COUNT ( * ) FROM") for one in found)
+    for model in planted.models(load, lambda: None, release, sampled=False):
+        first = model["sections"][0]["tables"][0]["rows"][0]
+        assert first["what"].startswith("new statement: SELECT COUNT ( * ) FROM")
+        assert "; reads a table whole: " in first["evidence"]
 
 
 @pytest.mark.soak

@@ -21,6 +21,7 @@ from dbdyno.report.html import render_html
 from dbdyno.snapshot import blocking, timeline
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.postgres.sampler import ACTIVITY, BLOCKED
+from dbdyno.snapshot.postgres.waits import waits
 from dbdyno.snapshot.report import report
 from dbdyno.snapshot.sampled import statements_of
 from dbdyno.snapshot.session_report import sessions
@@ -106,6 +107,18 @@ def test_our_own_snapshots_are_not_among_the_sessions(tmp_path: Path) -> None:
     rows = [look(1, 1), look(1, 2, application="dbdyno snap")]
     with stored(tmp_path, rows) as interval:
         assert [row["name"] for row in History(interval).by("application")] == ["web"]
+
+
+def test_nor_are_they_among_the_waits_and_those_idle_in_a_transaction(tmp_path: Path) -> None:
+    """A watch of once a second had 3 % of the waits by its own reads, and 0.27 sessions idle in a transaction."""
+    ours = {"application": "dbdyno snap"}
+    rows = [look(1, 1, statement=7), look(1, 2, statement=8, **ours), look(2, 2, state="idle in transaction", **ours)]
+    with stored(tmp_path, rows) as interval:
+        assert History(interval).idle_in_transaction() == 0
+        made = waits(interval, 10)
+    by_statement = next(one for one in made["tables"] if one["title"] == "By statement")
+    assert [(row["statement"], row["share"]) for row in by_statement["rows"]] == [("7", 1.0)]
+    assert made["notes"] == ["60 looks, one every 1 s"]
 
 
 @pytest.mark.parametrize(

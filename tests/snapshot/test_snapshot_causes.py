@@ -315,7 +315,7 @@ class SlowStorage(EmbeddedPostgres):
 @pytest.mark.parametrize("timed", [True, False])
 def test_a_storage_whose_syncs_became_slow(tmp_path: Path, major: int, timed: bool):
     if shutil.which("cc") is None:
-        pytest.skip("cc not found")
+        pytest.skip("cc not found: apt-get install gcc")
     if timed and major < 14:
         pytest.skip("syncs of the WAL are timed from PostgreSQL 14 on")
     settings = {**SETTINGS, **({"track_wal_io_timing": True} if timed else {})}

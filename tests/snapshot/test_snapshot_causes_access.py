@@ -177,3 +177,62 @@ def test_what_rules_ask_of_ten_times_the_statements_is_ten_times_the_work(monkey
         assert not list(more_calls(change)), "of so many alike none is named"
         counts.append(asked[0])
     assert counts[1] <= 11 * counts[0]
+
+
+BY_K = "select sum(v) from parcels where k = 77"
+
+
+def test_a_new_statement_that_no_index_serves_is_told_with_the_index_that_it_lacks(on: OnPostgres) -> None:
+    """It was "new statement" alone: whoever read that did not know that an index would make it cheap."""
+    filled(on.lab, "parcels")
+    load = asks(on.lab, "select v from parcels where id = 77")
+
+    def release() -> None:
+        load()
+        on.lab.run(*[BY_K] * 30)
+
+    for model in on.models(load, lambda: None, release, sampled=False):
+        first = model["sections"][0]["tables"][0]["rows"][0]
+        assert first["what"].startswith("new statement, which reads parcels whole: select sum(v) from parcels where k")
+        assert first["evidence"].endswith("; 20,000 rows a call for 1 of its result; no index begins with k")
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("index", "statement"),
+    [
+        ("create index parcels_k on parcels (k)", BY_K),
+        ("select 1", "select count(*) from parcels where v % 7 = 3"),
+        ("select 1", "select * from parcels where v <> 77"),
+        ("select 1", "select sum(v) from parcels where k = 77 or v > 5"),
+    ],
+)
+def test_a_new_statement_that_an_index_serves_or_that_needs_all_rows_lacks_none(
+    on: OnPostgres, index: str, statement: str
+) -> None:
+    filled(on.lab, "parcels")
+    on.lab.run(index, "analyze parcels")
+    load = asks(on.lab, "select v from parcels where id = 77", 5)
+
+    def release() -> None:
+        load()
+        on.lab.run(*[statement] * 20)
+
+    found = on.first_causes(load, after=release)
+    assert all(one.startswith("new statement: select") for one in found)
+
+
+@pytest.mark.soak
+def test_a_new_statement_that_returns_few_rows_of_a_range_reads_its_table_whole(on: OnPostgres) -> None:
+    """No index is named: the text does not say which column one would begin with."""
+    filled(on.lab, "parcels")
+    load = asks(on.lab, "select v from parcels where id = 77", 5)
+
+    def release() -> None:
+        load()
+        on.lab.run(*["select * from parcels where v between 5 and 9"] * 20)
+
+    for model in on.models(load, lambda: None, release, sampled=False):
+        first = model["sections"][0]["tables"][0]["rows"][0]
+        assert first["what"].startswith("new statement, which reads parcels whole: select * from parcels")
+        assert first["evidence"].endswith("; 20,000 rows a call for 5 of its result")

@@ -16,6 +16,7 @@ from dbdyno.snapshot.model import column
 from dbdyno.snapshot.pack import pack_full
 from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.report import report
 from dbdyno.snapshot.store import Snapshot
 from dbdyno.snapshot.take import open_collector, take
 from dbdyno.snapshot.timeline import events
@@ -176,9 +177,11 @@ def test_checkpoints_and_settings_are_on_the_clock_of_a_comparison(server: Sampl
     steps(server, 3)
     with Interval(server.store, server.store.open(1), server.store.open(8)) as interval:
         told = {row["kind"]: row for row in happenings(interval)}
+        drawn = report(interval)["series"]["events"]
     assert told["checkpoint"]["what"] == "checkpoints: 2 timed"
     assert told["setting"]["what"] == "work_mem: (not there) → 4096"
     assert all(row["at_us"] - row["after_us"] == 60_000_000 for row in told.values())
+    assert {row["kind"] for row in drawn} == set(told), "the figure of a report said what happened, and drew nothing"
 
 
 def test_a_chart_puts_many_events_of_a_kind_together_and_leaves_few_alone() -> None:
@@ -210,4 +213,48 @@ def test_a_watch_reads_columns_again_when_the_catalog_was_written(lab: Lab):
     rows = [row for table in section(model, "settings")["tables"] for row in table["rows"]]
     assert [(row["kind"], row["what"], row["second"]) for row in rows] == [
         ("column", "postgres.public.orders.placed", "date not null")
+    ]
+
+
+def test_columns_that_one_period_does_not_know_are_said_to_be_unknown(tmp_path: Path):
+    """Stores of earlier versions have none: no column "came" by the newer version's reading them."""
+    server = MadeServer(tmp_path / "snaps")
+    server.touch(1)
+    for _ in range(6):
+        server.step()
+    newer = Sampled(tmp_path / "snaps")
+    vars(newer).update({name: value for name, value in vars(server).items() if name != "store"})
+    newer.table_columns = {(1, 1): ("id", "integer")}
+    for _ in range(6):
+        newer.step()
+    model = compare(newer.store, period(newer.store, "1..6"), period(newer.store, "7..12"))
+    found = section(model, "settings")
+    assert "columns: not known of both periods" in found["notes"]
+    assert not [row for table in found["tables"] for row in table["rows"] if row["kind"] == "column"]
+
+
+def test_storage_parameters_and_replication_slots_are_rows_of_a_comparison(lab: Lab):
+    slot = "select pg_create_physical_replication_slot('second')"
+    lab.run("create table orders (id int) with (fillfactor = 90)", "create table kept (id int)")
+    first = lab.take()
+    lab.run("alter table orders set (fillfactor = 70, autovacuum_enabled = off)", slot)
+    try:
+        second = lab.take()
+    finally:
+        lab.run("select pg_drop_replication_slot('second')")
+    model = compare(
+        lab.store,
+        period(lab.store, f"{first.number}..{second.number}"),
+        period(lab.store, f"{first.number}..{second.number}"),
+    )
+    rows = [row for table in section(model, "settings")["tables"] for row in table["rows"]]
+    assert [(row["kind"], row["what"], row["change"], row["first"], row["second"]) for row in rows] == [
+        ("replication slot", "second", "came", None, "physical"),
+        (
+            "storage parameters",
+            "postgres.public.orders",
+            "changed",
+            "fillfactor=90",
+            "fillfactor=70, autovacuum_enabled=off",
+        ),
     ]

@@ -12,6 +12,7 @@ from snapshot_help import Lab, settle
 
 import chromium
 import drawn
+from dbdyno.bench.postgres.login import login_failed
 from dbdyno.cli.main import cli
 from dbdyno.errors import Error
 
@@ -98,3 +99,13 @@ def test_a_server_that_takes_the_connection_and_is_silent_wants_no_password(tmp_
     assert isinstance(done.exception, Error)
     assert "lock on a system catalog" in str(done.exception.next_step)
     assert "password" not in str(done.exception.next_step)
+
+
+def test_a_password_of_one_letter_takes_no_letter_out_of_what_the_server_says():
+    """ "canceling state...ent due to lock ti...eout" was no lock timeout: the advice was to give the password."""
+    said = Exception("connection failed: FATAL:  canceling statement due to lock timeout, for m")
+    error = login_failed(said, "db1", ["m"])
+    assert error.message == "cannot log in: FATAL:  canceling statement due to lock timeout, for ..."
+    assert "lock on a system catalog" in str(error.next_step)
+    longer = login_failed(Exception('FATAL: no user "xgeheimx"'), "db1", ["geheim"])
+    assert "geheim" not in longer.message

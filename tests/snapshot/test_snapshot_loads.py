@@ -205,7 +205,7 @@ def test_many_statements_of_ours_leave_room_for_the_texts_of_others(known: Lab):
 def test_the_report_counts_the_transactions_that_pgbench_counts(known: Lab, tmp_path):
     pgbench = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin/pgbench"))), None)
     if pgbench is None:
-        pytest.skip("no pgbench here")
+        pytest.skip("no pgbench here: make setup-test")
     given = known.engine.conninfo()
     where = ["-h", given["host"], "-p", given["port"], "-U", given["user"], given["dbname"]]
     subprocess.run([pgbench, "-i", "-q", *where], check=True, capture_output=True)

@@ -14,12 +14,15 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
+from made_store import MadeServer
 from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, section
 from standby import Standby, open_to_standbys
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.shown_settings import SECRET_NAMES, SECRET_WORDS
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.postgres.queries import notes_on_statements
 from dbdyno.snapshot.postgres.sizing import Sizing
 from dbdyno.snapshot.store import Snapshot
 
@@ -203,6 +206,23 @@ def test_functions_that_nobody_tracks_are_not_measured(lab: Lab):
     assert line(model, "sizes", "postgres")["size"] > 0
     assert line(model, "sizes", "closed")["size"] is None
     assert any(one["next"] == "grant pg_monitor to poor" for one in section(model, "sizes")["not_measured"])
+
+
+@pytest.mark.parametrize(("used", "told"), [(90, True), (89, False)])
+def test_from_90_of_100_entries_on_top_sql_says_that_new_statements_push_others_out(
+    tmp_path: Path, used: int, told: bool
+):
+    server = MadeServer(tmp_path / "snaps")
+    server.settings["pg_stat_statements.max"] = "100"
+    ends = []
+    for _ in range(2):
+        for number in range(used):
+            server.call(number, 10, 5.0)
+        ends.append(server.step())
+    with Interval(server.store, *ends) as interval:
+        notes = notes_on_statements(interval, [])
+    said = f"{used} of 100 entries are in use (pg_stat_statements.max): new statements push others out"
+    assert (said in notes) is told
 
 
 def test_a_watch_reads_sizes_sparingly():

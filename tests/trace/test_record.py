@@ -33,6 +33,7 @@ from dbdyno.errors import TargetError, TraceError
 from dbdyno.trace.record.place import place_of
 from dbdyno.trace.record.recording import Wanted, warnings_of
 from kernel_probes import require_probes
+from skipped import skip_for
 
 KINDS = (
     "installed",
@@ -47,7 +48,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     try:
         binaries = binaries_of(request.param)
     except TargetError as error:
-        pytest.skip(str(error))
+        skip_for(error)
     with EmbeddedPostgres(binaries=binaries) as running:
         yield running
 

@@ -23,6 +23,7 @@ from dbdyno.errors import TargetError, TraceError
 from dbdyno.trace.record.place import Place
 from dbdyno.trace.record.recording import Wanted, recording, warnings_of
 from kernel_probes import require_probes, require_watchpoints
+from skipped import skip_for
 
 KINDS = ("installed", *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("wheel", "14", "16", "17", "18")))
 OPEN_ENDS = (
@@ -37,7 +38,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
     try:
         binaries = binaries_of(request.param)
     except TargetError as error:
-        pytest.skip(str(error))
+        skip_for(error)
     with own_server(binaries, compute_query_id=True) as running:
         yield running
 

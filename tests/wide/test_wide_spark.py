@@ -25,6 +25,7 @@ from dbdyno.wide.address import address
 from dbdyno.wide.ask import Answer
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.mapping import WideMap, map_of
+from skipped import skip_for
 
 # pyspark leaves sockets and its JVM to the garbage collector.
 QUIET = ("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
@@ -70,7 +71,7 @@ def session() -> Iterator[Any]:
     try:
         spark.jars()
     except WideError as error:
-        pytest.skip(str(error))
+        skip_for(error)
     _no_jvm(pyspark)
     made = spark.session("local[2]")
     try:

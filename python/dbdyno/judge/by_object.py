@@ -210,25 +210,26 @@ def _decide(rows: list[Row], threshold: float, allowed: bool) -> None:
 def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[str], *, hourly: bool) -> Iterable[Row]:
     wanted = {label: names for label, names, _ in kind.measures}
     factors = {label: factor for label, _, factor in kind.measures}
-    sides = [rates(one, kind.view, kind.by, wanted, hourly=hourly) for one in (before, after)]
-    old, new = sides
+    old, new = (rates(one, kind.view, kind.by, wanted, hourly=hourly) for one in (before, after))
     if old is None or new is None:
         return
+    sides = (old, new)
     if kind.by == ("queryid",):
-        old_called, new_called = (
-            [one for one, rate in side.means["calls a second"].items() if rate] for side in (old, new)
-        )
+        old_called, new_called = ([one for one, rate in side.means["calls a second"].items() if rate] for side in sides)
         moved = renumbered(old_called, new_called, fingerprints(before, after))
-        for side in (old, new):
+        for side in sides:
             side.rename(moved)
     roles = after.after.facts.get("roles") or {} if kind.by == ("userid",) else {}
-    for label in (one for one in old.measured if one in new.measured):
-        factor = factors[label]
-        was, now = ({name: value * factor for name, value in side.means[label].items()} for side in (old, new))
-        most = _most(was, now, left_out)
-        a, b = (side.values(label, most) * factor for side in (old, new))
-        shown = [str(roles.get(name, name)) for name in most]
-        yield from _judged(label, shown, a, b, [now.get(name, 0.0) - was.get(name, 0.0) for name in most])
+    both = [label for label in old.measured if label in new.measured]
+    most = {label: _most(old.means[label], new.means[label], left_out) for label in both}
+    for side in sides:
+        side.keep({name for names in most.values() for name in names})
+    for label, names in most.items():
+        a, b = (side.values(label, names) * factors[label] for side in sides)
+        shown = [str(roles.get(name, name)) for name in names]
+        was, now = (side.means[label] for side in sides)
+        weights = [factors[label] * (now.get(name, 0.0) - was.get(name, 0.0)) for name in names]
+        yield from _judged(label, shown, a, b, weights)
     old.close()
     new.close()
 

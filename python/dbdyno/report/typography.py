@@ -1,6 +1,6 @@
 """Numbers that stay whole where a line breaks: `7.6 %`, `-3 ms` and `2026-11-23` are never torn apart in a page, nor is
 an identifier of 15 digits or more, whose minus stays one that can be typed. A path of a file breaks behind its slashes
-and colons; at the head of a row, which is narrow, a name of 20 letters or more behind its underscores.
+and colons; at the head of a row, which is narrow, a name of 20 letters or more behind its underscores and dots.
 
 Text that a reader may copy as code (`code`, `pre`, scripts, drawings) is left as it is.
 """
@@ -18,7 +18,8 @@ _PATH = re.compile(r"(?<![^\s(])/(?:[\w.@-]+/)+[\w.@:-]+")
 _DATE = re.compile(r"(?<![\w/.-])\d{4}-\d\d-\d\d(?![\w/-])")
 _JOINT = re.compile(r"(?<=\w)[/:](?=\w)")
 _IDENTIFIER = re.compile(r"(?<![\w.-])-?\d{15,}(?![\w.])")
-_NAME = re.compile(r"(?<![\w/.])(?=\w*_)\w{20,}(?![\w/])")
+_NAME = re.compile(r"(?<![\w/.])(?=[\w.]*[A-Za-z])(?=\w*[_.])\w[\w.]{18,}\w(?![\w/])")
+_WORD_ENDS = re.compile(r"[_.](?=\w)")
 _MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)(?!\d{15})")
 
 
@@ -50,7 +51,7 @@ def _breakable(path: re.Match[str]) -> str:
 
 
 def _by_words(name: re.Match[str]) -> str:
-    return name.group().replace("_", "_<wbr>")
+    return _WORD_ENDS.sub(r"\g<0><wbr>", name.group())
 
 
 def _step(tag: str) -> int:

@@ -63,11 +63,18 @@ def active_rates(one: Interval, *, hourly: bool = False) -> ActiveRates | None:
     parts = [(part["number"], part["at_us"], part["elapsed_ns"] // 1000) for part in one.sums.parts()]
     kept = [(at, elapsed, slots[number]) for number, at, elapsed in parts if number in slots]
     given = "unnest($1::bigint[]) as until_us, unnest($2::bigint[]) as elapsed_us, unnest($3::integer[]) as slot"
+    # What is joined by time is the looks, of which there are few: the rows of a day are millions. As a table, so that
+    # DuckDB knows how few, and holds them and not the rows.
+    one.connection.execute(
+        f"""create or replace temp table looked as
+        select at_us, slot from (select distinct at_us from {source} where {one.inside}) s
+          asof join (select {given}) p on s.at_us <= p.until_us
+        where s.at_us > p.until_us - p.elapsed_us""",
+        [[at for at, _, _ in kept], [elapsed for _, elapsed, _ in kept], [slot for _, _, slot in kept]],
+    )
     cursor = one.connection.execute(
         f"""select slot, event_type, event, datname, usename, count(*) as seen
-        from (from {source} where {active_rows(one)}) s asof join (select {given}) p on s.at_us <= p.until_us
-        where s.at_us > p.until_us - p.elapsed_us group by all""",
-        [[at for at, _, _ in kept], [elapsed for _, elapsed, _ in kept], [slot for _, _, slot in kept]],
+        from (from {source} where {active_rows(one)}) join looked using (at_us) group by all"""
     )
     found = ActiveRates(len(looks))
     for slot, kind, event, database, user, seen in cursor.fetchall():

@@ -11,6 +11,7 @@ of the time that covers is said. They give the samples, and figures over time, t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -102,6 +103,12 @@ class Interval(Ends):
 
             self._sums = Chain(self.store, self.chain, Interval)
         return self._sums
+
+    @cached_property
+    def own_sessions(self) -> list[int]:
+        """The sessions that took these snapshots, by the server's numbers."""
+        found = {one.facts.get("session") for one in self.chain}
+        return sorted(one for one in found if isinstance(one, int))
 
     def table(self, view: str) -> str:
         """The name of the table with a view's difference, made on first use."""

@@ -10,7 +10,7 @@ sampled between goes to the next snapshot that stays, with the looks that it too
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,7 +20,7 @@ from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot import holding, keep, manifest
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.pack import GROUP, pack, unused
+from dbdyno.snapshot.pack import GROUP, is_sampled, pack, unused
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.periods import baselines
 from dbdyno.snapshot.plans.kept import KeptLog, forget
@@ -31,6 +31,8 @@ from dbdyno.snapshot.sums.index import light
 
 _MILD = ("ok", "clock stepped", "restart")
 """Verdicts over which a difference is whole."""
+ROWS_MOST = 500_000
+"""So many rows of samples go into a pack."""
 
 
 @dataclass
@@ -89,11 +91,12 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
             before[stays[0]] = []  # nothing is reported before the first
         last = [number for number in stays[-1:] if before[number]]  # else it stays: the next one points to it
         for group in _groups([*stays[:-1], *last], before, packed):
-            dropped = {number: [store.open(each) for each in before[number]] for number in group}
-            with holding.alone(store.folder):
-                pack(store, [store.open(number) for number in group], dropped, tidy=False)  # at the end, once
-                for each in (each for some in dropped.values() for each in some):
-                    _drop(store, each)
+            dropped = {number: [_sampled(store, each) for each in before[number]] for number in group}
+            for part in _of_size(store, group, dropped):
+                with holding.alone(store.folder):
+                    pack(store, [store.open(number) for number in part], dropped, tidy=False)  # at the end, once
+                    for each in (each for number in part for each in dropped[number]):
+                        _drop(store, each)
             tell(f"packed {group[0]} to {group[-1]}")
         with holding.alone(store.folder):
             for one in chain:
@@ -103,6 +106,32 @@ def carry_out(store: Store, asked: Plan, tell: Callable[[str], None] = lambda _:
             unused(store, [*folders, *sorted((store.folder / PACKS).glob("*-*-*"))])
             forget(asked.plans)
     return len(go)
+
+
+def _of_size(store: Store, group: Sequence[int], dropped: Mapping[int, Sequence[Snapshot]]) -> Iterator[list[int]]:
+    """A group in parts with so many rows of samples each, for a pack is sorted in memory."""
+    part: list[int] = []
+    rows = 0
+    for number in group:
+        own = sum(
+            int(record.get("rows") or 0)
+            for one in (*dropped[number], store.open(number))
+            for name, record in one.views.items()
+            if is_sampled(name, record)
+        )
+        if part and rows + own > ROWS_MOST:
+            yield part
+            part, rows = [], 0
+        part.append(number)
+        rows += own
+    yield part
+
+
+def _sampled(store: Store, number: int) -> Snapshot:
+    """A snapshot that goes, of which only what was sampled before it is known: thousands are held at once."""
+    one = store.open(number)
+    views = {name: record for name, record in one.views.items() if is_sampled(name, record)}
+    return Snapshot(store.folder, {**one.manifest, "views": views, "facts": {}})
 
 
 def _groups(stays: Sequence[int], before: dict[int, list[int]], packed: AbstractSet[int]) -> list[list[int]]:

@@ -7,7 +7,7 @@ which an object has no row gives zero.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
@@ -17,65 +17,121 @@ from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.view import LOSSES
 
 if TYPE_CHECKING:
+    import duckdb
     import numpy as np
     from numpy.typing import NDArray
 
 HOUR_US = 3600 * 10**6
 _TABLES = count()
+Span = list[tuple[int, float]]
+"""Numbers and seconds of the sub-intervals that make one value."""
 
 
 class Rates:
     """Rates per second of some counters, by object. `seconds`: how long each value's time was; `measured`: the
-    measures that the view has; `means`: of each measure, the mean rate of each object."""
+    measures that the view has; `means`: of each measure, the mean rate of each object.
 
-    def __init__(self, one: Interval, table: str, seconds: Sequence[float], measures: Sequence[str]) -> None:
+    Only means are held of all objects: ten thousand statements by the minutes of a day would be a hundred megabytes.
+    """
+
+    def __init__(
+        self, one: Interval, source: str, by: Sequence[str], having: Mapping[str, str], spans: Sequence[Span]
+    ) -> None:
         self._one = one
-        self._table = table
-        self.seconds = seconds
-        self.measured = tuple(measures)
+        self._source = source
+        self._by = by
+        self._having = having
+        self._others: dict[str, list[str]] = {}
+        self._kept = ""
+        self.seconds = [sum(elapsed for _, elapsed in span) for span in spans]
+        self.measured = tuple(having)
+        good = [(number, at) for at, span in enumerate(spans) for number, _ in span]
+        self._slots = self._table(
+            "select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot, unnest($3::double[]) as seconds",
+            [[number for number, _ in good], [at for _, at in good], [self.seconds[at] for _, at in good]],
+        )
         self.means = self._means()
-
-    def _means(self) -> dict[str, dict[str, float]]:
-        sums = ", ".join(f"sum({quoted(name)}) as {quoted(name)}" for name in self.measured)
-        rows = self._one.query(f"select object, {sums} from {self._table} group by 1 order by 1")
-        count = len(self.seconds)
-        return {name: {row["object"]: float(row[name] or 0.0) / count for row in rows} for name in self.measured}
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Adds the rates of some objects to those of others, which stand for them."""
-        if not names:
-            return
-        sums = ", ".join(f"sum(r.{quoted(name)}) as {quoted(name)}" for name in self.measured)
-        made = quoted(f"rates_{next(_TABLES)}")
-        self._one.connection.execute(
-            f"create temp table {made} as select coalesce(n.other, r.object) as object, slot, {sums}"
-            f" from {self._table} r"
-            " left join (select unnest($1::varchar[]) as object, unnest($2::varchar[]) as other) n using (object)"
-            " group by all",
-            [list(names), list(names.values())],
-        )
-        self.close()
-        self._table = made
-        self.means = self._means()
+        for old, new in names.items():
+            self._others.setdefault(new, []).append(old)
+            for means in self.means.values():
+                if old in means:
+                    means[new] = means.get(new, 0.0) + means.pop(old)
 
-    def close(self) -> None:
-        """Frees the table that `values` reads."""
-        self._one.connection.execute(f"drop table {self._table}")
+    def keep(self, objects: Iterable[str]) -> None:
+        """Holds what `values` is to give of these objects; without it each call reads the store."""
+        wanted = [name for one in objects for name in self._standing_for(one)]
+        self._kept = self._table(self._by_slot(self.measured), [wanted])
 
     def values(self, measure: str, objects: Sequence[str]) -> NDArray[np.float64]:
         """The rates of these objects, a row each, zero where there is none."""
         import numpy as np
 
         found = np.zeros((len(objects), len(self.seconds)))
-        cursor = self._one.connection.execute(
-            f"select o.place, r.slot, r.{quoted(measure)} as rate from {self._table} r"
-            " join (select unnest($1::varchar[]) as object, unnest(range(len($1::varchar[]))) as place) o"
-            f" using (object) where r.{quoted(measure)} <> 0",
-            [list(objects)],
+        named = [(name, at) for at, one in enumerate(objects) for name in self._standing_for(one)]
+        cursor = self._execute(
+            f"select o.place, r.slot, sum(r.{quoted(measure)}) as rate from {self._kept or self._by_slot([measure])} r"
+            " join (select unnest($1::varchar[]) as object, unnest($2::bigint[]) as place) o using (object)"
+            " group by all",
+            [[name for name, _ in named], [at for _, at in named]],
         )
         rows = cursor.fetchnumpy()
         found[rows["place"].astype(np.int64), rows["slot"].astype(np.int64)] = rows["rate"]
         return found
+
+    def close(self) -> None:
+        """Frees what `values` reads."""
+        for name in filter(None, (self._slots, self._kept)):
+            self._one.connection.execute(f"drop table {name}")
+
+    def _standing_for(self, one: str) -> list[str]:
+        return [one, *self._others.get(one, ())]
+
+    def _named(self) -> str:
+        return " || '.' || ".join(f"{quoted(column)}::varchar" for column in self._by)
+
+    def _means(self) -> dict[str, dict[str, float]]:
+        keys, added = (", ".join(quoted(name) for name in names) for names in (self._by, self.measured))
+        sums = ", ".join(
+            f"coalesce(sum({quoted(column)}::double / g.seconds), 0) as {quoted(label)}"
+            for label, column in self._having.items()
+        )
+        inner = f"select {keys}, {sums} from {self._source} s join {self._slots} g using (part) group by all"
+        means: dict[str, dict[str, float]] = {name: {} for name in self.measured}
+        for one, *values in self._execute(f"select {self._named()}, {added} from ({inner}) order by 1").fetchall():
+            for name, value in zip(self.measured, values, strict=True):
+                if one is not None:
+                    means[name][one] = means[name].get(one, 0.0) + value / len(self.seconds)
+        return means
+
+    def _by_slot(self, measures: Iterable[str]) -> str:
+        """The rates of the objects that are given as the first parameter, by place in time, as a relation."""
+        keys = ", ".join(quoted(column) for column in self._by)
+        sums = ", ".join(
+            f"coalesce(sum({quoted(self._having[label])})::double, 0) / any_value(g.seconds) as {quoted(label)}"
+            for label in measures
+        )
+        return (
+            f"(select {self._named()} as object, slot, * exclude ({keys}, slot) from (select {keys}, g.slot, {sums}"
+            f" from {self._source} s join {self._slots} g using (part)"
+            f" where {self._named()} in (select unnest($1::varchar[])) group by all))"
+        )
+
+    def _table(self, sql: str, given: list[Any]) -> str:
+        name = quoted(f"rates_{next(_TABLES)}")
+        self._execute(f"create temp table {name} as {sql}", given)
+        return name
+
+    def _execute(self, sql: str, given: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        try:
+            return self._one.connection.execute(sql, given)
+        except duckdb.Error as error:
+            where = f"snapshots {self._one.before.number} to {self._one.after.number}"
+            raise EvidenceError(str(error).splitlines()[0], where=where) from error
 
 
 def rates(
@@ -92,51 +148,14 @@ def rates(
     if not having or not set(by) <= known:
         return None
     spans = _spans(one, view, hourly=hourly)
-    seconds = [sum(elapsed for _, elapsed in span) for span in spans]
+    if not spans:
+        return None
     if hourly:
         source = one.sums.hourly(view, {number for span in spans for number, _ in span})
-    table = quoted(f"rates_{next(_TABLES)}")
-    if not _fill(one, table, source, by, having, spans, seconds):
-        return None
-    return Rates(one, table, seconds, list(having))
+    return Rates(one, source, by, having, spans)
 
 
-def _fill(
-    one: Interval,
-    table: str,
-    source: str,
-    by: Sequence[str],
-    having: Mapping[str, str],
-    spans: Sequence[Sequence[tuple[int, float]]],
-    seconds: Sequence[float],
-) -> bool:
-    """Makes the table of rates by object and place in time."""
-    import duckdb
-
-    named = " || '.' || ".join(f"{quoted(column)}::varchar" for column in by)
-    sums = ", ".join(
-        f"coalesce(sum({quoted(column)})::double, 0) / any_value(g.seconds) as {quoted(label)}"
-        for label, column in having.items()
-    )
-    added = ", ".join(f"sum({quoted(label)}) as {quoted(label)}" for label in having)
-    keys = ", ".join(quoted(column) for column in by)
-    good = [(number, at) for at, span in enumerate(spans) for number, _ in span]
-    given = "unnest($1::bigint[]) as part, unnest($2::integer[]) as slot, unnest($3::double[]) as seconds"
-    try:
-        one.connection.execute(
-            f"create temp table {table} as select {named} as object, slot, {added}"
-            f" from (select {keys}, g.slot, {sums} from {source} s"
-            f" join (select {given}) g using (part) group by all) where object is not null group by all",
-            [[number for number, _ in good], [at for _, at in good], [seconds[at] for _, at in good]],
-        )
-    except duckdb.Error as error:
-        raise EvidenceError(
-            str(error).splitlines()[0], where=f"snapshots {one.before.number} to {one.after.number}"
-        ) from error
-    return bool(good)
-
-
-def _spans(one: Interval, view: str, *, hourly: bool) -> list[list[tuple[int, float]]]:
+def _spans(one: Interval, view: str, *, hourly: bool) -> list[Span]:
     """What makes a value: numbers and seconds of its sub-intervals, without those in which the counters were lost."""
     scopes = (one.after.views[view].get("scope"), f"view:{view}")
     good = [part for part in one.sums.parts() if not _lost(part, scopes)]

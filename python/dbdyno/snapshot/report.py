@@ -18,7 +18,6 @@ TOP = 10
 def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
     """The model of an interval's report."""
     from dbdyno.snapshot.causes import within
-    from dbdyno.snapshot.series import figures
 
     head = worst(interval)
     first = [one for one in (within(interval),) if one is not None]
@@ -37,8 +36,20 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
         "why": [one.pop("why") for one in first if "why" in one],
         "sections": made,
         "warnings": _warnings(interval),
-        **figures(interval),
+        **_figures(interval, made),
     }
+
+
+def _figures(interval: Interval, made: list[Part]) -> dict[str, Any]:
+    """`series` of a report, with the events on the clock: those of the sessions' history where there is one."""
+    from dbdyno.snapshot.happenings import drawable, happenings
+    from dbdyno.snapshot.series import figures
+
+    found = figures(interval)
+    if found:
+        known = next((one["drawn"]["events"] for one in made if "drawn" in one), None)
+        found["series"]["events"] = drawable(happenings(interval)) if known is None else known
+    return found
 
 
 def worst(interval: Interval) -> Verdict:

@@ -150,7 +150,7 @@ class History:
             return None
         source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
         sql = f"""select count(*) as n from {source} where {_CLIENT} and state like 'idle in transaction%'
-          and {self.interval.inside}"""
+          and {not_ours(self.interval)}"""
         return float(self.interval.query(sql)[0]["n"]) / self.looks
 
     def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
@@ -236,12 +236,13 @@ class History:
 
 def active_rows(interval: Interval) -> str:
     """The condition for rows of sampled sessions that are active, are not ours, and are of the interval."""
-    ours = [one.facts.get("session") for one in interval.chain]
-    own = ", ".join({str(int(one)): None for one in ours if isinstance(one, int)}) or "-1"
-    return (
-        f"{_CLIENT} and {_ACTIVE} and {interval.inside} and session not in ({own})"
-        " and application is distinct from 'dbdyno snap'"
-    )
+    return f"{_CLIENT} and {_ACTIVE} and {not_ours(interval)}"
+
+
+def not_ours(interval: Interval) -> str:
+    """The condition for rows of sampled sessions that are of the interval, and not the snapshots' own."""
+    own = ", ".join(map(str, interval.own_sessions)) or "-1"
+    return f"{interval.inside} and session not in ({own}) and application is distinct from 'dbdyno snap'"
 
 
 def texts(interval: Interval) -> dict[str, str]:

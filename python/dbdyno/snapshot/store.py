@@ -33,7 +33,7 @@ from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.parquet import Writer, literal
 from dbdyno.snapshot.records import Taken, ViewRecord
 from dbdyno.snapshot.view import Column, View
-from dbdyno.snapshot.whole import damage
+from dbdyno.snapshot.whole import CHANGED, damage
 
 DEFAULT_STORE = Path("snaps")
 
@@ -130,6 +130,8 @@ class Snapshot:
         if name not in seen:
             seen[name] = self._damage(record)
         torn = seen[name]
+        if torn is not None and manifest.intact(self.store, self.number) is not None:
+            torn = f"its file {self.number:06d}/manifest.json {CHANGED}"
         return None if torn is None else (torn, manifest.TORN_STEP)
 
     def _damage(self, record: ViewRecord) -> str | None:

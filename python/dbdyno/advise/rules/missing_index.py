@@ -9,17 +9,13 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Column, Hypothetical, Index, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
+from dbdyno.snapshot.postgres.sought import aggregates, is_selective, sought
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
 SMALL_PAGES, SMALL_SHARE = 100, 0.1
 """A smaller table that is scanned often enough to take such a part of the time."""
 LOOKED_UP = 10
 """Pages that a look-up by an index reads, generously."""
-FEW = 0.01
-"""The share of a table's rows that a value of a column has, for an index to be worth it under an aggregate."""
-COMMONEST = 0.05
-_EQUAL = re.compile(r"(?<!\w)(?:\w+\.)?\"?(\w+)\"?\s*(?<![<>!])=\s*(?:any\s*\(\s*)?\$\d+", re.I)
-_AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|string_agg|array_agg|group\s+by)\b", re.I)
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
@@ -47,7 +43,7 @@ def _findings(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
             continue
         table = max(named, key=lambda table: table.pages or 0)
         column = _selective(facts, one, table)
-        if column is not None or not _AGGREGATE.search(one.text):
+        if column is not None or not aggregates(one.text):
             for advice in _read_whole(facts, one, table, total, column):
                 yield advice, column
 
@@ -55,19 +51,12 @@ def _findings(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
 def _selective(facts: Facts, one: Statement, table: Table) -> Column | None:
     """The column that the statement compares with one value, where few rows have each value and no index begins with
     it: what an aggregate returns does not say how many rows it needed, the planner's statistics do."""
-    text = " ".join(one.text.split())
-    condition = re.split(r"\bwhere\b", text, maxsplit=1, flags=re.I)[-1]
-    if re.search(r"\bor\b", condition, re.I):
-        return None
-    compared = {name.lower() for name in _EQUAL.findall(condition)}
+    compared = sought(one.text)
     indexed = {each.columns[0].strip('"') for each in facts.rows.get(Index, ()) if each.table == table.name}
     known = [
         each
         for each in facts.rows.get(Column, ())
-        if each.table == table.name
-        and each.name in compared - indexed
-        and each.values * FEW >= 1
-        and each.commonest <= COMMONEST
+        if each.table == table.name and each.name in compared - indexed and is_selective(each.values, each.commonest)
     ]
     return max(known, key=lambda each: each.values, default=None)
 

@@ -13,6 +13,7 @@ from dbdyno.errors import TargetError
 _ASKED = "Is the server running"
 _UNREACHED = re.compile("Connection refused|No route to host|Network is unreachable|No such file|resolve host")
 _SILENT = re.compile("timeout|no answer")
+SHORT = 4
 
 
 def login_failed(error: Exception, where: str, secrets: Iterable[str]) -> TargetError:
@@ -21,9 +22,17 @@ def login_failed(error: Exception, where: str, secrets: Iterable[str]) -> Target
     said = [line for line in lines if line and not line.startswith(_ASKED)] or [type(error).__name__]
     text = said[-1].removeprefix("connection failed: ")
     for secret in secrets:
-        text = text.replace(secret, "...")
+        text = _without(text, secret)
     verb = "connect" if _UNREACHED.search(text) else "log in"
     return TargetError(f"cannot {verb}: {text}", where=where, next_step=_step(text))
+
+
+def _without(text: str, secret: str) -> str:
+    """A text in which a secret stands no more. One of few letters is looked for as a word: each letter of the server's
+    own words would be one."""
+    if len(secret) < SHORT:
+        return re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", "...", text)
+    return text.replace(secret, "...")
 
 
 def _step(said: str) -> str:

@@ -158,6 +158,6 @@ FIGURE = base.Figure(
     "session_history",
     "Active sessions by wait class",
     "How many sessions worked (CPU) or waited, on average of each stretch of the clock. A gap: nobody looked."
-    " Below: what happened; a grey line is the time between two snapshots in which it did.",
+    " Below, where something happened, what; a grey line is the time between two snapshots in which it did.",
     draw,
 )

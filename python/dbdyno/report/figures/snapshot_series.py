@@ -150,7 +150,7 @@ FIGURE = base.Figure(
     "snapshot_series",
     "Over time",
     "One bar from each snapshot to the next: the mean of that time, per second where it is a count."
-    " A gap is a time whose numbers are not known. Below: what happened; a grey line is the time between two"
-    " snapshots in which it did.",
+    " A gap is a time whose numbers are not known. Below, where something happened, what; a grey line is the"
+    " time between two snapshots in which it did.",
     draw,
 )

@@ -120,6 +120,11 @@ class Change(ABC):
     def go_on(self, sides: Sequence[dict[Key, Rates]]) -> None:  # noqa: B027
         """Puts the rates of a statement together that counts under another identifier than before."""
 
+    def without_index(self, statement: Key) -> tuple[str, str] | None:
+        """What a new statement does for want of an index (empty where another reason is left open), and the evidence;
+        None where nothing says so."""
+        return None
+
     @cached_property
     def statements(self) -> dict[Key, Pair]:
         """Statements by identifier, without our own."""

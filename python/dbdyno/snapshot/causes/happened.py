@@ -26,6 +26,7 @@ LEAST_CHANGE = 0.2
 """Statement time that changes by less is called steady."""
 
 JUMP_LEAST = 5
+NO_CHANGE = "no change to explain: where the time went is under Active sessions, Waits and Top SQL"
 
 CODES = {
     "dropped_indexes": "index",
@@ -185,7 +186,7 @@ def within(interval: Interval) -> Part | None:
         return _unsearched(interval)
     at, how = _where(interval, *series, _jumps(interval))
     if at is None:
-        return section("happened", "What happened", about=f"{how}.", notes=["nothing stands out"])
+        return section("happened", "What happened", about=f"{how}.", notes=[NO_CHANGE])
     chain = interval.chain
     with (
         Interval(interval.store, chain[0], chain[at], chain[: at + 1]) as before,

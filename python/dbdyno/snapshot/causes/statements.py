@@ -23,15 +23,18 @@ def _large(change: Change, number: Key) -> bool:
 
 
 def new_statements(change: Change) -> Iterator[Cause]:
-    """Statements that the first stretch had none of. One that ran once is a command beside the load, not the load."""
+    """Statements that the first stretch had none of, and what makes them dear where an index is missing. One that ran
+    once is a command beside the load, not the load."""
     for number, one in change.statements.items():
         if not one.before.get("calls") and _large(change, number):
             if one.after["calls"] * change.after.seconds < 1.5:
                 took = f"took {span(one.per_call('ms')[1])}"
                 yield Cause(f"ran once: {named(one)}", took, frozenset([number]), weight=0.5)
                 continue
-            calls = rate(0, one.after["calls"])
-            yield Cause(f"new statement: {named(one)}", f"calls {calls}", frozenset([number]), weight=2)
+            calls, why = f"calls {rate(0, one.after['calls'])}", change.without_index(number)
+            words = f"new statement, which {why[0]}" if why and why[0] else "new statement"
+            evidence = calls if why is None else f"{calls}; {why[1]}"
+            yield Cause(f"{words}: {named(one)}", evidence, frozenset([number]), weight=2)
 
 
 def more_calls(change: Change) -> Iterator[Cause]:

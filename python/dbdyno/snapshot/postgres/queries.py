@@ -107,7 +107,7 @@ def statements(interval: Interval, top: int) -> Part:
         about="share: of all statements' time in the interval. sd: of the interval's own calls, of more than one."
         " Statements are counted when they end.",
         not_measured=_not_measured(interval, rows),
-        notes=_notes(interval, ours),
+        notes=notes_on_statements(interval, ours),
     )
 
 
@@ -268,7 +268,8 @@ def _not_measured(interval: Interval, rows: list[Row]) -> list[Lack | None]:
     ]
 
 
-def _notes(interval: Interval, ours: list[Row]) -> list[str]:
+def notes_on_statements(interval: Interval, ours: list[Row]) -> list[str]:
+    """How full the extension is, what was lost of it, what is left out."""
     notes = []
     used = int(interval.query(f"select count(*) as n from {interval.ends(VIEW)[1]}")[0]["n"])
     most = setting(interval, "pg_stat_statements.max") or ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dbdyno.evidence.events import ON_CPU, wait_class
 from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
 from dbdyno.snapshot.postgres.sampler import ACTIVITY
-from dbdyno.snapshot.sessions import WITHOUT
+from dbdyno.snapshot.sessions import WITHOUT, not_ours
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.interval import Interval
@@ -33,7 +33,7 @@ def activity(interval: Interval) -> int:
         f"""create or replace temp table active as select kind, statement,
           kind = 'client backend' or kind = 'parallel worker' as is_client, {_ACTIVE} as is_active,
           coalesce(event_type, '{ON_CPU}') as type, coalesce(event, '{ON_CPU}') as name, count(*) as n from {source}
-        where {interval.inside} group by all"""
+        where {not_ours(interval)} group by all"""
     )
     seen = connection.execute("select distinct type, name, is_client from active").fetchall()
     connection.execute(

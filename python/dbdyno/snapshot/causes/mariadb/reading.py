@@ -22,6 +22,8 @@ _SUMS = (
     ("no_index", "SUM_NO_INDEX_USED", 1.0),
 )
 """What is read of a digest: name, column, divisor."""
+MOSTLY, LEAST_EXAMINED = 0.5, 1000.0
+"""From such a part of a new statement's calls on that read a table whole, and so many rows of each, it is said."""
 
 
 class MariadbChange(Change):
@@ -60,6 +62,15 @@ class MariadbChange(Change):
             names[key] = ".".join(key)
             found[key] = rates({name: row[name] for name in counted}, one.seconds)
         return found
+
+    def without_index(self, statement: Key) -> tuple[str, str] | None:
+        """By what the server counts of its digest: calls that read a table whole, rows examined. Whether an index could
+        serve it, and which, these counts do not say."""
+        _, examined = self.statements[statement].per_call("work")
+        _, without = self.statements[statement].per_call("no_index")
+        if without < MOSTLY or examined < LEAST_EXAMINED:
+            return None
+        return "", f"reads a table whole: {examined:,.0f} rows examined a call"
 
     def is_ours(self, text: str) -> bool:
         """Whether a statement is what a collector says before its session is no longer accounted."""

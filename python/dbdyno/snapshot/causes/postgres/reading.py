@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
+from dbdyno.snapshot.causes.postgres.unserved import read_whole
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.host import of_stretches, used
@@ -82,6 +83,10 @@ class PostgresChange(Change):
             states = {n: float(v) for n, v in row.items() if n in ("n_live_tup", "n_dead_tup") and v is not None}
             found[key] = rates({n: v for n, v in row.items() if n in counted}, one.seconds) | states
         return found
+
+    def without_index(self, statement: Key) -> tuple[str, str] | None:
+        """By scans of the tables that it names, its blocks, and the indexes there are."""
+        return read_whole(self, statement)
 
     def is_ours(self, text: str) -> bool:
         """Whether a statement is marked as ours."""

@@ -1,0 +1,27 @@
+"""A skip says on one line what is missing and what gets it: pytest's summary cut it off before the next step."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dbdyno.errors import TargetError
+from skipped import reason, skip_for
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def test_a_skip_names_the_command_that_gets_what_is_missing():
+    error = TargetError("PostgreSQL 16 is not here", next_step="tools/matrix --fetch 16")
+    assert reason(error) == "PostgreSQL 16 is not here; tools/matrix --fetch 16"
+    with pytest.raises(pytest.skip.Exception, match=r"^PostgreSQL 16 is not here; tools/matrix --fetch 16$"):
+        skip_for(error)
+
+
+def test_no_test_skips_with_an_error_as_it_stands():
+    alone = re.compile(r"pytest\.skip\((?:str\(error\)|error\.message)\)")
+    here = Path(__file__)
+    found = [path.name for path in TESTS.rglob("test_*.py") if path != here and alone.search(path.read_text())]
+    assert found == []
