@@ -79,6 +79,50 @@ def test_levels_out_of_order_are_told_in_the_order_of_their_numbers(tmp_path: Pa
     assert "it still grows at fetch 100" in curve["sentence"]
 
 
+def drifting(times_us: dict[str, float], drifts: dict[str, float]) -> str:
+    levels = ", ".join(
+        f'{{name = "{level}", parameters = {{mean_us = {us}, drift = {drifts.get(level, 2.0)}}}}}'
+        for level, us in times_us.items()
+    )
+    return f'[[factor]]\nname = "fetch"\nlevels = [{levels}]\n'
+
+
+def test_a_base_that_drifts_leaves_a_sweep_its_answer_where_the_ratios_hold_still(tmp_path: Path):
+    """All arms became three times as slow: ratios within blocks were known, and there was no verdict."""
+    model = judged(tmp_path, drifting({"1": 9000, "10": 1000, "100": 500}, {}), blocks=16, turn="200ms")
+    assert model["verdict"]["decision"] == "found"
+    assert "It still grows at fetch 100" in model["verdict"]["headline"]
+    assert any(said.startswith("The base drifted by half or more") for said in model["verdict"]["sentences"])
+    (gate,) = [own for own in model["gates"] if own["name"].startswith("no drift of mean")]
+    assert gate["ok"] is False and gate["effect"] == "warns" and "the ratios held still" in gate["text"]
+    assert not model["verdict"]["withheld"]
+
+
+def test_a_ratio_of_levels_that_drifts_takes_the_verdict_of_the_sweep_away(tmp_path: Path):
+    """The base becomes three times as slow and one level does not: its ratio is of no part of the run."""
+    own = drifting({"1": 2000, "10": 1000, "100": 500}, {"10": 0.0})
+    model = judged(tmp_path, own, blocks=16, turn="200ms")
+    assert model["verdict"]["decision"] == "no verdict"
+    assert "moved with it" in model["verdict"]["headline"] and "drifted +" in model["verdict"]["headline"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("drift", "seed"), [(0.0, 100), (2.0, 200)])
+def test_sweeps_of_equal_levels_keep_their_level_though_the_base_drifts(tmp_path: Path, drift: float, seed: int):
+    """From the plan to the verdict, 200 sweeps of four equal levels: any level that is told best or worse is false, and so
+    is a ratio that is said to have moved."""
+    false = moved = 0
+    for at in range(200):
+        plan = drifting(dict.fromkeys("1234", 1000), dict.fromkeys("1234", drift))
+        model = judged(tmp_path / str(at), plan, seed=seed + at, blocks=8, turn="50ms")
+        moved += model["verdict"]["decision"] == "no verdict"
+        (curve,) = model["factors"]["curves"]
+        false += any(row["low"] > 1 or row["high"] < 1 for row in curve["levels"][1:]) or curve["knee_low"] > 0
+    print(f"{false} of 200, {moved} moved")
+    assert moved <= 0.01 * 200 + 2 * math.sqrt(200 * 0.01 * 0.99)
+    assert false <= 0.05 * 200 + 2 * math.sqrt(200 * 0.05 * 0.95)
+
+
 def test_levels_without_any_difference_are_said_to_bring_none(tmp_path: Path):
     model = judged(tmp_path, factor("x", {"1": 1000, "2": 1000, "3": 1000}), blocks=60)
     (curve,) = model["factors"]["curves"]

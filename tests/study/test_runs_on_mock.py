@@ -102,8 +102,17 @@ def test_what_is_planted_in_an_arm_fails_its_gate(tmp_path: Path, planted: str, 
     assert gate in failed(model), model["gates"]
 
 
-def test_drift_of_both_arms_fails_the_gate_of_their_level(tmp_path: Path):
-    model = judged(plan("", every="drift = 2.0", blocks=16), tmp_path)
+def test_a_drift_of_both_arms_is_told_beside_the_verdict_on_their_ratio(tmp_path: Path):
+    """Arms alternate within blocks: both became three times as slow, and one stayed half as slow again as the other."""
+    model = judged(plan("mean_us = 1500, drift = 2.0", every="drift = 2.0", blocks=16), tmp_path)
+    assert model["verdict"]["decision"] == "slower"
+    assert "drift" in failed(model) and "level" not in failed(model), model["gates"]
+
+
+def test_a_drift_of_the_base_alone_takes_the_verdict_away(tmp_path: Path):
+    model = judged(plan("mean_us = 1500, drift = 0.0", every="drift = 2.0", blocks=16), tmp_path)
+    assert model["verdict"]["decision"] == "no verdict"
+    assert "other against base moved with it" in model["verdict"]["headline"]
     assert "level" in failed(model), model["gates"]
 
 
