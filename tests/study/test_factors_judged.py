@@ -109,8 +109,7 @@ def test_a_ratio_of_levels_that_drifts_takes_the_verdict_of_the_sweep_away(tmp_p
 @pytest.mark.soak
 @pytest.mark.parametrize(("drift", "seed"), [(0.0, 100), (2.0, 200)])
 def test_sweeps_of_equal_levels_keep_their_level_though_the_base_drifts(tmp_path: Path, drift: float, seed: int):
-    """From the plan to the verdict, 200 sweeps of four equal levels: any level that is told best or worse is false, and so
-    is a ratio that is said to have moved."""
+    """From the plan to the verdict, 200 sweeps of four equal levels: whatever is told of them is false."""
     false = moved = 0
     for at in range(200):
         plan = drifting(dict.fromkeys("1234", 1000), dict.fromkeys("1234", drift))
