@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +149,6 @@ def test_factors_that_act_on_each_other_are_named_with_both_effects(tmp_path: Pa
         f'[[arm]]\nname = "{memory} {n}"\nparameters = {{mean_us = {us}}}\n' for (memory, n), us in times.items()
     )
     plan = parse_plan(mock_plan(arms, blocks=12), Path("p.toml"))
-    from dataclasses import replace
-
     levels = [{"memory": memory, "n": n} for memory, n in times]
     own = [replace(arm, levels=level) for arm, level in zip(plan.arms, levels, strict=True)]
     plan = replace(plan, arms=own, factors=["memory", "n"], kind="sweep")
@@ -158,6 +157,20 @@ def test_factors_that_act_on_each_other_are_named_with_both_effects(tmp_path: Pa
     assert found["certain"]
     assert found["low"] < 2 < found["high"]
     assert any("memory and n act on each other" in sentence.lower() for sentence in model["verdict"]["sentences"])
+
+
+def test_why_is_told_of_the_two_arms_of_the_headline(tmp_path: Path):
+    """ "At n 8: memory large is best" was followed by the reasons of (8, large) against (1, small)."""
+    times = {("small", "1"): 1000, ("large", "1"): 1000, ("small", "8"): 3000, ("large", "8"): 600}
+    levels = [{"memory": memory, "n": n} for memory, n in times]
+    arms = "".join(f'[[arm]]\nname = "{m} {n}"\nparameters = {{mean_us = {us}}}\n' for (m, n), us in times.items())
+    plan = parse_plan(mock_plan(arms, blocks=8), Path("plan.toml"))
+    own = [replace(arm, levels=level) for arm, level in zip(plan.arms, levels, strict=True)]
+    plan = replace(plan, arms=own, factors=["memory", "n"], kind="sweep", judge=replace(plan.judge, factor="memory"))
+    model = analyse(start(plan, tmp_path, seed=1))
+    assert model["verdict"]["headline"].startswith("At n 8: memory large is best")
+    assert [one["of"] for one in model["why"]] == ["large 8 against small 8"]
+    assert model["factors"]["answer"] == {"arm": 3, "base": 2}
 
 
 def test_one_at_a_time_gives_a_curve_per_factor_and_no_interaction(tmp_path: Path):

@@ -114,6 +114,7 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
         "interactions": acting,
     }
     _fill(model["factors"], model["arms"], headline)
+    model["factors"]["answer"] = _answer(_of_axis(model["factors"]))
     model["verdict"] = verdict = _verdict(model["factors"], judge)
     if at_s is not None:
         verdict["sentences"].append(_DRIFTED)
@@ -269,12 +270,27 @@ def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:
             row["value"] = plain[headline] if headline in plain else arm["quantiles_ns"].get(headline)
 
 
+def _of_axis(factors: dict[str, Any]) -> list[dict[str, Any]]:
+    """The curves of the axis: what the blocks tell comes before what they cannot."""
+    own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
+    return sorted(own, key=lambda curve: not curve["told"])
+
+
+def _answer(own: list[dict[str, Any]]) -> dict[str, int] | None:
+    """The two arms that the headline is about: the best level of its curve and the first, or the worst where that is
+    the best."""
+    if not own:
+        return None
+    levels, best = own[0]["levels"], own[0]["best"]
+    other = best or min(range(len(levels)), key=lambda at: levels[at]["share"])
+    return {"arm": levels[other]["arm"], "base": levels[0]["arm"]}
+
+
 def _verdict(factors: dict[str, Any], judge: Judging) -> VerdictRow:
     """The curves of the axis first; a run that tells nothing says so."""
-    own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
+    own = _of_axis(factors)
     if not own:
         return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}
-    own.sort(key=lambda curve: not curve["told"])  # what the blocks tell comes before what they cannot
     told = [_at(curve, len(own) > 1) for curve in own]
     others = [
         _at(curve, True) for curve in factors["curves"] if curve["factor"] != factors["axis"] and not curve["held"]
