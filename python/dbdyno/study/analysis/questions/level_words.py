@@ -127,8 +127,8 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
             f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"
         )
         worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
-        last = "" if worst in may_be else f"; {texts[worst]} is {times(worst, best)} against {texts[best]}"
-        return f"{head}{last}{_to_tell(names, texts, found, best, near)}"
+        first = "" if worst in may_be else f"{names[worst]} is {times(worst, best)} against {texts[best]}; "
+        return f"{first}{head}{_to_tell(names, texts, found, best, near)}"
     second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(found.means[at]))
     behind = f" against {texts[second]}, the next" if second else f" against {texts[0]}"
     worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
