@@ -125,9 +125,13 @@ mod tests {
 
     #[test]
     fn sizes_are_said_in_the_unit_that_a_reader_would_choose() {
-        for (bytes, words) in
-            [(17, "17 bytes"), (4096, "4 KiB"), (80 << 20, "80 MiB"), (1_048_592 << 20, "1.00 TiB"), (25_500 << 20, "24.9 GiB")]
-        {
+        for (bytes, words) in [
+            (17, "17 bytes"),
+            (4096, "4 KiB"),
+            (80 << 20, "80 MiB"),
+            (1_048_592 << 20, "1.00 TiB"),
+            (25_500 << 20, "24.9 GiB"),
+        ] {
             assert_eq!(said(bytes), words);
         }
     }
