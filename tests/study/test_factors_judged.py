@@ -322,6 +322,15 @@ def test_a_most_beyond_the_levels_is_said_to_be_no_measurement(tmp_path: Path):
     assert ", beyond the 16 that were run: " in said, said
 
 
+def test_a_saturation_beyond_the_levels_is_said_to_be_no_measurement(tmp_path: Path):
+    """16 sessions were the most that ran, and "half of its most is reached at 58.4 sessions"."""
+    law = {n: 40_000 * n / (n + 58) for n in (1, 2, 4, 8, 16, 32)}
+    model = judged(tmp_path, factor("rows", {str(n): 1e6 / rate for n, rate in law.items()}), blocks=6)
+    said = model["factors"]["curves"][0]["law"]["sentence"]
+    assert said.startswith("bends as if it saturated beyond the 32 that were run: half of its most at rows 5"), said
+    assert "which is no measurement" in said
+
+
 def test_no_line_joins_levels_that_are_words(tmp_path: Path):
     """A line from one driver to the next says that something lies between them."""
     words = judged(tmp_path, factor("client", {"jdbc": 1000, "adbc": 400, "r": 1600}), blocks=4)

@@ -37,7 +37,7 @@ _WORDS: dict[str, Callable[[float], str]] = {
     "size": size,
     "time": lambda seconds: duration(seconds * 1e9),
 }
-_OURS = {"the", "it", "at", "whether", "no", "scalability", "saturates", "constant", "a", "sessions"}
+_OURS = {"the", "it", "at", "whether", "no", "scalability", "saturates", "bends", "constant", "a", "sessions"}
 """Words that our sentences begin with; others are names and stay as they are."""
 _DRIFTED = (
     "The base drifted by half or more during the run: levels that are called different, or alike, are so from its "
