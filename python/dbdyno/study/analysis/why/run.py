@@ -3,6 +3,7 @@ of a single arm where its time goes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dbdyno.evidence.run import Run
@@ -43,8 +44,18 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
             stations=(_stations(model, base), _stations(model, arm)),
             withheld=f"there is no verdict: {held.reason}" if held else "",
         )
+        if arm.sessions > base.sessions and one.amount > 0:
+            one = replace(one, notes=(_at_once(base, arm), *one.notes))
         found.append(one.as_dict())
     return found
+
+
+def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
+    """Of a load that grows: more is done in all, and each transaction takes longer."""
+    return (
+        f"{arm.sessions} sessions work at once instead of {base.sessions}: that each transaction takes longer is what "
+        f"keeps the throughput from being {arm.sessions / base.sessions:.3g} times as large."
+    )
 
 
 def _side(connection: Any, arm: ArmMeasures, run: Run, name: str = "") -> Side:
