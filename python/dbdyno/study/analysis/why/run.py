@@ -44,7 +44,7 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
             stations=(_stations(model, base), _stations(model, arm)),
             withheld=f"there is no verdict: {held.reason}" if held else "",
         )
-        if arm.sessions > base.sessions and one.amount > 0:
+        if arm.sessions > base.sessions and (one.amount or 0.0) > 0:
             one = replace(one, notes=(_at_once(base, arm), *one.notes))
         found.append(one.as_dict())
     return found
