@@ -292,6 +292,9 @@ def test_of_words_the_best_is_told_against_whom_and_how_far_behind_the_last_is()
     assert said.startswith("client r is 5.0"), "what is certain came behind what is not"
     assert " against jdbc; client jdbc is best by the means, " in said
     assert " against own; own may be best, too" in said
+    found = compare_levels(np.array([20.0, 100.0, 101.0]) * np.exp(noise[:, :3]), threshold=0.02, level=0.95)
+    said = sentence("place", ["disk", "cache", "flash"], found, ordered=False)
+    assert said.count("disk") == 1 and said.count("against") == 2, "the first was told twice where it is the worst"
     swing = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
     spread = np.exp(np.column_stack([0 * swing, -0.3 + 0.5 * swing, -0.1 + 0.4 * swing[::-1]]))
     found = compare_levels(spread, threshold=0.02, level=0.95)
