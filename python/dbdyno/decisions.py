@@ -87,7 +87,8 @@ _RULES = (
     Rule(
         "level",
         "withholds",
-        "the base's mean latency rose by half or fell by a third over the run, certain at 99 %",
+        "the base's mean latency rose by half or fell by a third over the run, certain at 99 %, and the ratio to it, "
+        "within blocks, moved with it or may have",
     ),
     Rule(
         "difference",

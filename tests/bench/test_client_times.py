@@ -120,6 +120,35 @@ def test_a_client_that_tells_half_of_its_times_is_named_and_ended(how: str):
         made.end()
 
 
+def test_blocks_that_are_too_short_to_judge_by_are_judged_together():
+    """A client that told half of its times went through a run whose blocks had 0.3 s of them each."""
+    made = ClientArm(job(), [*PRETENDED, "half"], {}, "pretended")
+
+    def block(number: int, slices: int) -> None:
+        made.begin_block()
+        made.connect()
+        for at in range(slices):
+            made.turn(number + at, 60 * MS, None)
+        made.refuse_doubtful()
+
+    try:
+        block(1, 5)
+        with pytest.raises(ClientLostError, match="of the time that its sessions had"):
+            block(10, 4)
+        with pytest.raises(ClientLostError, match="of the time that its sessions had"):
+            block(20, 4)  # a new process, which is judged by less
+    finally:
+        made.end()
+
+
+def test_short_slices_say_nothing_of_the_blocks_that_follow():
+    for length_ms, lasts in ((25, False), (50, True)):
+        accounted, asked = Accounted(), Asked(1, 1, 1, 1, None)
+        asked.heard_ns = 60 * MS
+        accounted.add(records((0, 0, 5)), stream.Record(stream.END, elapsed_ns=60 * MS), asked, length_ms * MS)
+        assert accounted.lasts is lasts
+
+
 def test_the_page_says_how_much_is_expected():
     page = (Path(__file__).parents[2] / "docs" / "reference" / "client-protocol.md").read_text()
     assert f"less than {LEAST_SHARE:.0%} of the time".replace("%", " %") in page

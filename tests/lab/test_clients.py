@@ -159,7 +159,9 @@ def test_a_client_whose_times_are_too_short_is_named_and_its_block_is_run_again_
     done = lab("run", path.name)
     assert "is run again: the client" in done.stderr and "its times are too short" in done.stderr
     marked = {block["index"]: [mark for mark in block["marks"] if "too short" in mark] for block in blocks(lab)}
-    assert list(marked) == [0, 1, 2, 3] and marked[0] and not any(marked[at] for at in (1, 2, 3))
+    assert list(marked) == [0, 1, 2, 3]
+    # On a busy machine slices grow within the first block, which then has less than 0.4 s.
+    assert [at for at, marks in marked.items() if marks] in ([0], [1])
     assert ended(tmp_path / "pid")
 
 

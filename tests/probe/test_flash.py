@@ -144,7 +144,7 @@ def test_a_file_that_its_owner_gives_up_is_overwritten_and_stays(tmp_path: Path)
         (["--round", "1ms"], "too short"),
         (["--depth", "0"], "not in the range"),
         (["--file-size", "900PiB"], "'900PiB' is no size"),
-        (["--file-size", "900000GiB"], "are needed there"),
+        (["--file-size", "900000GiB"], "879 TiB and 16 MiB to spare are needed there"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(tmp_path: Path, words: list[str], said: str) -> None:

@@ -159,7 +159,7 @@ def test_an_open_loop_counts_from_the_intended_moment(dbdyno: Command, tmp_path:
         (("log", "--size", "big"), 'size: "big" is no size'),
         (("log", "--block-size", "700"), "block size: 700 is no block size"),
         (("log", "--sync", "never"), 'sync: "never" is no way'),
-        (("log", "--file-size", "900000GiB"), "log: 921600016 MiB are needed there"),
+        (("log", "--file-size", "900000GiB"), "log: 879 TiB and 16 MiB to spare are needed there"),
         (("log", "--file-size", "8KiB"), "file size: 8192 bytes hold fewer than 4 writes"),
         (("log", "--rate", "5", "--think", "1ms"), "rate: a rate and a think time are given"),
         (("log", "--for", "1s", "--commits", "5"), "--for and --commits are given"),

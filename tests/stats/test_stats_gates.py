@@ -174,6 +174,61 @@ class TestDrift:
         assert 0.72 <= seen / 400 <= 0.88
 
 
+class TestBaseDrift:
+    """The base became twice as slow; what is compared alternates with it within blocks."""
+
+    BASE = 100 * np.exp(np.linspace(0, math.log(2), 20))
+
+    def found(self, **ratios: NDArray[np.float64]) -> list[Gate]:
+        why = {arm: gates_in_time.not_still(arm, "base", logs, HOURS, 0.02) for arm, logs in ratios.items()}
+        return list(gates_in_time.level("time of base", self.BASE, HOURS, why))
+
+    def test_ratios_that_held_still_keep_their_verdict_and_the_drift_is_told(self) -> None:
+        """It took the verdict of a whole sweep away, though ratios within blocks were known to a few percent."""
+        noise = np.random.default_rng(1).normal(0, 0.05, 20)
+        (gate,) = self.found(b=math.log(1.5) + noise)
+        assert gate.ok is False and gate.code == "drift" and not gate.withholds
+        assert gate.text == "time of base drifted +100 % over the run; within blocks the ratios held still"
+        assert gate.next
+
+    def test_a_ratio_that_moved_with_it_is_withheld_from_its_arm_alone(self) -> None:
+        noise = np.random.default_rng(2).normal(0, 0.02, 20)
+        moving, told = self.found(b=np.linspace(0.1, 0.5, 20) + noise, c=0.5 + noise)
+        assert moving.withholds and (moving.arm, moving.code) == ("b", "level")
+        assert "time of base drifted +100 % over the run, and b against base moved with it (+1" in moving.reason.lower()
+        assert not told.withholds
+
+    def test_a_ratio_that_may_have_moved_is_withheld_too(self) -> None:
+        noise = np.random.default_rng(3).normal(0, 0.3, 20)
+        (gate,) = self.found(b=0.1 + noise)
+        assert gate.withholds and "whether b against base held still 20 blocks cannot tell" in gate.reason
+
+    def test_equal_arms_may_stand_as_near_to_each_other_as_5_percent(self) -> None:
+        noise = np.random.default_rng(4).normal(0, 0.02, 20)
+        (gate,) = self.found(b=noise)
+        assert not gate.withholds
+
+    def test_without_a_ratio_within_blocks_it_is_of_the_whole_run(self) -> None:
+        (gate,) = self.found()
+        assert gate.withholds and gate.arm == ""
+
+    def test_a_base_that_stayed_has_its_gate_as_ever(self) -> None:
+        (gate,) = gates_in_time.level("x", STEADY, HOURS, {"b": "whatever"})
+        assert gate.ok is True and gate.code == "drift"
+
+    def test_a_ratio_that_moves_by_half_of_itself_seldom_passes(self) -> None:
+        """1.5 times at first, 1.0 times at last: 200 runs of twelve blocks. One that holds still passes mostly."""
+        rng, at = np.random.default_rng(5), np.arange(12.0)
+
+        def stands(logs: NDArray[np.float64]) -> int:
+            return sum(
+                not gates_in_time.not_still("b", "a", logs + rng.normal(0, 0.05, 12), at, 0.02) for _ in range(200)
+            )
+
+        assert stands(np.linspace(math.log(1.5), 0, 12)) <= 0.07 * 200
+        assert stands(np.full(12, math.log(1.25))) >= 0.9 * 200
+
+
 def test_a_difference_that_changes_its_sign_is_no_difference() -> None:
     logs = np.linspace(-0.2, 0.3, 20) + RNG.normal(0, 0.02, 20)
     gate = gates_in_time.steady_difference("b", "a", logs, HOURS, 0.02)

@@ -109,6 +109,44 @@ def test_levels_that_are_alike_are_seldom_called_different():
     assert false <= 0.05 * 400 + 3 * math.sqrt(400 * 0.05 * 0.95)
 
 
+class TestBaseThatDrifted:
+    """Intervals that reach over both ends of the run."""
+
+    AT = np.arange(12.0)
+
+    def test_they_hold_those_of_the_line_at_both_ends(self):
+        logs = np.random.default_rng(1).normal(0.3, 0.05, 12)
+        values = np.column_stack([np.ones(12), np.exp(logs)])
+        plain, own = (compare_levels(values, threshold=0.02, level=0.95, at_s=at) for at in (None, self.AT))
+        line = oracle.linregress(self.AT, logs)
+        error = math.sqrt(float(((logs - line.intercept - line.slope * self.AT) ** 2).sum()) / 10)
+        at_end = error * math.sqrt(1 / 12 + 5.5**2 / 143)
+        reach = oracle.t.ppf(0.975, 10) * at_end + abs(line.slope) * 5.5
+        assert own.low[1, 0] == pytest.approx(logs.mean() - reach)
+        assert own.high[1, 0] == pytest.approx(logs.mean() + reach)
+        assert own.low[1, 0] < plain.low[1, 0] < plain.high[1, 0] < own.high[1, 0]
+
+    def test_a_difference_that_went_away_is_none_though_its_mean_is_certain(self):
+        logs = np.linspace(0.4, 0.0, 12) + np.random.default_rng(2).normal(0, 0.02, 12)
+        values = np.column_stack([np.ones(12), np.exp(logs)])
+        assert compare_levels(values, threshold=0.02, level=0.95).low[1, 0] > 0
+        assert compare_levels(values, threshold=0.02, level=0.95, at_s=self.AT).low[1, 0] < 0
+
+    def test_five_blocks_in_common_are_the_least(self):
+        with pytest.raises(StatsError, match="fewer than five blocks"):
+            compare_levels(drawn([1.0, 2.0], blocks=4), threshold=0.02, level=0.95, at_s=np.arange(4.0))
+
+    @pytest.mark.parametrize("seed", [1, 2])
+    def test_equal_levels_are_seldom_called_different_whatever_the_base_does(self, seed: int):
+        """An A/A of a sweep whose base becomes twice as slow: five levels, 200 draws, at the stated level."""
+        drift = np.exp(np.linspace(0, math.log(2), 12))[:, None]
+        false = 0
+        for at in range(200):
+            values = drawn([1.0] * 5, blocks=12, spread=0.05, seed=1000 * seed + at) / drift
+            false += bool((compare_levels(values, threshold=0.02, level=0.95, at_s=self.AT).low > 0).any())
+        assert false <= 0.05 * 200 + 2 * math.sqrt(200 * 0.05 * 0.95)
+
+
 class TestInteraction:
     def test_factors_that_multiply_do_not_interact(self):
         values = drawn([1, 2, 3, 2, 4, 6], blocks=30, spread=0.005).reshape(30, 2, 3)

@@ -58,6 +58,15 @@ def test_a_level_may_be_anything_that_an_arm_may_have():
     assert made.arms[1].levels == {"form": "memory"}
 
 
+def test_our_own_client_has_a_name_beside_the_others():
+    """Studies take `--set client=dbdyno,jdbc`; a plan's factor said that there is no client 'dbdyno'."""
+    own = plan('[[factor]]\nclient = ["dbdyno", "psycopg"]\n[[factor]]\nfetch_size = [1, 10]\n').arms
+    assert [arm.client for arm in own] == [None, None, "psycopg", "psycopg"]
+    assert [arm.name for arm in own] == ["dbdyno, 1 row", "dbdyno, 10 rows", "psycopg, 1 row", "psycopg, 10 rows"]
+    (arm,) = plan('[[arm]]\nname = "ours"\nclient = "dbdyno"\n').arms
+    assert arm.client is None
+
+
 def test_one_at_a_time_is_the_base_and_each_other_level_alone():
     two = '[[factor]]\nsessions = [1, 2, 4]\n[[factor]]\nwork_mem = ["4MB", "64MB"]\n'
     assert names(two, 'design = "one-at-a-time"') == ["base", "2 sessions", "4 sessions", "work_mem 64MB"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mock_plans import mock_plan
 
 from command_line import dbdyno
 from dbdyno.errors import PlanError
+from dbdyno.evidence.run import Run
 from dbdyno.report.figures import sweep
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
@@ -79,6 +81,49 @@ def test_levels_out_of_order_are_told_in_the_order_of_their_numbers(tmp_path: Pa
     assert "it still grows at fetch 100" in curve["sentence"]
 
 
+def drifting(times_us: dict[str, float], drifts: dict[str, float]) -> str:
+    levels = ", ".join(
+        f'{{name = "{level}", parameters = {{mean_us = {us}, drift = {drifts.get(level, 2.0)}}}}}'
+        for level, us in times_us.items()
+    )
+    return f'[[factor]]\nname = "fetch"\nlevels = [{levels}]\n'
+
+
+def test_a_base_that_drifts_leaves_a_sweep_its_answer_where_the_ratios_hold_still(tmp_path: Path):
+    """All arms became three times as slow: ratios within blocks were known, and there was no verdict."""
+    model = judged(tmp_path, drifting({"1": 9000, "10": 1000, "100": 500}, {}), blocks=16, turn="200ms")
+    assert model["verdict"]["decision"] == "found"
+    assert "It still grows at fetch 100" in model["verdict"]["headline"]
+    assert any(said.startswith("The base drifted by half or more") for said in model["verdict"]["sentences"])
+    (gate,) = [own for own in model["gates"] if own["name"].startswith("no drift of mean")]
+    assert gate["ok"] is False and gate["effect"] == "warns" and "the ratios held still" in gate["text"]
+    assert not model["verdict"]["withheld"]
+
+
+def test_a_ratio_of_levels_that_drifts_takes_the_verdict_of_the_sweep_away(tmp_path: Path):
+    """The base becomes three times as slow and one level does not: its ratio is of no part of the run."""
+    own = drifting({"1": 2000, "10": 1000, "100": 500}, {"10": 0.0})
+    model = judged(tmp_path, own, blocks=16, turn="200ms")
+    assert model["verdict"]["decision"] == "no verdict"
+    assert "moved with it" in model["verdict"]["headline"] and "drifted +" in model["verdict"]["headline"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("drift", "seed"), [(0.0, 100), (2.0, 200)])
+def test_sweeps_of_equal_levels_keep_their_level_though_the_base_drifts(tmp_path: Path, drift: float, seed: int):
+    """From the plan to the verdict, 200 sweeps of four equal levels: whatever is told of them is false."""
+    false = moved = 0
+    for at in range(200):
+        plan = drifting(dict.fromkeys("1234", 1000), dict.fromkeys("1234", drift))
+        model = judged(tmp_path / str(at), plan, seed=seed + at, blocks=8, turn="50ms")
+        moved += model["verdict"]["decision"] == "no verdict"
+        (curve,) = model["factors"]["curves"]
+        false += any(row["low"] > 1 or row["high"] < 1 for row in curve["levels"][1:]) or curve["knee_low"] > 0
+    print(f"{false} of 200, {moved} moved")
+    assert moved <= 0.01 * 200 + 2 * math.sqrt(200 * 0.01 * 0.99)
+    assert false <= 0.05 * 200 + 2 * math.sqrt(200 * 0.05 * 0.95)
+
+
 def test_levels_without_any_difference_are_said_to_bring_none(tmp_path: Path):
     model = judged(tmp_path, factor("x", {"1": 1000, "2": 1000, "3": 1000}), blocks=60)
     (curve,) = model["factors"]["curves"]
@@ -105,8 +150,6 @@ def test_factors_that_act_on_each_other_are_named_with_both_effects(tmp_path: Pa
         f'[[arm]]\nname = "{memory} {n}"\nparameters = {{mean_us = {us}}}\n' for (memory, n), us in times.items()
     )
     plan = parse_plan(mock_plan(arms, blocks=12), Path("p.toml"))
-    from dataclasses import replace
-
     levels = [{"memory": memory, "n": n} for memory, n in times]
     own = [replace(arm, levels=level) for arm, level in zip(plan.arms, levels, strict=True)]
     plan = replace(plan, arms=own, factors=["memory", "n"], kind="sweep")
@@ -115,6 +158,32 @@ def test_factors_that_act_on_each_other_are_named_with_both_effects(tmp_path: Pa
     assert found["certain"]
     assert found["low"] < 2 < found["high"]
     assert any("memory and n act on each other" in sentence.lower() for sentence in model["verdict"]["sentences"])
+
+
+def test_why_is_told_of_the_two_arms_of_the_headline(tmp_path: Path):
+    """ "At n 8: memory large is best" was followed by the reasons of (8, large) against (1, small)."""
+    times = {("small", "1"): 1000, ("large", "1"): 1000, ("small", "8"): 3000, ("large", "8"): 600}
+    levels = [{"memory": memory, "n": n} for memory, n in times]
+    arms = "".join(f'[[arm]]\nname = "{m} {n}"\nparameters = {{mean_us = {us}}}\n' for (m, n), us in times.items())
+    plan = parse_plan(mock_plan(arms, blocks=8), Path("plan.toml"))
+    own = [replace(arm, levels=level) for arm, level in zip(plan.arms, levels, strict=True)]
+    plan = replace(plan, arms=own, factors=["memory", "n"], kind="sweep", judge=replace(plan.judge, factor="memory"))
+    model = analyse(start(plan, tmp_path, seed=1))
+    assert model["verdict"]["headline"].startswith("At n 8: memory large is best")
+    assert [one["of"] for one in model["why"]] == ["large 8 against small 8"]
+    assert model["factors"]["answer"] == {"arm": 3, "base": 2}
+
+
+def test_why_says_that_more_sessions_do_more_though_each_transaction_takes_longer(tmp_path: Path):
+    """ "4 sessions are 2.80 times as fast" stood above "11.8 ms more a transaction"."""
+    run = start(parse_plan(mock_plan(factor("sessions", {"1": 900, "4": 1300}), blocks=6), Path("p.toml")), tmp_path)
+    manifest = json.loads((run.path / "manifest.json").read_text())
+    manifest["arms"][1]["sessions"] = 4  # a mock has one session, whatever the plan says
+    (run.path / "manifest.json").write_text(json.dumps(manifest))
+    (why,) = analyse(Run.open(run.path))["why"]
+    assert why["amount"] > 0
+    assert why["notes"][0].startswith("4 sessions work at once instead of 1: that each transaction takes longer is ")
+    assert why["notes"][0].endswith("from being 4 times as large.")
 
 
 def test_one_at_a_time_gives_a_curve_per_factor_and_no_interaction(tmp_path: Path):
@@ -220,8 +289,12 @@ def test_of_words_the_best_is_told_against_whom_and_how_far_behind_the_last_is()
     noise = np.random.default_rng(1).normal(0.0, 0.03, (8, 4))
     found = compare_levels(np.array([100.0, 101.0, 60.0, 20.0]) * np.exp(noise), threshold=0.02, level=0.95)
     said = sentence("client", ["own", "jdbc", "adbc", "r"], found, ordered=False)
-    assert said.startswith("client jdbc is best by the means, ")
-    assert " against own; own may be best, too; r is 5.0" in said and said.endswith(" against jdbc")
+    assert said.startswith("client r is 5.0"), "what is certain came behind what is not"
+    assert " against jdbc; client jdbc is best by the means, " in said
+    assert " against own; own may be best, too" in said
+    found = compare_levels(np.array([20.0, 100.0, 101.0]) * np.exp(noise[:, :3]), threshold=0.02, level=0.95)
+    said = sentence("place", ["disk", "cache", "flash"], found, ordered=False)
+    assert said.count("disk") == 1 and said.count("against") == 2, "the first was told twice where it is the worst"
     swing = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
     spread = np.exp(np.column_stack([0 * swing, -0.3 + 0.5 * swing, -0.1 + 0.4 * swing[::-1]]))
     found = compare_levels(spread, threshold=0.02, level=0.95)
@@ -263,6 +336,15 @@ def test_a_most_beyond_the_levels_is_said_to_be_no_measurement(tmp_path: Path):
     said = model["factors"]["curves"][0]["law"]["sentence"]
     assert f"S{said[1:]}." in model["verdict"]["sentences"]
     assert ", beyond the 16 that were run: " in said, said
+
+
+def test_a_saturation_beyond_the_levels_is_said_to_be_no_measurement(tmp_path: Path):
+    """16 sessions were the most that ran, and "half of its most is reached at 58.4 sessions"."""
+    law = {n: 40_000 * n / (n + 58) for n in (1, 2, 4, 8, 16, 32)}
+    model = judged(tmp_path, factor("rows", {str(n): 1e6 / rate for n, rate in law.items()}), blocks=6)
+    said = model["factors"]["curves"][0]["law"]["sentence"]
+    assert said.startswith("bends as if it saturated beyond the 32 that were run: half of its most at rows 5"), said
+    assert "which is no measurement" in said
 
 
 def test_no_line_joins_levels_that_are_words(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -102,9 +103,29 @@ def test_what_is_planted_in_an_arm_fails_its_gate(tmp_path: Path, planted: str, 
     assert gate in failed(model), model["gates"]
 
 
-def test_drift_of_both_arms_fails_the_gate_of_their_level(tmp_path: Path):
-    model = judged(plan("", every="drift = 2.0", blocks=16), tmp_path)
+def test_a_drift_of_both_arms_is_told_beside_the_verdict_on_their_ratio(tmp_path: Path):
+    """Arms alternate within blocks: both became three times as slow, and one stayed half as slow again as the other."""
+    model = judged(plan("mean_us = 1500, drift = 2.0", every="drift = 2.0", blocks=16), tmp_path)
+    assert model["verdict"]["decision"] == "slower"
+    assert "drift" in failed(model) and "level" not in failed(model), model["gates"]
+
+
+def test_a_drift_of_the_base_alone_takes_the_verdict_away(tmp_path: Path):
+    model = judged(plan("mean_us = 1500, drift = 0.0", every="drift = 2.0", blocks=16), tmp_path)
+    assert model["verdict"]["decision"] == "no verdict"
+    assert "other against base moved with it" in model["verdict"]["headline"]
     assert "level" in failed(model), model["gates"]
+
+
+def test_of_counted_turns_no_time_is_foretold(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """insert-size began with "13 blocks, about 5 s", the pauses between its turns alone; then it had 8 min left."""
+    from dbdyno.study.run.progress import Lines
+
+    for length, said in (('turn = "100ms"', ", about "), ("turn_transactions = 5", "")):
+        made = parse_plan(PLAN.replace('turn = "100ms"', length) % ("", 2, ""), Path("plan.toml"))
+        start(made, tmp_path / length[:6], Lines(sys.stderr), seed=1)
+        first = capsys.readouterr().err.splitlines()[-4]
+        assert first.partition(" 3 blocks")[2].startswith(said) and (said or first.endswith("3 blocks")), first
 
 
 def test_the_same_seed_gives_the_same_evidence(tmp_path: Path):

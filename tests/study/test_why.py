@@ -139,6 +139,15 @@ def test_what_was_counted_otherwise_is_told_where_time_tells_nothing():
     assert not told(*sides, counts=(often, often)).notes, "what both have tells nothing"
 
 
+def test_of_sessions_looked_at_too_seldom_is_told_what_was_counted():
+    """A lookup on the storage was 8 times as slow, and nothing stood under Why: looked at 40 times."""
+    far = replace(side("storage", cpu_us=50, data_read__DataFileRead=800, reads=2.0), looks=40.0)
+    cold = replace(counts(), totals={**counts().totals, "blocks_hit": 2.0, "blocks_read": 2.0})
+    why = told(side("memory", cpu_us=50), far, counts=(counts(), cold))
+    assert why.withheld and "looked at some 40 times" in why.withheld and not why.causes
+    assert "Counted otherwise, though how much of the time it is was not seen: the cache is colder" in why.notes[0]
+
+
 def test_a_spill_told_beside_is_not_told_as_a_cold_cache_too():
     noisy = side("64MB", cpu_us=2000, seed=6), side("1MB", cpu_us=2000, reads=75, writes=76, seed=5)
     why = told(*noisy, counts=(counts(temp=0.0), counts(temp=75 * 8192.0)))

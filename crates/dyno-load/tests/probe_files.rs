@@ -128,7 +128,8 @@ fn too_little_room_is_told_before_anything_is_written() {
     let mut wanted = spec(std::slice::from_ref(&file), r#""size": "1""#);
     wanted.arms[0].file_bytes = 1 << 50;
     let error = Probe::new(&wanted, 1).err().unwrap().to_string();
-    assert!(error.contains("MiB are needed there") && error.contains("are free"), "{error}");
+    assert!(error.contains("1024 TiB and 16 MiB to spare are needed there, "), "{error}");
+    assert!(error.contains("iB are free"), "{error}");
     assert!(!file.exists());
 }
 

@@ -39,7 +39,7 @@ def sections(model: Analysis) -> Iterator[Section]:
 
 
 def _table(curve: Given, label: str, unit: str, where: Any) -> Table:
-    held = ", ".join(f"{fmt.line(name)} {fmt.line(level)}" for name, level in (curve.get("held") or {}).items())
+    where_held = fmt.line(curve.get("where") or "")
     name = fmt.line(curve.get("factor") or "")
     shown = (
         Column("level", name, "words", narrowest=10),
@@ -50,7 +50,7 @@ def _table(curve: Given, label: str, unit: str, where: Any) -> Table:
     rows = [Row(_row(at, row, curve)) for at, row in enumerate(reading.entries(curve, "levels"))]
     law = reading.dig(curve, "law", "sentence")
     note = fmt.line(law, 400) if law and reading.dig(curve, "law", "law") != "constant" else ""
-    return common.table(f"{name}{f' at {held}' if held else ''}", shown, rows, note=note, where=where)
+    return common.table(f"{name} {where_held}".strip(), shown, rows, note=note, where=where)
 
 
 def _row(at: int, row: Given, curve: Given) -> dict[str, Any]:

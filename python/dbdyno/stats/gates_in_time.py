@@ -9,8 +9,8 @@ is certain or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,6 +34,7 @@ STEP_S = 0.1
 OTHERS_SHARE_MAX = 0.1
 
 _LEVEL = 0.99
+_STILL_LEVEL = 0.95
 _LARGE = math.log1p(DRIFT_LARGE)
 _MOVES_MIN = math.log1p(DRIFT_MIN)
 _ADVICE = "lengthen the warm-up, or look for what else ran"
@@ -42,13 +43,29 @@ _ADVICE = "lengthen the warm-up, or look for what else ran"
 @dataclass(frozen=True, slots=True)
 class Trend:
     """A straight line through logs over time, over the whole run: `change` and the least change
-    that would have been seen, both logs; `certain` at 99 %; `mean` is the logs' own."""
+    that would have been seen, both logs; `p` that of no change; `mean` is the logs' own; `end_error` the standard
+    error of the line at an end of the run."""
 
     blocks: int
     mean: float
     change: float
     visible: float
-    certain: bool
+    p: float
+    end_error: float
+
+    @property
+    def certain(self) -> bool:
+        """Whether there is a change, at 99 %."""
+        return self.p <= 1 - _LEVEL
+
+    def span(self, level: float) -> tuple[float, float]:
+        """The least and the most that the line is at either end of the run: both ends of an interval of that level at
+        each."""
+        from scipy import special
+
+        reach = float(special.stdtrit(self.blocks - 2, 0.5 + level / 2)) * self.end_error
+        half = abs(self.change) / 2 + reach
+        return self.mean - half, self.mean + half
 
 
 def trend(logs: ArrayLike, at_s: ArrayLike) -> Trend | None:
@@ -60,10 +77,12 @@ def trend(logs: ArrayLike, at_s: ArrayLike) -> Trend | None:
     y, x = y[good], x[good]
     if y.size < 5 or float(np.ptp(x)) <= 0:
         return None
-    line, length, df = lm(y, x)["x1"], float(np.ptp(x)), float(y.size - 2)
+    fit, length, df = lm(y, x), float(np.ptp(x)), float(y.size - 2)
+    line = fit["x1"]
     reach = float(special.stdtrit(df, 0.5 + _LEVEL / 2) + special.stdtrit(df, 0.8))
     p = line.p if line.error > 0 else float(line.estimate == 0)
-    return Trend(y.size, float(y.mean()), line.estimate * length, reach * line.error * length, p <= 1 - _LEVEL)
+    end_error = math.hypot(fit.residual_error / math.sqrt(y.size), line.error * length / 2)
+    return Trend(y.size, float(y.mean()), line.estimate * length, reach * line.error * length, p, end_error)
 
 
 def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = False) -> Gate:
@@ -93,6 +112,52 @@ def drift(label: str, values: ArrayLike, at_s: ArrayLike, *, is_level: bool = Fa
     return Gate(name, True, f"{label} changed {said} over the run; {visible}", code="drift")
 
 
+def level(label: str, values: ArrayLike, at_s: ArrayLike, ratios: Mapping[str, str]) -> Iterator[Gate]:
+    """The drift of the metric that says how fast the base was, where arms are compared within blocks. `ratios` has for
+    each such arm why its ratio does not stand (`not_still`), empty where it does.
+
+    A drift of the base by half takes the verdict away only from arms whose ratio moved with it, or may have; beside
+    ratios that held still it is told, and is no more than that. Without any ratio it is of the whole run.
+    """
+    gate = drift(label, values, at_s, is_level=True)
+    if not gate.withholds or not ratios:
+        yield gate
+        return
+    for arm, why in ratios.items():
+        if why:
+            text = f"{gate.text}, and {why}"
+            yield replace(gate, text=text, arm=arm, because=text)
+    if not all(ratios.values()):
+        yield replace(gate, text=f"{gate.text}; within blocks the ratios held still", code="drift", because="")
+
+
+def not_still(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> str:
+    """Why a ratio within blocks does not stand for a run whose base drifted, as a clause; empty where it does.
+
+    It stands where its line over time has one sign at both ends of the run, or lies within 5 % (within the threshold,
+    where that is more) of none at both, at 95 %; and where it did not certainly move as far as `moved` says.
+    """
+    found = trend(log_ratios, at_s)
+    if found is None:
+        return f"too few blocks show whether {arm} against {base} held still"
+    if said := moved(arm, base, found, threshold):
+        return said
+    low, high = found.span(_STILL_LEVEL)
+    if low > 0 or high < 0 or max(-low, high) <= max(math.log1p(threshold), _MOVES_MIN):
+        return ""
+    return f"whether {arm} against {base} held still {found.blocks} blocks cannot tell"
+
+
+def moved(arm: str, base: str, found: Trend, threshold: float, *, tests: int = 1) -> str:
+    """What a ratio did that certainly moved by more than half of itself, and by 5 % and the threshold, as a clause;
+    empty where it did not. The level is shared by so many `tests`."""
+    least = max(abs(found.mean) / 2, _MOVES_MIN, math.log1p(threshold))
+    if found.p > (1 - _LEVEL) / tests or abs(found.change) <= least:
+        return ""
+    begin, end = (_signed(found.mean + way * found.change / 2) for way in (-1, 1))
+    return f"{arm} against {base} moved with it ({begin} at the beginning, {end} at the end)"
+
+
 def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLike, threshold: float) -> Gate:
     """Whether the difference between two arms is one difference.
 
@@ -107,8 +172,7 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
         return Gate(name, None, "too few blocks to see the difference move", code="difference", arm=arm)
     begin, end = (found.mean + way * found.change / 2 for way in (-1, 1))
     text = f"{arm} against {base}: {_signed(begin)} at the beginning, {_signed(end)} at the end"
-    limit = math.log1p(threshold)
-    if found.certain and abs(found.change) / 2 > max(abs(found.mean), limit):
+    if found.certain and abs(found.change) / 2 > max(abs(found.mean), math.log1p(threshold)):
         return Gate(
             name,
             False,
@@ -119,7 +183,7 @@ def steady_difference(arm: str, base: str, log_ratios: ArrayLike, at_s: ArrayLik
             because=f"the difference between {arm} and {base} changed its sign during the run "
             f"({_signed(begin)} at the beginning, {_signed(end)} at the end)",
         )
-    if found.certain and abs(found.change) > max(abs(found.mean) / 2, _MOVES_MIN, limit):
+    if moved(arm, base, found, threshold):
         step = f"a longer run would say otherwise: look for what grows with {arm} or {base}, or judge the end by itself"
         return Gate(name, False, f"the difference moves: {text}", step, code="moving", arm=arm)
     if found.visible / 2 > max(abs(found.mean), _LARGE):

@@ -8,6 +8,11 @@ The knee is the smallest level that no other beats by more than the threshold. `
 none beats by more than the threshold for certain; `knee_high` the first that for certain none does or, without one,
 the last that may be it. The true knee lies between them with the level asked for, because it is left out only where
 an interval missed.
+
+Where the base drifted (`at_s` is given) a mean over the run may belong to no part of it. There an interval reaches over
+both ends of the run: over the mean's, and over those of the straight line through the differences at its beginning and
+at its end. Two levels are then called different, or alike, only where they are so from the beginning to the end; since
+both ends must agree, no further correction is needed (an intersection-union test; Berger, Technometrics 24, 1982).
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.errors import StatsError
 from dbdyno.stats.arrays import Floats
+from dbdyno.stats.gates_in_time import trend
 from dbdyno.stats.means import mean_interval
 
 Course = Literal["flat", "rises", "falls", "peak", "dip", "unclear"]
@@ -78,11 +84,12 @@ class Levels:
         return blocks_needed(spread, math.expm1(beyond), level=level) or BLOCKS_MOST
 
 
-def compare_levels(values: ArrayLike, *, threshold: float, level: float) -> Levels:
+def compare_levels(values: ArrayLike, *, threshold: float, level: float, at_s: ArrayLike | None = None) -> Levels:
     """Compares levels; `values` is an array of (blocks, levels) of numbers above 0, the larger the better, NaN where
-    a block has none: such a block is left out of the pairs that need it.
+    a block has none: such a block is left out of the pairs that need it. `at_s`, the blocks' begins [s], is given
+    where the base drifted.
 
-    Raises `StatsError` below two levels, or where a pair has fewer than two blocks in common.
+    Raises `StatsError` below two levels, or where a pair has fewer than two blocks in common (five with `at_s`).
     """
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 2 or given.shape[1] < 2:
@@ -93,7 +100,7 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float) -> Leve
     mean, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     alpha, fewest = (1.0 - level) / (count * (count - 1) / 2), logs.shape[0]
     for j, k in itertools.combinations(range(count), 2):
-        middle, least, most = _apart(logs[:, k] - logs[:, j], alpha)
+        middle, least, most = _apart(logs[:, k] - logs[:, j], alpha, at_s)
         mean[k, j], low[k, j], high[k, j] = middle, least, most
         mean[j, k], low[j, k], high[j, k] = -middle, -most, -least
         fewest = min(fewest, int(np.isfinite(logs[:, k] - logs[:, j]).sum()))
@@ -118,12 +125,19 @@ def compare_levels(values: ArrayLike, *, threshold: float, level: float) -> Leve
     )
 
 
-def _apart(differences: Floats, alpha: float) -> tuple[float, float, float]:
-    """The mean of differences of logs by block, with its interval at 1 - `alpha`."""
+def _apart(differences: Floats, alpha: float, at_s: ArrayLike | None) -> tuple[float, float, float]:
+    """The mean of differences of logs by block, with its interval at 1 - `alpha`; with the times of blocks one that
+    holds from the beginning to the end."""
     mean, low, high = mean_interval(differences, 1.0 - alpha)
     if math.isnan(low):
         raise StatsError("two levels have fewer than two blocks in common", next_step="run more blocks")
-    return mean, low, high
+    if at_s is None:
+        return mean, low, high
+    found = trend(differences, at_s)
+    if found is None:
+        raise StatsError("two levels have fewer than five blocks in common", next_step="run more blocks")
+    least, most = found.span(1.0 - alpha)
+    return mean, min(low, least), max(high, most)
 
 
 def _centred(mean: Floats) -> Floats:
@@ -181,11 +195,11 @@ class Interaction:
         return self.high <= 1 + self.threshold
 
 
-def interaction(values: ArrayLike, *, threshold: float, level: float) -> Interaction:
+def interaction(values: ArrayLike, *, threshold: float, level: float, at_s: ArrayLike | None = None) -> Interaction:
     """Two factors: `values` is an array of (blocks, levels of the one, levels of the other), larger is better. The
     effect is that of the second factor, from its first level to the one that is best over all levels of the first.
 
-    The interval holds over all pairs of levels of the first. Raises `StatsError` as `compare_levels`.
+    The interval holds over all pairs of levels of the first; `at_s` and `StatsError` are as of `compare_levels`.
     """
     given = np.asarray(values, dtype=np.float64)
     if given.ndim != 3 or min(given.shape[1:]) < 2:
@@ -199,7 +213,7 @@ def interaction(values: ArrayLike, *, threshold: float, level: float) -> Interac
     alpha = (1.0 - level) / (count * (count - 1) / 2)
     widest = (-1.0, math.nan, math.nan, 0, 1)
     for i, j in itertools.combinations(range(count), 2):
-        middle, low, high = _apart(effects[:, j] - effects[:, i], alpha)
+        middle, low, high = _apart(effects[:, j] - effects[:, i], alpha, at_s)
         own = (middle, low, high, i, j) if middle >= 0 else (-middle, -high, -low, j, i)
         widest = max(widest, own, key=lambda one: one[0])
     middle, low, high, least, most = widest

@@ -12,6 +12,7 @@ use super::ProbeError;
 use super::block::{HEAD, Head};
 use super::buffer::Buffer;
 use super::medium::FileMedium;
+use super::size;
 use super::spec::Sync;
 
 /// Bytes written at once while a file is filled.
@@ -105,13 +106,13 @@ pub(super) fn check_room(path: &Path, file: &File, bytes: u64) -> Result<(), Pro
     if free >= bytes.saturating_add(SPARE_BYTES) {
         return Ok(());
     }
-    let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
     Err(ProbeError::refused(
         path,
         format!(
-            "{:.0} MiB are needed there (16 MiB of them to spare), {:.0} MiB are free",
-            mib(bytes + SPARE_BYTES),
-            mib(free)
+            "{} and {} to spare are needed there, {} are free",
+            size::said(bytes),
+            size::said(SPARE_BYTES),
+            size::said(free)
         ),
         "free space, choose a smaller --file-size, or another path",
     ))

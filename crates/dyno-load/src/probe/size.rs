@@ -94,6 +94,22 @@ pub(super) fn bytes(text: &str) -> Result<u64, ProbeError> {
     }
 }
 
+/// Bytes in the unit that a reader would choose: `16 MiB`, `1.02 TiB`.
+pub(super) fn said(bytes: u64) -> String {
+    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let Some((unit, name)) = units.into_iter().find(|(unit, _)| bytes >= *unit) else {
+        return format!("{bytes} bytes");
+    };
+    let number = bytes as f64 / unit as f64;
+    let places = match number {
+        _ if number.fract() == 0.0 => 0,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{number:.places$} {name}")
+}
+
 fn refuse(message: String) -> ProbeError {
     ProbeError::spec(
         "size",
@@ -106,6 +122,19 @@ fn refuse(message: String) -> ProbeError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_said_in_the_unit_that_a_reader_would_choose() {
+        for (bytes, words) in [
+            (17, "17 bytes"),
+            (4096, "4 KiB"),
+            (80 << 20, "80 MiB"),
+            (1_048_592 << 20, "1.00 TiB"),
+            (25_500 << 20, "24.9 GiB"),
+        ] {
+            assert_eq!(said(bytes), words);
+        }
+    }
 
     #[test]
     fn sizes_are_read_with_their_units() {

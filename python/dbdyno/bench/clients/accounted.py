@@ -4,9 +4,10 @@ In a closed loop a session begins a transaction when the one before it ended, so
 client that tells half of each latency leaves gaps, or seems to be done long before it says so; our own clock knows when
 it was asked and when it was heard. What it does between transactions is in no latency either, so that is named, too.
 
-Judged is a whole block, since a busy machine may hold any one slice up. What follows a failed transaction counts as
-used: the session rolls back or connects again. A client of one thread has its sessions take turns: where no two
-operations are ever at once, any of them counts for all sessions. Open loops wait for due times and are not judged.
+Judged is a whole block, since a busy machine may hold any one slice up; blocks that are too short for that are judged
+together, until they are enough, and a client that was doubted is judged by less. What follows a failed transaction
+counts as used: the session rolls back or connects again. A client of one thread has its sessions take turns: where no
+two operations are ever at once, any of them counts for all sessions. Open loops wait for due times and are not judged.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ ON_THE_WAY_EACH_NS = 5_000
 LEAST_NS = 400_000_000
 """Below this there is too little to judge by: of a block of 60 ms on a machine at load 15 an honest client told half,
 for its threads woke up when slices were over."""
+SLICE_LEAST_NS = 50_000_000
+"""Shorter slices say nothing of a block's neighbours: there the threads of an honest client wake up late each time."""
+LEAST_AGAIN_NS = 100_000_000
+"""The same of a client that was doubted: it is by now that it has to tell all of its time."""
 
 
 class Accounted:
@@ -40,6 +45,7 @@ class Accounted:
     def __init__(self) -> None:
         self.sessions_ns = [0, 0]
         self.wall_ns = [0, 0]
+        self.shortest_ns = SLICE_LEAST_NS
 
     def add(self, records: Records, end: Record, asked: Asked, length_ns: int | None) -> None:
         """A slice of a closed loop."""
@@ -48,20 +54,26 @@ class Accounted:
         held = _held_ns(whole, end.started_ns + end.elapsed_ns)
         any_ns, at_once = _covered_ns(whole["started_ns"], held)
         if length_ns is not None:
+            self.shortest_ns = min(self.shortest_ns, length_ns)
             each = np.bincount(whole["session"], held, asked.sessions) if at_once else np.full(asked.sessions, any_ns)
             _book(self.sessions_ns, length_ns * asked.sessions, int(np.minimum(each, length_ns).sum()))
         way_ns = ON_THE_WAY_NS + ON_THE_WAY_EACH_NS * len(records)
         wall_ns = max(0, asked.heard_ns - asked.sent_ns - way_ns)
         _book(self.wall_ns, wall_ns, min(any_ns, wall_ns))
 
-    def share(self) -> float | None:
-        """The smaller share of the two; None where too little was seen."""
-        shares = [told / had for had, told in (self.sessions_ns, self.wall_ns) if had >= LEAST_NS]
+    def share(self, least_ns: int = LEAST_NS) -> float | None:
+        """The smaller share of the two; None where less than `least_ns` was seen."""
+        shares = [told / had for had, told in (self.sessions_ns, self.wall_ns) if had >= least_ns]
         return min(shares) if shares else None
 
-    def doubt(self) -> str | None:
+    @property
+    def lasts(self) -> bool:
+        """Whether it says something of the blocks that follow, too."""
+        return self.shortest_ns >= SLICE_LEAST_NS
+
+    def doubt(self, least_ns: int = LEAST_NS) -> str | None:
         """Why the times are not believed; None where they are."""
-        share = self.share()
+        share = self.share(least_ns)
         if share is None or share >= LEAST_SHARE:
             return None
         return (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.accounted import Accounted, busy_ns
+from dbdyno.bench.clients.accounted import LEAST_AGAIN_NS, LEAST_NS, Accounted, busy_ns
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.messages import SliceLine
@@ -73,7 +73,7 @@ class ClientArm:
         self.stopped = False
         self.process: ClientProcess | None = None
         self.open = self.drawn = False
-        self.accounted = Accounted()
+        self.accounted, self.doubted = Accounted(), False
         timeout_ms = job.arm.get("statement_timeout_ms") or 0
         self.start_s, self.connect_s = START_S, CONNECT_S
         self.answer_s = max(ANSWER_S, timeout_ms / 1000 + 10)
@@ -122,6 +122,12 @@ class ClientArm:
         if self.line is not None:
             self.line.admit(None)
 
+    def begin_block(self) -> None:
+        """It is to get other transactions; times that say nothing of another block are forgotten."""
+        self.drawn = False
+        if not self.accounted.lasts:
+            self.accounted = Accounted()
+
     def draw(self) -> None:
         """Gives it other transactions; before a slice, so that it is no part of one."""
         if not self.drawn:
@@ -157,10 +163,11 @@ class ClientArm:
 
     def refuse_doubtful(self) -> None:
         """Raises `ClientLostError` where what it told leaves out too much of its time. What is too little to judge by
-        stays, for a block may be run in pieces."""
-        doubt = self.accounted.doubt()
-        if self.accounted.share() is not None:
-            self.accounted = Accounted()
+        stays: a block may be run in pieces, and blocks may be short."""
+        least_ns = LEAST_AGAIN_NS if self.doubted else LEAST_NS
+        doubt = self.accounted.doubt(least_ns)
+        if self.accounted.share(least_ns) is not None:
+            self.accounted, self.doubted = Accounted(), doubt is not None
         if doubt is not None and self.process is not None:
             with self.held():
                 raise self.process.error(doubt, kind=ClientLostError)
@@ -228,7 +235,7 @@ class Loads(Part):
     def begin_block(self, folder: Path, name: str) -> None:
         """Opens the block's part; clients get other transactions."""
         for client in self.clients.values():
-            client.drawn, client.accounted = False, Accounted()
+            client.begin_block()
         super().begin_block(folder, name)
 
     def stop(self) -> None:

@@ -6,10 +6,9 @@ from dbdyno.bench.clients.builtin import BUILTIN, INSTALL
 from dbdyno.errors import PlanError
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factors import Level, chosen, numbers, words
-from dbdyno.study.plan.keys import STATEMENT_MODES
+from dbdyno.study.plan.keys import OWN_CLIENT, STATEMENT_MODES
 
-OWN = "dbdyno"
-"""How a study calls our own client."""
+OWN = OWN_CLIENT
 INSTALLED = "installed"
 NO_LINE = "none"
 

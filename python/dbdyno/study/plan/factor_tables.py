@@ -174,9 +174,9 @@ class _Factor:
         if self.kind in ("protocol", "statement_mode"):
             return Level(word, protocol=keys.STATEMENT_MODES.get(word, word), levels=levels)
         if self.kind == "client":
-            return Level(word, client=word, levels=levels)
+            return Level(word, client=None if word == keys.OWN_CLIENT else word, levels=levels)
         if self.kind == "fetch_size":
-            return Level(f"{word} rows", fetch_size=int(value), levels=levels)
+            return Level("1 row" if value == 1 else f"{word} rows", fetch_size=int(value), levels=levels)
         given = value if self.kind == "parameters" else word
         own: dict[str, Any] = {self.kind: {self.key: given}}
         return Level(f"{self.name} {word}", **own, levels=levels)

@@ -250,6 +250,8 @@ class _Reader:
         client = own.get("client")
         if client is not None and not (client and all(word.strip() for word in client[:1])):
             self.fail(f"{_dotted(where, 'client')} is empty", where, "client", at)
+        if client == keys.OWN_CLIENT:
+            own["client"] = None
         if isinstance(client, list) and "/" in client[0]:
             own["client"] = [str(self.path.parent.absolute() / client[0]), *client[1:]]
         return own

@@ -21,6 +21,8 @@ ARMS_MOST = 256
 SLICES_MOST = 100_000
 """Slices of all arms in a block."""
 
+OWN_CLIENT = "dbdyno"
+"""What plans and studies call our own client."""
 STATEMENT_MODES = {"literals": "simple", "binds": "extended", "prepared": "prepared"}
 """How a driver sends a statement, and what that is as a protocol."""
 KINDS = ("commit-loop", "update-loop", "key-lookup", "scan-jobs", "sort", "mock")
@@ -282,7 +284,11 @@ ARM = (
     Key("dsn", "str", "another engine", None),
     Key("protocol", "str", "another protocol", None, choices=("prepared", "extended", "simple")),
     Key("statement_mode", "str", "protocol in the words of drivers", None, choices=tuple(STATEMENT_MODES)),
-    Key("client", "client", "the program that runs its load: a built-in one by name, or your own as a list of words"),
+    Key(
+        "client",
+        "client",
+        "the program that runs its load: a built-in one by name, dbdyno for ours, or your own as a list of words",
+    ),
     Key("fetch_size", "int", "rows that the client takes at a time (default: all)", None, low=1, high=10_000_000),
     Key("variables", "words", "other values for the scripts' :variables", None),
     Key("cold", "bool", "its turns begin with its embedded server restarted and nothing of its data in memory", None),

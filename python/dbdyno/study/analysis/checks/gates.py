@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.run import Block, Run
-from dbdyno.study.analysis.checks import answers, client_cost, stalls
+from dbdyno.study.analysis.checks import answers, base_level, client_cost, stalls
 from dbdyno.study.analysis.contract.rows import ArmRow, Caution, GateRow, Judging, Model, RunRow
 from dbdyno.study.analysis.measured.measures import BATCHES_MIN, QUANTILES, ArmMeasures, Measures
 from dbdyno.study.analysis.measured.timeline import timeline
@@ -267,7 +267,8 @@ def _in_time(of: Examined) -> Iterator[Gate]:
     blocks = arms[0].blocks
     known = timeline(blocks, of.run.manifest.resumed)
     at_s = [known.begins_s[block.index] for block in blocks]
-    yield gates.drift(f"mean {arms[0].operation} time of {arms[0].label}", arms[0].values["mean"], at_s, is_level=True)
+    label = f"mean {arms[0].operation} time of {arms[0].label}"
+    yield from gates.level(label, arms[0].values["mean"], at_s, _ratios(of, at_s))
     for _, arm in of.measures.compared():
         logs_of = np.log(arm.values["mean"]) - np.log(arms[arm.base].values["mean"])
         if of.kind in ("experiment", "aa"):
@@ -283,6 +284,18 @@ def _in_time(of: Examined) -> Iterator[Gate]:
     shares = [block.report["others_share"] for block in blocks if "others_share" in block.report]
     if shares:
         yield gates.processors_free(float(np.mean(shares)), int(blocks[-1].report.get("processors", 0)))
+
+
+def _ratios(of: Examined, at_s: list[float]) -> dict[str, str]:
+    """Of each arm that is compared within blocks why its ratio does not stand if the base drifted, or nothing."""
+    from dbdyno.study.analysis.questions import factors
+
+    headline, threshold = of.judge["headline"], of.judge["threshold"]
+    if of.kind in ("experiment", "aa"):
+        return base_level.ratios(of.measures, headline, at_s, threshold)
+    if of.kind == "sweep":
+        return base_level.curves(of.measures, factors.curves_of(of.run), headline, at_s, threshold)
+    return {}
 
 
 def _operations(of: Examined) -> Iterator[Gate]:

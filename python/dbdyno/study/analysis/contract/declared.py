@@ -237,10 +237,11 @@ class Analysis:
         "`points` with `x`, `per_s`, `mean_ns` and their intervals; `x_words` where the levels are no numbers)"
     )
     factors: dict[str, object] | None = key(
-        "of a plan with factors: `names`, `axis` (the one that is told first), `metric`, `label`, `unit`, `level`, "
-        "`comparisons` (over which the level is held); `curves` (`factor`, `held` (the others' levels), `levels` "
-        "(`arm`, `level`, `x`, `value`, `share` of the best, `ratio` to the first with `low`, `high`; above 1 is "
-        "better), `best`, `ordered`, `may_be_best`, `knee`, `knee_low`, `knee_high` (places in `levels`), `course`, "
+        "of a plan with factors: `names`, `axis` (the one that is told first), `answer` (`arm`, `base`: the two that "
+        "the headline is about), `metric`, `label`, `unit`, `level`, `comparisons` (over which the level is held); "
+        "`curves` (`factor`, `held` (the others' levels), `where` (these in words), `levels` (`arm`, `level`, `x`, "
+        "`value`, `share` of the best, `ratio` to the first with `low`, `high`; above 1 is better), `best`, `ordered`, "
+        "`may_be_best`, `knee`, `knee_low`, `knee_high` (places in `levels`), `course`, "
         "`told`, `sentence`, `law` (`law`, `holds`, `farthest`, `parameters`, `sentence`)); `interactions` (`one`, "
         "`other`, `effects` at each of `levels`, `apart` with `low`, `high`, `certain`, `none`, `sentence`)"
     )

@@ -248,10 +248,11 @@ def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
 
 
 def _against(row: ResourceRow, base: ResourceRow) -> str:
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.words import FACTOR_FROM, duration
 
-    change = 100 * (_cpu(row) / _cpu(base) - 1)
-    return f"{_used(row)}, {change:+.1f} % against {duration(_cpu(base))}"
+    times = _cpu(row) / _cpu(base)
+    change = f"{times:.3g} times the" if times >= FACTOR_FROM else f"{100 * (times - 1):+.1f} % against"
+    return f"{_used(row)}, {change} {duration(_cpu(base))}"
 
 
 def _used(row: ResourceRow) -> str:

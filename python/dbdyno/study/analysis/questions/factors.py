@@ -16,6 +16,7 @@ from dbdyno.decisions import PROVISIONAL
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates import enough_blocks
 from dbdyno.stats.words import change_of, duration, size
+from dbdyno.study.analysis.checks.base_level import drifted_at
 from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 from dbdyno.study.analysis.questions.laws import LawRow, law_of
@@ -36,8 +37,12 @@ _WORDS: dict[str, Callable[[float], str]] = {
     "size": size,
     "time": lambda seconds: duration(seconds * 1e9),
 }
-_OURS = {"the", "it", "at", "whether", "no", "scalability", "saturates", "constant", "a", "sessions"}
+_OURS = {"the", "it", "at", "whether", "no", "scalability", "saturates", "bends", "constant", "a", "sessions"}
 """Words that our sentences begin with; others are names and stay as they are."""
+_DRIFTED = (
+    "The base drifted by half or more during the run: levels that are called different, or alike, are so from its "
+    "beginning to its end, and intervals are as wide as that takes."
+)
 _NUMBER = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
@@ -45,6 +50,12 @@ def levels_of(run: Run) -> list[dict[str, str]]:
     """Which level of each factor each arm stands for; empty where the plan has no factors."""
     plan = run.manifest.plan
     return [arm["levels"] for arm in plan["arms"]] if plan.get("factors") else []
+
+
+def curves_of(run: Run) -> list[list[int]]:
+    """The arms of each curve."""
+    names = list(run.manifest.plan.get("factors") or [])
+    return [arms for _, _, arms in _groups(levels_of(run), names)]
 
 
 def numbers_of(levels: list[str]) -> list[float] | None:
@@ -74,20 +85,23 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     about, judge = levels_of(run), run.manifest.plan["judge"]
     metric, names = metric_named(headline), list(run.manifest.plan["factors"])
     values = _better(measures, headline, metric.higher_is_better)
+    drifted = drifted_at(measures, run, headline)
+    at_s = None if drifted is None else drifted[: len(values)]
     groups = list(_groups(about, names))
     level = 1 - (1 - judge["level"]) / max(len(groups), 1)
     curves, comparisons, blocks = [], 0, len(values)
     for factor, held, arms in groups:
         try:
-            found = compare_levels(values[:, arms], threshold=judge["threshold"], level=level)
+            found = compare_levels(values[:, arms], threshold=judge["threshold"], level=level, at_s=at_s)
         except StatsError:
             continue
         own = _curve(factor, held, arms, about, found)
         comparisons, blocks = comparisons + found.pairs, min(blocks, found.blocks)
+        own["where"] = _where(own)
         own["law"] = _law(own, measures, values, judge["level"], headline)
         curves.append(own)
     axis = judge.get("factor") or axis_of(about)
-    acting = list(_interactions(about, names, values, judge))
+    acting = list(_interactions(about, names, values, judge, at_s))
     model["factors"] = {
         "names": names,
         "axis": axis,
@@ -100,7 +114,10 @@ def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
         "interactions": acting,
     }
     _fill(model["factors"], model["arms"], headline)
+    model["factors"]["answer"] = _answer(_of_axis(model["factors"]))
     model["verdict"] = verdict = _verdict(model["factors"], judge)
+    if at_s is not None:
+        verdict["sentences"].append(_DRIFTED)
     if verdict["decision"] == "found" and enough_blocks(blocks, judge["level"]).ok is False:
         verdict["decision"] = PROVISIONAL
 
@@ -196,7 +213,9 @@ def _law(curve: dict[str, Any], measures: Measures, values: Array, level: float,
     return law_of(curve["factor"], xs, given[:, arms], word, level=level, is_load=is_load, is_rate=is_rate)
 
 
-def _interactions(about: list[dict[str, str]], names: list[str], values: Array, judge: Judging) -> Any:
+def _interactions(
+    about: list[dict[str, str]], names: list[str], values: Array, judge: Judging, at_s: list[float] | None
+) -> Any:
     """Each pair of factors whose combinations were all run, the others at their first levels."""
     import numpy as np
 
@@ -212,7 +231,7 @@ def _interactions(about: list[dict[str, str]], names: list[str], values: Array, 
         arms = [[arm for arm in row if arm is not None] for row in table]
         if min(len(mine), len(yours)) < 2 or arms != table or values.shape[0] < 2:
             continue
-        found = interaction(values[:, np.array(arms)], threshold=judge["threshold"], level=level)
+        found = interaction(values[:, np.array(arms)], threshold=judge["threshold"], level=level, at_s=at_s)
         yield {
             "one": one,
             "other": other,
@@ -251,19 +270,34 @@ def _fill(factors: dict[str, Any], arms: list[ArmRow], headline: str) -> None:
             row["value"] = plain[headline] if headline in plain else arm["quantiles_ns"].get(headline)
 
 
+def _of_axis(factors: dict[str, Any]) -> list[dict[str, Any]]:
+    """The curves of the axis: what the blocks tell comes before what they cannot."""
+    own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
+    return sorted(own, key=lambda curve: not curve["told"])
+
+
+def _answer(own: list[dict[str, Any]]) -> dict[str, int] | None:
+    """The two arms that the headline is about: the best level of its curve and the first, or the worst where that is
+    the best."""
+    if not own:
+        return None
+    levels, best = own[0]["levels"], own[0]["best"]
+    other = best or min(range(len(levels)), key=lambda at: levels[at]["share"])
+    return {"arm": levels[other]["arm"], "base": levels[0]["arm"]}
+
+
 def _verdict(factors: dict[str, Any], judge: Judging) -> VerdictRow:
     """The curves of the axis first; a run that tells nothing says so."""
-    own = [curve for curve in factors["curves"] if curve["factor"] == factors["axis"]]
+    own = _of_axis(factors)
     if not own:
         return {"decision": "unclear", "headline": "No factor has two levels to compare.", "sentences": []}
-    own.sort(key=lambda curve: not curve["told"])  # what the blocks tell comes before what they cannot
     told = [_at(curve, len(own) > 1) for curve in own]
     others = [
         _at(curve, True) for curve in factors["curves"] if curve["factor"] != factors["axis"] and not curve["held"]
     ]
     acting = [_capital(one["sentence"]) + "." for one in factors["interactions"]]
     laws = [
-        _capital(f"{_where(curve)}{curve['law']['sentence']}") + "."
+        _sentence(curve, curve["law"]["sentence"])
         for curve in own
         if curve["law"] and curve["law"]["law"] != "constant"
     ]
@@ -276,11 +310,15 @@ def _verdict(factors: dict[str, Any], judge: Judging) -> VerdictRow:
 
 def _where(curve: dict[str, Any]) -> str:
     held = ", ".join(said(name, level) for name, level in curve["held"].items())
-    return f"at {held}: " if held else ""
+    return f"at {held}" if held else ""
 
 
-def _at(curve: dict[str, object], several: bool) -> str:
-    return _capital(f"{_where(curve) if several else ''}{curve['sentence']}") + "."
+def _at(curve: dict[str, Any], several: bool) -> str:
+    return _sentence(curve, curve["sentence"]) if several else _capital(curve["sentence"]) + "."
+
+
+def _sentence(curve: dict[str, Any], said: str) -> str:
+    return _capital(f"{curve['where']}: {said}" if curve["where"] else said) + "."
 
 
 def _capital(text: str) -> str:

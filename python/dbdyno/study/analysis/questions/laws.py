@@ -76,6 +76,9 @@ def _said(factor: str, found: Law, last: float, word: Word) -> str:
         return f"{words} ({off})"
     if found.law == "saturating":
         where = several(factor, word(p["h"].value)) + _ends(p["h"], word)
+        if p["h"].value > last:
+            beyond = f"bends as if it saturated beyond the {word(last)} that were run"
+            return f"{beyond}: half of its most at {where}, which is no measurement ({off})"
         return f"saturates: half of its most is reached at {where} ({off})"
     return {"constant": f"constant ({off})", "linear": f"a straight line over {factor} ({off})"}[found.law]
 

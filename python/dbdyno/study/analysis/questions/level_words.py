@@ -122,13 +122,14 @@ def _sentence_of_words(names: list[str], texts: list[str], found: Levels, times:
         return f"{names[0]} or {', '.join(texts[1:])}: no difference larger than {100 * found.threshold:g} %"
     if len(may_be) > 1:
         others = ", ".join(texts[at] for at in may_be if at != best)
-        near = 0 if best else max(may_be[1:], key=lambda at: float(found.means[at]))
+        worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
+        told = best == 0 or (worst == 0 and worst not in may_be)  # against the first there is nothing more to say
+        near = max((at for at in may_be if at != best), key=lambda at: float(found.means[at])) if told else 0
         head = (
             f"{names[best]} is best by the means, {times(best, near)} against {texts[near]}; {others} may be best, too"
         )
-        worst = min(range(len(texts)), key=lambda at: float(found.means[at]))
-        last = "" if worst in may_be else f"; {texts[worst]} is {times(worst, best)} against {texts[best]}"
-        return f"{head}{last}{_to_tell(names, texts, found, best, near)}"
+        first = "" if worst in may_be else f"{names[worst]} is {times(worst, best)} against {texts[best]}; "
+        return f"{first}{head}{_to_tell(names, texts, found, best, near)}"
     second = max((at for at in range(len(texts)) if at != best), key=lambda at: float(found.means[at]))
     behind = f" against {texts[second]}, the next" if second else f" against {texts[0]}"
     worst = min(range(len(texts)), key=lambda at: float(found.means[at]))

@@ -96,14 +96,15 @@ def explain(
     whole = Why(what, "ns", amount, before, after, level=level, blocks=split.blocks, arm=arm)
     if withheld:
         return replace(whole, withheld=withheld)
+    pair = _pair(base, other, counts, stations, amount)
     if lack := _lack(split):
-        return replace(whole, withheld=lack[0], next=lack[1])
+        return replace(whole, withheld=lack[0], next=lack[1], notes=_counted(pair, split.blocks))
     low, high = _interval(*split.amount([range(len(split.events))]), split.blocks, level)
     whole = replace(whole, low=float(low[0]), high=float(high[0]))
     if base is not None and low[0] <= 0 <= high[0]:
         small = "the difference of the mean times is no larger than its own uncertainty"
         return replace(whole, withheld=small, next="more blocks", notes=_beside(base, other, counts, stations, amount))
-    found = _causes(split, _pair(base, other, counts, stations, amount), amount, level)
+    found = _causes(split, pair, amount, level)
     left, share = rest(amount, found)
     return replace(whole, causes=tuple(found), rest=left, rest_share=share, notes=_notes(split))
 
@@ -170,6 +171,14 @@ def _beside(
     first, second = ({one.code: one for one in _first(reasons(pair))} if pair else {} for pair in pairs)
     words = [one.words for code, one in (first | second).items() if (code in first) != (code in second)]
     return tuple(f"Counted otherwise, and without a difference of time that is certain: {one}." for one in words[:MOST])
+
+
+def _counted(pair: Pair | None, blocks: int) -> tuple[str, ...]:
+    """What was counted otherwise with the slower arm, where waits say too little of its time to name a cause."""
+    known = _first(reasons(pair)) if pair is not None and blocks >= BLOCKS_LEAST else []
+    return tuple(
+        f"Counted otherwise, though how much of the time it is was not seen: {one.words}." for one in known[:MOST]
+    )
 
 
 def _first(known: list[tuple[frozenset[str], Reason]]) -> list[Reason]:

@@ -1,11 +1,13 @@
-"""Why, in the model of a run: each compared arm against its base, of a single arm where its time goes."""
+"""Why, in the model of a run: each compared arm against its base, of factors the two arms that the headline is about,
+of a single arm where its time goes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dbdyno.evidence.run import Run
-from dbdyno.study.analysis.contract.rows import MetricRow, Model
+from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.why.counted import Counted, counted
 from dbdyno.study.analysis.why.explain import explain
@@ -29,9 +31,8 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
     if alone:
         return [explain(None, _side(connection, measures.arms[0], run), level=level, arm=0).as_dict()]
     found = []
-    for at in _explained_arms(measures, model["metrics"]):
-        arm = measures.arms[at]
-        base = measures.arms[arm.base]
+    for at, base_at in _explained_arms(measures, model):
+        arm, base = measures.arms[at], measures.arms[base_at]
         counts = counted(connection, base, alone=False), counted(connection, arm, alone=False)
         held = without.get(arm.label)
         one = explain(
@@ -40,11 +41,21 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
             level=level,
             arm=at,
             counts=counts,
-            stations=(_stations(model, measures.arms[arm.base]), _stations(model, arm)),
+            stations=(_stations(model, base), _stations(model, arm)),
             withheld=f"there is no verdict: {held.reason}" if held else "",
         )
+        if arm.sessions > base.sessions and (one.amount or 0.0) > 0:
+            one = replace(one, notes=(_at_once(base, arm), *one.notes))
         found.append(one.as_dict())
     return found
+
+
+def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
+    """Of a load that grows: more is done in all, and each transaction takes longer."""
+    return (
+        f"{arm.sessions} sessions work at once instead of {base.sessions}: that each transaction takes longer is what "
+        f"keeps the throughput from being {arm.sessions / base.sessions:.3g} times as large."
+    )
 
 
 def _side(connection: Any, arm: ArmMeasures, run: Run, name: str = "") -> Side:
@@ -68,13 +79,16 @@ def hertz(run: Run) -> float:
     return float(run.manifest.plan["watch"].get("activity_hz") or 0.0)
 
 
-def _explained_arms(measures: Measures, metrics: list[MetricRow]) -> list[int]:
-    """The compared arms; of many the one whose mean differs most."""
-    compared = [at for at, _ in measures.compared()]
+def _explained_arms(measures: Measures, model: Model) -> list[tuple[int, int]]:
+    """The arms that are explained, each with what it is compared with: of factors those of the headline, of many arms
+    the one whose mean differs most."""
+    if answer := (model.get("factors") or {}).get("answer"):
+        return [(answer["arm"], answer["base"])]
+    compared = [(at, arm.base) for at, arm in measures.compared()]
     if len(compared) <= ARMS_TOLD:
         return compared
-    means = {row["arm"]: row["ratio"] or 1.0 for row in metrics if row["metric"] == "mean"}
-    return [max(compared, key=lambda at: max(means.get(at, 1.0), 1 / means.get(at, 1.0)))]
+    means = {row["arm"]: row["ratio"] or 1.0 for row in model["metrics"] if row["metric"] == "mean"}
+    return [max(compared, key=lambda pair: max(means.get(pair[0], 1.0), 1 / means.get(pair[0], 1.0)))]
 
 
 def of_pair(

@@ -1,0 +1,80 @@
+"""A base that drifted: a mean over the run then belongs to no state of the machine, unless what is compared held still.
+
+Arms alternate within blocks, so a ratio within blocks does not follow a drift that hits all arms alike. Of arms judged
+one by one each ratio to the base is held against that (`gates_in_time.not_still`). Of the levels of a factor each pair
+is compared, by intervals that hold from the beginning to the end (`stats/levels.py`); only a ratio that certainly moved
+takes the verdict away. An arm that left a race was not seen afterwards, so there a drift stays one of the whole run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.measured.measures import Measures
+from dbdyno.study.analysis.measured.reads import in_virtual_time
+from dbdyno.study.analysis.measured.timeline import timeline
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+def begins_s(measures: Measures, run: Run) -> list[float]:
+    """When each block that counts began [s]."""
+    blocks = measures.arms[0].blocks
+    known = timeline(blocks, run.manifest.resumed)
+    return [known.begins_s[block.index] for block in blocks]
+
+
+def drifted_at(measures: Measures, run: Run, headline: str) -> list[float] | None:
+    """The begins of the blocks, or batches of them, that give the headline metric, where the base drifted by half and
+    the plan does not accept that; else None."""
+    from dbdyno.stats.gates_in_time import drift
+
+    if in_virtual_time(run) or "level" in run.manifest.plan["judge"].get("accept", []):
+        return None
+    at_s = begins_s(measures, run)
+    if not drift("", measures.arms[0].values["mean"], at_s, is_level=True).withholds:
+        return None
+    return at_s[:: measures.batch_size(headline)]
+
+
+def ratios(measures: Measures, headline: str, at_s: Sequence[float], threshold: float) -> dict[str, str]:
+    """Of each arm that is compared with another why its ratio does not stand, empty where it does."""
+    from dbdyno.stats.gates_in_time import not_still
+
+    columns = _logs(measures, headline)
+    return {
+        arm.label: not_still(arm.label, measures.arms[arm.base].label, columns[at] - columns[arm.base], at_s, threshold)
+        for at, arm in measures.compared()
+    }
+
+
+def curves(
+    measures: Measures, groups: Sequence[Sequence[int]], headline: str, at_s: Sequence[float], threshold: float
+) -> dict[str, str]:
+    """Of each arm of a factor's curves what it did against another of its curve if it certainly moved, else nothing."""
+    from dbdyno.stats.gates_in_time import moved, trend
+
+    columns, said = _logs(measures, headline), {arm.label: "" for arm in measures.arms}
+    pairs = [pair for arms in groups for pair in itertools.combinations(arms, 2)]
+    for base, at in pairs:
+        found = trend(columns[at] - columns[base], at_s)
+        names = measures.arms[at].label, measures.arms[base].label
+        why = moved(*names, found, threshold, tests=len(pairs)) if found else ""
+        said[names[0]] = said[names[0]] or why
+    return said
+
+
+def _logs(measures: Measures, headline: str) -> list[Array]:
+    """The headline metric of each arm by block, or its mean where a block is too short for that metric."""
+    import numpy as np
+
+    name = headline if measures.batch_size(headline) == 1 else "mean"
+    columns = [arm.values[name] for arm in measures.arms]
+    return [np.log(np.where(column > 0, column, np.nan)) for column in columns]
