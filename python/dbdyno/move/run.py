@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +18,7 @@ from dbdyno.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSp
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.cost import Watch, cost_sql
+from dbdyno.move.going_on import MARIADB
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.progress import ChunkProgress, Show
 from dbdyno.move.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
@@ -114,14 +115,22 @@ def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
 
 
 def across(plan: Plan, into: Mapping[str, Any]) -> Plan:
-    """The same plan with rows that are handed to another server: no files, no types of Arrow."""
-    tables = tuple(replace(one, columns=tuple(each.handed_on() for each in one.columns)) for one in plan.tables)
+    """The same plan with rows that are handed to another server: no files, and no types of Arrow."""
+    tables = tuple(handed(one, into) for one in plan.tables)
     return replace(plan, tables=tables, chunks=tuple(replace(one, file="") for one in plan.chunks), into=dict(into))
+
+
+def handed(table: Table, into: Mapping[str, Any]) -> Table:
+    """A table whose rows are handed to another server. For a MariaDB they are decoded as for files."""
+    if str(into.get("target")).startswith(MARIADB):
+        return table
+    return replace(table, columns=tuple(one.handed_on() for one in table.columns))
 
 
 def new_id() -> str:
     """A job's name: in its sessions, in messages."""
-    return secrets.token_hex(4)
+    # `secrets` brings OpenSSL with it, for which every move would wait.
+    return os.urandom(4).hex()
 
 
 def begin(
