@@ -44,10 +44,13 @@ def refused(ledger: Ledger, where: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def put_again(ledger: Ledger) -> Iterator[None]:
-    """Around the work on a job's files: what is run again is not the command that began it."""
+def named(ledger: Ledger) -> Iterator[None]:
+    """Around the work on a job: a next step has the whole command, and never the one that began it."""
     try:
         yield
     except MoveError as error:
-        step = (error.next_step or "").replace("run the same command again", f"`{command(ledger)}`")
-        raise MoveError(error.message, where=error.where, next_step=step or None) from None
+        step = error.next_step or ""
+        for words in ("run the same command again", "`dbdyno move resume`"):
+            step = step.replace(words, f"`{command(ledger)}`")
+        error.next_step = step or None
+        raise

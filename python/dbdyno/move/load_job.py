@@ -35,7 +35,7 @@ from dbdyno.move.arrived import (
 )
 from dbdyno.move.filed import described, files_of, refuse_other_than_records, refused, rejects_of
 from dbdyno.move.goal import Goal, maker
-from dbdyno.move.going_on import put_again
+from dbdyno.move.going_on import named
 from dbdyno.move.going_on import refused as goes_on
 from dbdyno.move.into import PARTITIONS, Into, Loaded
 from dbdyno.move.ledger import Ledger
@@ -187,7 +187,7 @@ def _work(
     into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.held():
-        with ledger.phase("loading"), put_again(ledger):
+        with ledger.phase("loading"), named(ledger):
             finished = ledger.records()
             left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
             children = stage_names(plan, goal)[1]

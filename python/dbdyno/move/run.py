@@ -18,7 +18,7 @@ from dbdyno.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSp
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.cost import Watch, cost_sql
-from dbdyno.move.going_on import MARIADB
+from dbdyno.move.going_on import MARIADB, named
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.progress import ChunkProgress, Show
 from dbdyno.move.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
@@ -190,7 +190,7 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
     Arrow type cannot hold travels as text: its table is read again, in the same snapshot. Raises `MoveError`; the job
     can go on then."""
     ledger.refuse_foreign()
-    with ledger.held(), ledger.phase("reading"):
+    with ledger.held(), ledger.phase("reading"), named(ledger):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -201,7 +201,7 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
-                raise _failure(failed, ledger)
+                raise _failure(failed)
         if make is None:
             ledger.manifest["status"] = "complete"
 
@@ -343,10 +343,9 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     return True
 
 
-def _failure(failed: MoveFailed, ledger: Ledger) -> MoveError:
+def _failure(failed: MoveFailed) -> MoveError:
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = "leave the column out by --columns, or repair its text"
-    step = step.replace("move resume", f"move resume {ledger.folder}")
     where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
     return MoveError(failed["message"], where=where, next_step=step or None)

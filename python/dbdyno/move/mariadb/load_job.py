@@ -16,7 +16,7 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.core_types import MoveDone
 from dbdyno.move.arrived import asked_of
 from dbdyno.move.filed import files_of, refuse_other_than_records, rejects_of
-from dbdyno.move.going_on import put_again
+from dbdyno.move.going_on import named
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.load_job import begun, files_in, piece_of, plan_again, plan_of, refuse_changed
@@ -76,7 +76,7 @@ def _work(
     into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.held():
-        with ledger.phase("loading"), put_again(ledger):
+        with ledger.phase("loading"), named(ledger):
             finished = ledger.records()
             left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
 
