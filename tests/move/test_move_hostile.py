@@ -273,7 +273,7 @@ def test_long_rows_take_the_memory_of_a_few_of_them(lab: Lab, row_mb: int, rows:
         [str(lab.out), "--table", "u", "--to", lab.dsn, "--memory", "64MiB", "--workers", "1"],
         [lab.dsn, "--table", "t", "--into", "u", "--mode", "replace", "--to", lab.dsn, "--job", f"{lab.out}.job"],
     ):
-        assert peak_mb(lab, words) < 12 * row_mb
+        assert peak_mb(lab, words) < 8 * row_mb
     assert lab.rows("select count(*), sum(length(x)) from u") == [(rows, rows * row_mb << 20)]
 
 
