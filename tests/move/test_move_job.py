@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -252,3 +253,23 @@ def test_a_full_disk_is_one_clear_error(table: Lab, tmp_path: Path) -> None:
     assert "File too large" in done.stderr
     assert "dbdyno move resume" in done.stderr
     assert not list(table.out.glob("*part*"))
+
+
+def test_a_lost_snapshot_names_the_whole_command_that_goes_on(lab: Lab) -> None:
+    """It said `dbdyno move resume`, of no job."""
+    lab.run("create table t as select g id, md5(g::text) x from generate_series(1, 30000) g")
+    ended: list[bool] = []
+
+    def end() -> None:
+        until = time.monotonic() + 60
+        while not list((lab.out / "_dbdyno" / "chunks").glob("*.json")) and time.monotonic() < until:
+            time.sleep(0.01)
+        lab.run("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'dbdyno move%'")
+        ended.append(True)
+
+    other = threading.Thread(target=end)
+    other.start()
+    done = lab.move("--table", "t", "--piece", "64KiB", "--rate-limit", "500KB/s")
+    other.join()
+    assert (done.returncode, ended) == (2, [True]), done.stderr
+    assert f"`dbdyno move resume {lab.out} --source DSN`" in done.stderr

@@ -98,3 +98,25 @@ def test_values_that_no_message_can_carry_are_rejected_before_they_are_staged(la
     done = into(lab, "--table", "u", "--rejects", lab.folder / "bad.jsonl")
     assert (done.returncode, rejected(lab)[0]["row"]) == (1, 4), done.stderr
     assert lab.rows("select count(*) from u") == [(5,)]
+
+
+def test_a_column_named_as_the_staged_rows_are_in_our_statements(lab: Lab) -> None:
+    """`s`: what was rejected was looked at as that column, and the load ended with "cannot delete from scalar"."""
+    lab.run(
+        "create table t as select g id, g % 7 s, 'x' t, 'y' u from generate_series(1, 300) g",
+        "create table u (id int primary key, s int check (s < 7 and id <> 33), t text, u text)",
+    )
+    assert lab.move("--table", "t").returncode == 0
+    refused = into(lab, "--table", "u")
+    assert (refused.returncode, "next: nothing was changed; repair the rows or the table" in refused.stderr) == (
+        2,
+        True,
+    )
+    assert "--rejects" in refused.stderr, "it was told to try the SQL in psql"
+    done = into(lab, "--table", "u", "--rejects", lab.folder / "bad.jsonl")
+    assert (done.returncode, "1 row rejected" in done.stdout) == (1, True), done.stderr
+    assert rejected(lab)[0]["values"] == {"id": 33, "s": 5, "t": "x", "u": "y"}
+    for mode in (("merge", "--key", "id"), ("update", "--key", "id"), ("replace", "--verify", "target")):
+        again = into(lab, "--table", "u", "--mode", *mode, "--rejects", lab.folder / f"{mode[0]}.jsonl")
+        assert again.returncode == (0 if mode[0] == "update" else 1), (mode, again.stderr)
+    assert lab.rows("select count(*), sum(s) from u") == lab.rows("select count(*), sum(s) from t where id <> 33")

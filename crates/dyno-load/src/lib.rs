@@ -81,7 +81,7 @@ pub use run::Load;
 pub use slice::{Length, Slice};
 pub use spec::{ArmSpec, ClockBase, LoadSpec, Protocol, ScriptSpec};
 pub use tally::{ArmReport, BlockReport, LineReport};
-pub use wire::copy::CopySession;
+pub use wire::copy::{CopySession, LONG_BYTES};
 pub use wire::raw::RawSession;
 pub use wire::tls::config as tls_config;
 pub use wire::{ServerError, WireError};

@@ -83,19 +83,52 @@ impl Place {
     }
 }
 
-/// The rows of a batch from one on, until `limit` bytes are there; the row to go on with.
+/// Bytes from which on a value goes out in pieces: it is not copied whole beside the batch that has it.
+const LONG_BYTES: usize = 1 << 20;
+
+/// How far a batch has been written.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct At {
+    /// The row to go on with.
+    pub row: usize,
+    /// Where in it, once a part of it was written: the column, and the bytes of its value that went before.
+    inside: Option<(usize, usize)>,
+}
+
+/// Whether a value of a batch goes out in pieces.
+pub fn has_long(batch: &RecordBatch) -> bool {
+    batch.columns().iter().any(|array| match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().value_data().len() >= LONG_BYTES,
+        DataType::Binary => array.as_binary::<i32>().value_data().len() >= LONG_BYTES,
+        DataType::Utf8View => array.as_string_view().views().iter().any(|&view| is_long_view(view)),
+        DataType::BinaryView => array.as_binary_view().views().iter().any(|&view| is_long_view(view)),
+        _ => false,
+    })
+}
+
+/// A view begins with the length of its value.
+fn is_long_view(view: u128) -> bool {
+    (view as u32) as usize >= LONG_BYTES
+}
+
+/// The rows of a batch from one on, until `limit` bytes are there. `long`: what [`has_long`] says of it.
 pub fn rows(
     batch: &RecordBatch,
-    from: usize,
+    at: &mut At,
+    long: bool,
     limit: usize,
     place: &mut Place,
     out: &mut Vec<u8>,
-) -> Result<usize, MoveError> {
+) -> Result<(), MoveError> {
     let extra = if place.file.is_some() { 2 } else { 0 };
     let count = (batch.num_columns() as i16 + extra).to_be_bytes();
     let fields: Vec<Field<'_>> = batch.columns().iter().map(|array| Field::of(array.as_ref())).collect();
-    let mut row = from;
-    while row < batch.num_rows() && out.len() < limit {
+    while at.row < batch.num_rows() && out.len() < limit {
+        let row = at.row;
+        if at.inside.is_some() {
+            go_on(&fields, at, limit, out);
+            continue;
+        }
         let begun = out.len();
         out.extend_from_slice(&count);
         if let Some(file) = place.file {
@@ -104,18 +137,65 @@ pub fn rows(
             out.extend_from_slice(&[0, 0, 0, 8]);
             out.extend_from_slice(&place.number(row).to_be_bytes());
         }
-        if let Err((column, reason)) = columns(&fields, row, out) {
-            place.refuse(batch, row, column, reason)?;
-            out.truncate(begun);
+        let is_long = long && fields.iter().any(|field| field.long(row).is_some());
+        // Of a long row nothing may be sent before all of it is known to be good.
+        let written = if is_long { check(&fields, row) } else { columns(&fields, row, out) };
+        match written {
+            Ok(()) if is_long => {
+                at.inside = Some((0, 0));
+                continue;
+            }
+            Ok(()) => {}
+            Err((column, reason)) => {
+                place.refuse(batch, row, column, reason)?;
+                out.truncate(begun);
+            }
         }
-        row += 1;
+        at.row += 1;
     }
-    Ok(row)
+    Ok(())
+}
+
+/// Whether all values of a row can be written.
+fn check(fields: &[Field<'_>], row: usize) -> Result<(), (usize, &'static str)> {
+    let mut aside = Vec::new();
+    for (place, field) in fields.iter().enumerate().filter(|(_, field)| !field.is_null(row)) {
+        match (field.long(row), &field.values) {
+            (Some(bytes), Values::Text(_) | Values::TextView(_)) => without_nul(bytes).map_err(|why| (place, why))?,
+            (Some(_), _) => {}
+            (None, values) => values.write(row, &mut aside).map_err(|why| (place, why))?,
+        }
+        aside.clear();
+    }
+    Ok(())
+}
+
+/// More of a long row, which was checked, until `limit` bytes are there.
+fn go_on(fields: &[Field<'_>], at: &mut At, limit: usize, out: &mut Vec<u8>) {
+    let row = at.row;
+    while let Some((column, sent)) = at.inside.filter(|_| out.len() < limit) {
+        let Some(field) = fields.get(column) else {
+            *at = At { row: row + 1, inside: None };
+            return;
+        };
+        let Some(bytes) = field.long(row) else {
+            // It was checked: nothing is refused here.
+            let _ = columns(&fields[column..=column], row, out);
+            at.inside = Some((column + 1, 0));
+            continue;
+        };
+        if sent == 0 {
+            out.extend_from_slice(&(bytes.len() as i32).to_be_bytes());
+        }
+        let end = bytes.len().min(sent + limit.saturating_sub(out.len()).max(1));
+        out.extend_from_slice(&bytes[sent..end]);
+        at.inside = Some(if end == bytes.len() { (column + 1, 0) } else { (column, end) });
+    }
 }
 
 fn columns(fields: &[Field<'_>], row: usize, out: &mut Vec<u8>) -> Result<(), (usize, &'static str)> {
     for (place, field) in fields.iter().enumerate() {
-        if field.nulls.is_some_and(|nulls| nulls.is_null(row)) {
+        if field.is_null(row) {
             out.extend_from_slice(&(-1_i32).to_be_bytes());
         } else {
             field.values.write(row, out).map_err(|reason| (place, reason))?;
@@ -182,6 +262,26 @@ impl<'a> Field<'a> {
         };
         Self { nulls: array.nulls(), values }
     }
+
+    #[inline]
+    fn is_null(&self, row: usize) -> bool {
+        self.nulls.is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// A value that goes out in pieces.
+    fn long(&self, row: usize) -> Option<&'a [u8]> {
+        if self.is_null(row) {
+            return None;
+        }
+        let bytes = match &self.values {
+            Values::Text(values) => values.value(row).as_bytes(),
+            Values::TextView(values) => values.value(row).as_bytes(),
+            Values::Binary(values) => values.value(row),
+            Values::BinaryView(values) => values.value(row),
+            _ => return None,
+        };
+        Some(bytes).filter(|bytes| bytes.len() >= LONG_BYTES)
+    }
 }
 
 impl Values<'_> {
@@ -241,11 +341,17 @@ fn bytes(value: &[u8], out: &mut Vec<u8>) {
 
 #[inline]
 fn text(text: &str, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    if memchr::memchr(0, text.as_bytes()).is_some() {
-        return Err("text with a NUL character, which PostgreSQL cannot hold");
-    }
+    without_nul(text.as_bytes())?;
     bytes(text.as_bytes(), out);
     Ok(())
+}
+
+#[inline]
+fn without_nul(text: &[u8]) -> Result<(), &'static str> {
+    match memchr::memchr(0, text) {
+        Some(_) => Err("text with a NUL character, which PostgreSQL cannot hold"),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -254,7 +360,9 @@ mod tests {
     use crate::column::Columns;
     use crate::rows::Cutter;
     use crate::spec::TableSpec;
+    use arrow_array::{ArrayRef, Date32Array, Int32Array};
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     const KINDS: [(&str, usize); 9] = [
         ("bool", 1),
@@ -307,14 +415,73 @@ mod tests {
             let batch = columns.take().expect("a batch");
             let mut ours = Vec::new();
             head(&mut ours);
-            let mut row = 0;
-            while row < batch.num_rows() {
+            let mut at = At::default();
+            while at.row < batch.num_rows() {
                 let mut part = Vec::new();
-                row = rows(&batch, row, limit, &mut Place::default(), &mut part).expect("is written");
+                rows(&batch, &mut at, false, limit, &mut Place::default(), &mut part).expect("is written");
                 ours.extend(part);
             }
             end(&mut ours);
             prop_assert_eq!(ours, came);
         }
+    }
+
+    fn batch(texts: &[Option<&str>], numbers: &[i32], days: &[i32]) -> RecordBatch {
+        let columns: [(&str, ArrayRef); 4] = [
+            ("n", Arc::new(Int32Array::from(numbers.to_vec()))),
+            ("x", Arc::new(StringArray::from(texts.to_vec()))),
+            ("y", Arc::new(texts.iter().copied().collect::<StringViewArray>())),
+            ("d", Arc::new(Date32Array::from(days.to_vec()))),
+        ];
+        RecordBatch::try_from_iter(columns).expect("a batch")
+    }
+
+    fn in_pieces(batch: &RecordBatch, limit: usize, place: &mut Place) -> (Vec<u8>, usize) {
+        let (mut ours, mut most, mut at) = (Vec::new(), 0, At::default());
+        while at.row < batch.num_rows() {
+            let mut part = Vec::new();
+            rows(batch, &mut at, has_long(batch), limit, place, &mut part).expect("is written");
+            most = most.max(part.len());
+            ours.extend(part);
+        }
+        (ours, most)
+    }
+
+    #[test]
+    fn a_long_value_goes_out_in_pieces_and_is_what_it_was_whole() {
+        let long = "y".repeat(LONG_BYTES + 7);
+        let texts = [Some("short"), Some(&long), None, Some(""), Some(&long)];
+        let given = batch(&texts, &[1, 2, 3, 4, 5], &[0; 5]);
+        assert!(has_long(&given));
+        let mut whole = Vec::new();
+        for row in 0..5 {
+            whole.extend(4_i16.to_be_bytes());
+            let fields: Vec<Field<'_>> = given.columns().iter().map(|array| Field::of(array.as_ref())).collect();
+            columns(&fields, row, &mut whole).expect("is written");
+        }
+        for limit in [1 << 10, 32 << 10, LONG_BYTES + 11, 1 << 30] {
+            let (ours, most) = in_pieces(&given, limit, &mut Place::default());
+            assert!(ours == whole, "pieces of {limit}");
+            assert!(most < limit.saturating_add(100), "{most} of {limit}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_row_that_is_refused_nothing_was_sent() {
+        let (long, nul) = ("y".repeat(LONG_BYTES), format!("{}\0", "y".repeat(LONG_BYTES)));
+        let texts = [Some(long.as_str()), Some(&nul), Some(&long), Some("z")];
+        // The third has a day that PostgreSQL has not, behind its long values.
+        let given = batch(&texts, &[1, 2, 3, 4], &[0, 0, i32::MIN, 0]);
+        let mut place = Place { rejects: true, ..Place::default() };
+        let (ours, _) = in_pieces(&given, 64 << 10, &mut place);
+        assert_eq!(
+            place.refused.iter().map(|one| (one.row, one.column.as_str())).collect::<Vec<_>>(),
+            [(2, "x"), (3, "d")]
+        );
+        let good = batch(&[Some(&long), Some("z")], &[1, 4], &[0, 0]);
+        assert!(ours == in_pieces(&good, 64 << 10, &mut Place::default()).0);
+        let error =
+            rows(&given, &mut At { row: 1, inside: None }, true, 1 << 30, &mut Place::default(), &mut Vec::new());
+        assert!(error.is_err());
     }
 }

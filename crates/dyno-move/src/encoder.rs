@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 
-use crate::encode::{Place, end, head, rows};
+use crate::encode::{At, Place, end, has_long, head, rows};
 use crate::error::MoveError;
 use crate::hash::{Tally, hash_batch};
 use crate::lines::lines;
@@ -15,7 +15,8 @@ use crate::spec::Refused;
 pub(crate) struct Encoder {
     batches: Batches,
     batch: Option<RecordBatch>,
-    row: usize,
+    at: At,
+    has_long: bool,
     place: Place,
     tally: Tally,
     form: Form,
@@ -43,7 +44,16 @@ impl Encoder {
         form: Form,
     ) -> Result<Self, MoveError> {
         let batches = open(path, bytes_max, groups)?;
-        Ok(Self { batches, batch: None, row: 0, place, tally: Tally::default(), form, begun: false })
+        Ok(Self {
+            batches,
+            batch: None,
+            at: At::default(),
+            has_long: false,
+            place,
+            tally: Tally::default(),
+            form,
+            begun: false,
+        })
     }
 
     /// Appends up to about `limit` bytes; whether there are more to come.
@@ -52,16 +62,19 @@ impl Encoder {
             head(out);
         }
         self.begun = true;
-        if self.batch.as_ref().is_none_or(|batch| self.row >= batch.num_rows()) {
+        if self.batch.as_ref().is_none_or(|batch| self.at.row >= batch.num_rows()) {
             self.place.before += self.batch.take().map_or(0, |batch| batch.num_rows() as u64);
-            (self.batch, self.row) = (self.batches.next().transpose()?, 0);
+            (self.batch, self.at) = (self.batches.next().transpose()?, At::default());
             if let Some(batch) = &self.batch {
+                self.has_long = has_long(batch);
                 self.tally = self.tally.plus(hash_batch(batch)?);
             }
         }
         match &self.batch {
-            Some(batch) if self.form == Form::Lines => self.row = lines(batch, self.row, limit, &mut self.place, out)?,
-            Some(batch) => self.row = rows(batch, self.row, limit, &mut self.place, out)?,
+            Some(batch) if self.form == Form::Lines => {
+                self.at.row = lines(batch, self.at.row, limit, &mut self.place, out)?;
+            }
+            Some(batch) => rows(batch, &mut self.at, self.has_long, limit, &mut self.place, out)?,
             None if self.form == Form::Copy => end(out),
             None => {}
         }

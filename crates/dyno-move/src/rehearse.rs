@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::column::Columns;
-use crate::encode::{Place, head, rows};
+use crate::encode::{At, Place, has_long, head, rows};
 use crate::error::MoveError;
 use crate::hash::hash_batch;
 use crate::read_back::{describe, open, read_back};
@@ -56,10 +56,10 @@ fn send(path: &Path) -> Result<u64, MoveError> {
     head(&mut out);
     for batch in open(path, BATCH_BYTES, None)? {
         let batch = batch?;
-        let mut row = 0;
-        while row < batch.num_rows() {
+        let (mut at, long) = (At::default(), has_long(&batch));
+        while at.row < batch.num_rows() {
             out.clear();
-            row = rows(&batch, row, SEND_BYTES, &mut Place::default(), &mut out)?;
+            rows(&batch, &mut at, long, SEND_BYTES, &mut Place::default(), &mut out)?;
             sent += out.len() as u64;
         }
     }
@@ -86,5 +86,5 @@ fn cut(bits: u16, step: usize, bytes: &[u8]) -> Result<(), MoveError> {
     let batch = columns.take()?;
     hash_batch(&batch)?;
     let mut out = Vec::new();
-    rows(&batch, 0, usize::MAX, &mut Place::default(), &mut out).map(|_| ())
+    rows(&batch, &mut At::default(), has_long(&batch), usize::MAX, &mut Place::default(), &mut out)
 }

@@ -60,7 +60,7 @@ impl Worker<'_> {
         let copied = self.session.copy_out(&chunk.sql, table, |message| {
             bytes += message.len() as u64;
             // Workers write in turn, so what one writes must be whole rows.
-            if !message.ends_with(b"\n") {
+            if !message.is_empty() && !message.ends_with(b"\n") {
                 return Err(MoveError::Stream("a message that is no whole row of CSV".into()));
             }
             out.extend_from_slice(message);

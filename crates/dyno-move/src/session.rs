@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use dyno_load::{ConnectionSpec, CopySession, Engine, RowSession, WireError};
+use dyno_load::{ConnectionSpec, CopySession, Engine, LONG_BYTES, RowSession, WireError};
 
 use crate::encode::{end, head};
 use crate::error::MoveError;
@@ -62,7 +62,7 @@ impl Session {
     }
 
     /// Runs a statement that gives rows of this table and hands them on in COPY's binary form, in pieces; returns the
-    /// rows that the server counted.
+    /// rows that the server counted. An empty piece: the room of a long one before was given back.
     pub fn copy_out(
         &mut self,
         sql: &str,
@@ -79,9 +79,13 @@ impl Session {
             write_row(table, row, &mut out)?;
             if out.len() >= SEND_BYTES {
                 each(&out)?;
+                let was_long = out.len() >= LONG_BYTES;
                 out.clear();
                 // One long row does not keep its room for the rest.
                 out.shrink_to(2 * SEND_BYTES);
+                if was_long {
+                    each(&out)?;
+                }
             }
             Ok::<(), MoveError>(())
         })?;

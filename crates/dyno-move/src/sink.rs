@@ -2,12 +2,16 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
 
 use crate::aside::Aside;
 use crate::error::MoveError;
@@ -19,49 +23,104 @@ const GROUP_ROWS: usize = 1 << 20;
 /// took 300 MB.
 const COLUMN_BYTES: usize = 256 << 10;
 
+/// Bytes of a value among the first rows from which on its column has no dictionary and no least and greatest value: a
+/// writer keeps a copy of the value for each.
+const LONG_VALUE_BYTES: usize = 1 << 20;
+
 /// A file being written.
 #[derive(Debug)]
 pub struct Sink {
-    writer: ArrowWriter<File>,
+    state: State,
     aside: Aside,
+    schema: SchemaRef,
+    zstd_level: i32,
     memory_bytes: usize,
+}
+
+/// How its columns are written is known with its first rows.
+#[derive(Debug)]
+enum State {
+    Empty(Option<File>),
+    Begun(Box<ArrowWriter<File>>),
 }
 
 impl Sink {
     /// Opens the file aside; a row group is closed when it fills so much memory.
     pub fn create(place: &Path, schema: SchemaRef, zstd_level: i32, memory_bytes: usize) -> Result<Self, MoveError> {
         let (aside, file) = Aside::create(place)?;
-        let is_wide = schema.fields().len() * COLUMN_BYTES > memory_bytes / 2 * 3;
-        let compression = if is_wide {
-            // It keeps next to nothing for a column, here and where the file is read.
-            Compression::SNAPPY
-        } else {
-            Compression::ZSTD(ZstdLevel::try_new(zstd_level).map_err(|e| MoveError::parquet(place, &e))?)
-        };
-        let properties = WriterProperties::builder()
-            .set_compression(compression)
-            .set_dictionary_enabled(!is_wide)
-            .set_statistics_enabled(EnabledStatistics::Chunk)
-            .set_max_row_group_row_count(Some(GROUP_ROWS))
-            .set_created_by(concat!("dbdyno ", env!("CARGO_PKG_VERSION")).into())
-            .build();
-        let writer =
-            ArrowWriter::try_new(file, schema, Some(properties)).map_err(|e| MoveError::parquet(aside.path(), &e))?;
-        Ok(Self { writer, aside, memory_bytes })
+        Ok(Self { state: State::Empty(Some(file)), aside, schema, zstd_level, memory_bytes })
     }
 
     /// Appends rows.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), MoveError> {
-        self.writer.write(batch).map_err(|e| MoveError::parquet(self.aside.path(), &e))?;
-        if self.writer.memory_size() > self.memory_bytes {
-            self.writer.flush().map_err(|e| MoveError::parquet(self.aside.path(), &e))?;
-        }
-        Ok(())
+        let memory_bytes = self.memory_bytes;
+        let written = self.writer(Some(batch))?;
+        let done = written
+            .write(batch)
+            .and_then(|()| if written.memory_size() > memory_bytes { written.flush() } else { Ok(()) });
+        done.map_err(|e| MoveError::parquet(self.aside.path(), &e))
     }
 
     /// Writes the footer, syncs and renames; returns the bytes of the file.
     pub fn finish(mut self) -> Result<u64, MoveError> {
-        self.writer.finish().map_err(|e| MoveError::parquet(self.aside.path(), &e))?;
-        self.aside.publish(self.writer.inner())
+        let finished = self.writer(None)?.finish().map(|_| ());
+        finished.map_err(|e| MoveError::parquet(self.aside.path(), &e))?;
+        let State::Begun(writer) = self.state else {
+            return Err(MoveError::Internal("a file that was not begun".into()));
+        };
+        self.aside.publish(writer.inner())
     }
+
+    fn writer(&mut self, first: Option<&RecordBatch>) -> Result<&mut ArrowWriter<File>, MoveError> {
+        if let State::Empty(file) = &mut self.state {
+            let Some(file) = file.take() else {
+                return Err(MoveError::Internal("a file that could not be begun".into()));
+            };
+            let properties = properties(&self.schema, self.zstd_level, self.memory_bytes, first);
+            let begun = properties.and_then(|given| ArrowWriter::try_new(file, Arc::clone(&self.schema), Some(given)));
+            let begun = begun.map_err(|e| MoveError::parquet(self.aside.path(), &e))?;
+            self.state = State::Begun(Box::new(begun));
+        }
+        match &mut self.state {
+            State::Begun(writer) => Ok(writer),
+            State::Empty(_) => Err(MoveError::Internal("a file that was not begun".into())),
+        }
+    }
+}
+
+/// How columns are written; `first`: the first rows of the file.
+fn properties(
+    schema: &SchemaRef,
+    zstd_level: i32,
+    memory_bytes: usize,
+    first: Option<&RecordBatch>,
+) -> Result<WriterProperties, ParquetError> {
+    let is_wide = schema.fields().len() * COLUMN_BYTES > memory_bytes / 2 * 3;
+    // Snappy keeps next to nothing for a column, here and where the file is read.
+    let compression = if is_wide { Compression::SNAPPY } else { Compression::ZSTD(ZstdLevel::try_new(zstd_level)?) };
+    let mut builder = WriterProperties::builder()
+        .set_compression(compression)
+        .set_dictionary_enabled(!is_wide)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
+        .set_created_by(concat!("dbdyno ", env!("CARGO_PKG_VERSION")).into());
+    for (field, column) in schema.fields().iter().zip(first.map(RecordBatch::columns).unwrap_or_default()) {
+        if longest(column.as_ref()) >= LONG_VALUE_BYTES {
+            let path = ColumnPath::from(vec![field.name().clone()]);
+            builder = builder
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_statistics_enabled(path, EnabledStatistics::None);
+        }
+    }
+    Ok(builder.build())
+}
+
+/// Bytes of the longest value of a column of texts or bytes.
+fn longest(column: &dyn Array) -> usize {
+    let offsets = match column.data_type() {
+        DataType::Utf8 => column.as_string::<i32>().offsets(),
+        DataType::Binary => column.as_binary::<i32>().offsets(),
+        _ => return 0,
+    };
+    offsets.lengths().max().unwrap_or(0)
 }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use dyno_load::LONG_BYTES;
+
 use crate::column::Columns;
 use crate::encode::Place;
 use crate::encoder::{Encoder, Form as Encoded};
@@ -228,15 +230,22 @@ impl<'a> Worker<'a> {
         let place = Place { file: chunk.place, rejects: shared.spec.rejects, ..Place::default() };
         let mut chunk_sink = ChunkSink { sink: sink.transpose()?, single, target: target.as_deref_mut(), tally, place };
         let mut cutter = Cutter::new(table.columns.len() + usize::from(chunk.partition.is_some()));
-        let mut bytes = 0_u64;
+        let (mut bytes, mut is_due) = (0_u64, false);
         let copied = self.session.copy_out(&chunk.sql, table, |message| {
             bytes += message.len() as u64;
             cutter.push(message, |row| {
-                if columns.push(row)? {
-                    chunk_sink.write(&mut columns)?;
+                let is_full = columns.push(row)?;
+                if is_full && row.raw().len() < LONG_BYTES {
+                    return chunk_sink.write(&mut columns);
                 }
+                is_due |= is_full;
                 Ok(())
             })?;
+            // A long row would be in memory twice: it is written once its message was given back.
+            if is_due && message.len() < LONG_BYTES {
+                is_due = false;
+                chunk_sink.write(&mut columns)?;
+            }
             shared.came(message.len())
         });
         let counted = copied.inspect_err(|error: &MoveError| give_up(&self.session, error))?;

@@ -10,7 +10,7 @@ import click
 
 from dbdyno.cli import move_options as shared
 from dbdyno.cli.move_in import into, names, refuse, show
-from dbdyno.cli.move_plan import show_plan
+from dbdyno.cli.move_plan import show_plan, show_target
 from dbdyno.cli.move_wish import refuse_wish
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
     refuse_wish(wish)
     table = target_of(wish, rest["into"])
     if rest["dry_run"]:
-        show_plan(
-            Postgres.open(source, keep_first=True), wish, how, Postgres.open(to, keep_first=True), into(table, rest)
-        )
+        there, asked = Postgres.open(to, keep_first=True), into(table, rest)
+        opened = Postgres.open(source, keep_first=True)
+        show_plan(opened, wish, how, lambda plan, place: show_target(plan, place, there, asked))
         return
     if rest["job"] is None:
         raise click.UsageError("name a new folder for the job's ledger: --job; `dbdyno move resume` goes on from it")

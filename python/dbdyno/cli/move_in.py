@@ -60,12 +60,17 @@ def _as_job(source: str, to: str, level: str, how: How, rest: Mapping[str, Any],
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.load_job import load
 
-    if source == "-":
-        raise click.UsageError("--job goes on from files, and stdin comes once: write it into a file first")
-    refuse(rest, ("dry_run",), "shows a load without --job, which loads the same")
+    refuse_as_job(source, rest)
     target = Postgres.open(to, keep_first=True)
     with shared.goes_on(Path(rest["job"])):
         show(load(target, Path(source), goal, Path(rest["job"]), how, shared.say, level))
+
+
+def refuse_as_job(source: str, rest: Mapping[str, Any]) -> None:
+    """Raises `click.UsageError` for what does not go with --job."""
+    if source == "-":
+        raise click.UsageError("--job goes on from files, and stdin comes once: write it into a file first")
+    refuse(rest, ("dry_run",), "shows a load without --job, which loads the same")
 
 
 def given_file(source: str) -> contextlib.AbstractContextManager[Path]:

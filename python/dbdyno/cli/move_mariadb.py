@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,16 @@ import click
 from dbdyno.cli import move_options as shared
 from dbdyno.cli.move_across import target_of
 from dbdyno.cli.move_finish import finish
-from dbdyno.cli.move_in import OUT_ONLY, given_file, into, names, refuse, show
+from dbdyno.cli.move_in import OUT_ONLY, given_file, into, names, refuse, refuse_as_job, show
+from dbdyno.cli.move_plan import show_plan, show_target
 from dbdyno.cli.move_wish import refuse_wish
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.into import Into
     from dbdyno.move.ledger import Ledger
-    from dbdyno.move.run import How
+    from dbdyno.move.run import How, Plan
     from dbdyno.move.source import Wish
 
 URLS = ("mariadb://", "mysql://")
@@ -81,16 +83,25 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
     """Files into a table of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.mariadb.inward import bring
+    from dbdyno.move.mariadb.load_job import load
+    from dbdyno.move.mariadb.rehearse import rehearse
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
-    refuse(rest, ("job",), "of files is for a PostgreSQL; into a MariaDB a load that failed is run again")
-    refuse(rest, ("dry_run",), "is not for the way into a MariaDB")
     if len(rest["tables"]) != 1:
         raise click.UsageError("name the table to load: --table, once")
     _refuse_into(rest)
     goal = into(rest["tables"][0], rest)
     again, compare = level in ("source", "target"), level == "target"
+    if rest["job"] is not None:
+        refuse_as_job(source, rest)
+        with shared.goes_on(Path(rest["job"])):
+            show(load(MariaDB.open(to), Path(source), goal, Path(rest["job"]), how, shared.say, level))
+        return
     with given_file(source) as path:
+        if rest["dry_run"]:
+            for line in rehearse(MariaDB.open(to), path, goal):
+                click.echo(line)
+            return
         show(bring(MariaDB.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
 
 
@@ -100,12 +111,13 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
     if is_mariadb(to):
         _refuse_into(rest)
-        refuse(rest, ("patterns",), "is not for the way into a MariaDB, which takes one table at a time")
-    refuse(rest, ("dry_run",), "is not for the way from server to server where one is a MariaDB")
     wish = _wish(rest)
+    goal = into(target_of(wish, rest["into"]), rest)
+    if rest["dry_run"]:
+        _show_across(server(source), wish, how, server(to), goal)
+        return
     if rest["job"] is None:
         raise click.UsageError("name a new folder for the job's ledger: --job")
-    goal = into(target_of(wish, rest["into"]), rest)
     with shared.goes_on(Path(rest["job"])):
         show(move(server(source), wish, server(to), goal, Path(rest["job"]), how, shared.say, level))
 
@@ -149,7 +161,25 @@ def go_on(
     finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
 
 
-def _show_plan(target: MariaDB, wish: Wish, how: How) -> None:
+def _show_across(source: Postgres | MariaDB, wish: Wish, how: How, target: Postgres | MariaDB, goal: Into) -> None:
+    """What would come, and what becomes of it at the other server."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.mariadb.rehearse import tables_of
+
+    def told(plan: Plan, place: int) -> None:
+        if not isinstance(target, MariaDB):
+            show_target(plan, place, target, goal)
+            return
+        for line in tables_of(target, plan, goal)[place]:
+            click.echo(line)
+
+    if isinstance(source, MariaDB):
+        _show_plan(source, wish, how, told)
+    else:
+        show_plan(source, wish, how, told)
+
+
+def _show_plan(target: MariaDB, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
     import contextlib
 
     from dbdyno.move.mariadb.job import aloud, plan_of
@@ -165,8 +195,11 @@ def _show_plan(target: MariaDB, wish: Wish, how: How) -> None:
     for place, table in enumerate(plan.tables):
         chunks = [chunk for chunk in plan.chunks if chunk.table == place]
         size = sum(chunk.bytes for chunk in chunks)
-        click.echo(f"{table.schema}.{table.name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
-        for column in table.columns:
+        name = f"{table.schema}.{table.name}" if table.schema else "the query"
+        click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
+        for column in table.columns if told is None else ():
             held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
             click.echo(f"  {column.name}: {column.mariadb_type} -> {held}{', in words' if column.cast else ''}")
+        if told is not None:
+            told(plan, place)
         click.echo(f"  {select_sql(plan.tables, chunks[0])}")

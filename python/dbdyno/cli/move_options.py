@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from dbdyno.errors import MoveError
 from dbdyno.move.run import MEMORY_BYTES, How
 from dbdyno.visible import own
 
@@ -110,7 +111,13 @@ def goes_on(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        next_step = f"next: `dbdyno move resume {folder} --source DSN`"
+        from dbdyno.move.going_on import command
+        from dbdyno.move.ledger import Ledger
+
+        try:
+            next_step = f"next: `{command(Ledger.open(folder))}`"
+        except MoveError:
+            raise KeyboardInterrupt("the job had not begun") from stop
         raise KeyboardInterrupt(f"finished chunks are kept; {next_step}") from stop
 
 

@@ -163,7 +163,7 @@ def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> 
 
 def _take_away(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
     """Into a folder on a Hadoop file system; the ledger is in --job."""
-    refuse(rest, (*IN_ONLY, "into", "partition_by"), "is not for the way to a Hadoop file system")
+    refuse(rest, (*IN_ONLY, "into"), "is not for the way to a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
         raise click.UsageError("to a Hadoop file system go tables of a PostgreSQL")
     if rest["job"] is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from dbdyno.move.source import Wish
 
 
-def show_plan(source: Postgres, wish: Wish, how: How, target: Postgres | None = None, into: Into | None = None) -> None:
-    """The pieces, the types, the first statement; and where rows go to another server, what becomes of them there."""
+def show_plan(source: Postgres, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
+    """The pieces, the types, the first statement; `told`: where rows go to another server, what says what becomes of
+    each table's there."""
     from dbdyno.move.plural import counted
     from dbdyno.move.run import aloud, new_id, plan_of
     from dbdyno.move.source import copy_sql, take
@@ -32,15 +34,16 @@ def show_plan(source: Postgres, wish: Wish, how: How, target: Postgres | None = 
             name = f"{table.schema}.{table.name}" if table.schema else "the query"
             size = sum(chunk.bytes for chunk in chunks)
             click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
-            for column in table.columns if target is None else ():
+            for column in table.columns if told is None else ():
                 held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
                 click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
-            if target is not None and into is not None:
-                _show_target(plan, place, target, into)
+            if told is not None:
+                told(plan, place)
             click.echo(f"  {copy_sql(snapshot.conn, plan.tables, chunks[0])}")
 
 
-def _show_target(plan: Plan, place: int, target: Postgres, into: Into) -> None:
+def show_target(plan: Plan, place: int, target: Postgres, into: Into) -> None:
+    """The table of a PostgreSQL that would take the rows, and what becomes of each column."""
     from dbdyno.move.across import reached_target
     from dbdyno.move.arrived import goals_of
     from dbdyno.move.rehearse import columns_of

@@ -96,12 +96,18 @@ def _given(source: str | None) -> str:
 
 
 def _files(to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool) -> None:
-    from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.load_job import go_on as load_on
-
     if to is None:
         raise click.UsageError("the job goes into a server: --to, the connection string of the target")
     with shared.goes_on(ledger.folder):
+        if is_mariadb(to):
+            from dbdyno.bench.mariadb.server import MariaDB
+            from dbdyno.move.mariadb.load_job import go_on as load_into_mariadb
+
+            _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, how, shared.say, level, restart=restart))
+            return
+        from dbdyno.bench.postgres.server import Postgres
+        from dbdyno.move.load_job import go_on as load_on
+
         _show_loaded(load_on(Postgres.open(to, keep_first=True), ledger, how, shared.say, level, restart=restart))
 
 

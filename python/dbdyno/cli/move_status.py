@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from dbdyno.cli.move_mariadb import is_mariadb
 from dbdyno.cli.move_options import job_argument
 from dbdyno.cli.output import format_options, show_rows
 
@@ -17,6 +16,7 @@ from dbdyno.cli.output import format_options, show_rows
 @format_options
 def command(job: Path, cost: bool, form: str | None, output: Path | None) -> None:
     """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
+    from dbdyno.move.going_on import command as command_of
     from dbdyno.move.ledger import Ledger
     from dbdyno.move.proof import known
 
@@ -44,9 +44,7 @@ def command(job: Path, cost: bool, form: str | None, output: Path | None) -> Non
     if form in (None, "table") and output is None:
         state = ledger.manifest["status"]
         if state == "running" and not ledger.is_held():
-            source = "" if plan.get("files") else " --source DSN"
-            to = f" --to {'mariadb://...' if is_mariadb(into['target']) else 'DSN'}" if into else ""
-            state = f"ended before it was done; next: dbdyno move resume {job}{source}{to}"
+            state = f"ended before it was done; next: {command_of(ledger)}"
         click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
         if plan.get("place"):
             click.echo(f"Files: {plan['place']}.")

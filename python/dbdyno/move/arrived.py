@@ -18,6 +18,7 @@ from dbdyno.errors import MoveError
 from dbdyno.move import attach, partitions
 from dbdyno.move.cost import sentence
 from dbdyno.move.goal import Goal, maker, matched
+from dbdyno.move.going_on import refused
 from dbdyno.move.into import PARTITIONS, Into, Loaded, LoadedAll
 from dbdyno.move.ledger import MODULUS, Ledger
 from dbdyno.move.plural import counted
@@ -88,7 +89,7 @@ def publish_staged(
 ) -> Loaded | LoadedAll:
     """Looks at what stands in the staging tables, and publishes all of it in one transaction. Raises `MoveError`."""
     say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
-    with ledger.phase("publishing"):
+    with ledger.phase("publishing"), refused(ledger, into.table):
         plan = Plan.from_json(ledger.plan)
         goals = goals_of(conn, plan, into)
         arriving = _Arriving(target, conn, ledger, plan, into, goals, level)

@@ -13,7 +13,7 @@ from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.core_types import MoveEvent
 from dbdyno.move.hadoop import Hadoop, settle
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger import Ledger, files_of
 from dbdyno.move.run import How, Make, Plan, Say, job_of, work
 from dbdyno.move.source import Snapshot
 from dbdyno.move.splits import Chunk
@@ -45,7 +45,8 @@ def made_away(ledger: Ledger) -> Iterator[Make | None]:
 
 def settled(ledger: Ledger, settings: Mapping[str, str] | None = None) -> None:
     """At the end of a job: its files stand there, whole; then it is complete. Raises `MoveError`."""
-    settle(Hadoop(ledger.plan["place"], settings), ledger.sizes())
+    chunks = [chunk["file"] for chunk in ledger.plan["chunks"]]
+    settle(Hadoop(ledger.plan["place"], settings), ledger.sizes(), chunks)
     ledger.manifest["status"] = "complete"
     ledger.save()
 
@@ -69,9 +70,9 @@ class Uploading:
         """What has happened since; None at the end."""
         event = self._job.next(limit_s)
         if event is not None and "done" in event:
-            name = self._names[event["done"]["number"]]
-            self._there.put(self._folder / name, name)
-            (self._folder / name).unlink()
+            for one in files_of({"file": self._names[event["done"]["number"]]}, event["done"]):
+                self._there.put(self._folder / one["file"], one["file"])
+                (self._folder / one["file"]).unlink()
         return event
 
 

@@ -62,7 +62,7 @@ def described(files: Sequence[Path]) -> list[tuple[list[dict[str, Any]], int | N
     """The columns and rows of each file, the same columns in all. Raises `MoveError`."""
     if files[0].suffix == CSV:
         return [(_header(files[0]), None)]
-    found = [_core.move_describe(path) for path in files]
+    found = [_describe(path) for path in files]
     first = found[0][0]
     for path, (columns, _) in zip(files, found, strict=True):
         if columns != first:
@@ -70,6 +70,14 @@ def described(files: Sequence[Path]) -> list[tuple[list[dict[str, Any]], int | N
                 f"has other columns than {files[0].name}", where=str(path), next_step="load them one by one"
             )
     return found
+
+
+def _describe(path: Path) -> tuple[list[dict[str, Any]], int | None]:
+    try:
+        return _core.move_describe(path)
+    except MoveError as error:
+        step = error.next_step or "give a whole file of Parquet or Arrow IPC"
+        raise MoveError(error.message, where=error.where, next_step=step) from None
 
 
 def _header(path: Path) -> list[dict[str, Any]]:
@@ -95,7 +103,12 @@ def spooled(stream: IO[bytes]) -> Iterator[Path]:
     with tempfile.NamedTemporaryFile(prefix="dbdyno-move-", suffix=".arrow") as file:
         shutil.copyfileobj(stream, file, 1 << 20)
         file.flush()
-        yield Path(file.name)
+        try:
+            yield Path(file.name)
+        except MoveError as error:
+            message, where = error.message.replace(file.name, "stdin"), error.where
+            where = where.replace(file.name, "stdin") if where else None
+            raise MoveError(message, where=where, next_step=error.next_step) from None
 
 
 def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:

@@ -17,7 +17,7 @@ import importlib.util
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Hadoop:
         with self._said():
             self._files.mkdirs(self._path(folder))
             try:
-                self._files.copyFromLocalFile(False, True, self._path(local.absolute().as_uri()), aside)
+                self._files.copyFromLocalFile(False, True, _local(self._path, local), aside)
                 self._context.rename(aside, there, over)
             except BaseException:
                 self._files.delete(aside, False)
@@ -61,7 +61,7 @@ class Hadoop:
         """Copies a file from there."""
         with self._said():
             there = self._path(f"{self.place}/{name}")
-            self._files.copyToLocalFile(False, there, self._path(local.absolute().as_uri()), True)
+            self._files.copyToLocalFile(False, there, _local(self._path, local), True)
 
     def sizes(self) -> dict[str, int]:
         """The files there, by their names in the folder, with their bytes; those aside, too."""
@@ -94,6 +94,18 @@ class Hadoop:
             raise MoveError(f"Hadoop says: {said}", where=self.place, next_step=NEXT) from None
         except (Py4JError, OSError) as error:
             raise MoveError(f"the JVM for Hadoop is lost: {error}", where=self.place, next_step=NEXT) from None
+
+
+def _local(path: Any, file: Path) -> Any:
+    """A file of this machine as Hadoop's: its path takes no `%` for a character in other form."""
+    return path(f"file://{file.absolute()}")
+
+
+def of_chunks(names: Iterable[str], files: Iterable[str]) -> list[str]:
+    """Those of the names that chunks with these files make: the files, and those of the same name in a folder of a
+    value."""
+    known = set(files)
+    return [name for name in names if name in known or re.sub(r"[^/]+=[^/]*/(?=[^/]+$)", "", name) in known]
 
 
 NEXT = "see that the file system is up and may be written; HADOOP_CONF_DIR configures it; then `dbdyno move resume`"
@@ -149,13 +161,14 @@ def _jars() -> Path:
     return Path(found.origin).parent / "jars"
 
 
-def settle(there: Hadoop, files: Mapping[str, int]) -> None:
-    """At the end of a job: what killed tasks left aside is removed, and what stands there has the bytes that were
-    written. Raises `MoveError`."""
+def settle(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> None:
+    """At the end of a job: what killed tasks left is removed, and what stands there has the bytes that were written.
+    `chunks`: the names of the files of all chunks. Raises `MoveError`."""
     found = there.sizes()
-    for name in found:
-        if re.search(r"(^|/)\.part-\d+\.parquet\.[0-9a-f]{16}\.tmp$", name):
-            there.delete(name)
+    left = [name for name in found if re.search(r"(^|/)\.part-\d+\.parquet\.[0-9a-f]{16}\.tmp$", name)]
+    # A task that was killed may have had rows of a value that those of its second run do not have.
+    for name in (*left, *(name for name in of_chunks(found, chunks) if name not in files)):
+        there.delete(name)
     for name, size in files.items():
         if found.get(name) != size:
             raise MoveError(

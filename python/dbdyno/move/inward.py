@@ -28,9 +28,11 @@ from dbdyno.move.goal import matched
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.loading import Loading
 from dbdyno.move.pieces import CSV
+from dbdyno.move.rejects import is_of_a_row
 from dbdyno.move.run import How, Say
 from dbdyno.move.source import LOCK_TIMEOUT_MS, application, failure, session_settings
 
+DOUBLE = "23505"
 _UNKNOWN = "the rows were published: all of them are there, or none is"
 _COUNT = "count the rows of the table before you run it again"
 
@@ -53,7 +55,7 @@ def bring(
         lost = error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
         if loading is not None and loading.publishing and lost:
             raise MoveError(f"the connection was lost while {_UNKNOWN}", where=into.table, next_step=_COUNT) from None
-        raise failure(error, into.table) from None
+        raise _refusal(error, into) from None
     except KeyboardInterrupt as stop:
         publishing = loading is not None and loading.publishing
         words = f"{_UNKNOWN}: {_COUNT}" if publishing else f"nothing of {into.table} was changed"
@@ -61,6 +63,15 @@ def bring(
     return replace(
         loaded, files=len(files), records=records is not None, read_again=read_again and files[0].suffix != CSV
     )
+
+
+def _refusal(error: psycopg.Error, into: Into) -> MoveError:
+    """What the server said, with what to do: about a row that the table does not take, where it is one."""
+    found = failure(error, into.table)
+    if into.rejects is None and is_of_a_row(error) and error.sqlstate != DOUBLE:
+        step = "nothing was changed; repair the rows or the table, or let such rows go to a file by --rejects"
+        return MoveError(found.message, where=found.where, next_step=step)
+    return found
 
 
 @contextlib.contextmanager

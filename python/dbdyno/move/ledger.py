@@ -199,11 +199,11 @@ class Ledger:
         for chunk in chunks:
             self._place(chunk["number"]).unlink(missing_ok=True)
         if place := self.plan.get("place"):
-            from dbdyno.move.hadoop import Hadoop
+            from dbdyno.move.hadoop import Hadoop, of_chunks
 
             there = Hadoop(place)
-            for chunk in chunks:
-                there.delete(chunk["file"])
+            for name in of_chunks(there.sizes(), [chunk["file"] for chunk in chunks]):
+                there.delete(name)
             return
         for chunk in chunks:
             if chunk["file"]:

@@ -35,6 +35,8 @@ from dbdyno.move.arrived import (
 )
 from dbdyno.move.filed import described, files_of, refuse_other_than_records, refused, rejects_of
 from dbdyno.move.goal import Goal, maker
+from dbdyno.move.going_on import named
+from dbdyno.move.going_on import refused as goes_on
 from dbdyno.move.into import PARTITIONS, Into, Loaded
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.loading import refuse_misread
@@ -53,7 +55,7 @@ BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the 
 
 def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
     """A new job, from the files to the commit. Raises `MoveError`; the table has not changed then."""
-    plan = _plan(source, into, target.safe_dsn, new_id(), how.workers)
+    plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
     rejects_of(into, [])
     with reached_target(target, into) as conn:
         plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
@@ -61,10 +63,7 @@ def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say
         if into.mode == PARTITIONS:
             # Before all files are read: it may turn out that it cannot be.
             partitions.wanted(conn, goal.oid, into, [one.name for one in goal.columns])
-        now = {"id": "", "at": datetime.now(UTC).isoformat(sep=" ", timespec="seconds")}
-        ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [now]})
-        ledger.attempt("begun", how.workers, how.memory_bytes)
-        ledger.save()
+        ledger = begun(plan, folder, how)
         try:
             make_stages(conn, plan, [goal], placed=into.rejects is not None)
         except BaseException:
@@ -73,6 +72,15 @@ def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say
         ending = ENDING_SQL.format(application(plan.id))
         say(BEGUN.format(plan.id, counted(len(plan.chunks), "piece"), ending))
         return _work(target, conn, ledger, plan, goal, how, level, say)
+
+
+def begun(plan: Plan, folder: Path, how: How) -> Ledger:
+    """A new ledger. Raises `MoveError`."""
+    now = {"id": "", "at": datetime.now(UTC).isoformat(sep=" ", timespec="seconds")}
+    ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [now]})
+    ledger.attempt("begun", how.workers, how.memory_bytes)
+    ledger.save()
+    return ledger
 
 
 def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, restart: bool) -> Loaded | None:
@@ -89,11 +97,7 @@ def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, r
             ledger.manifest["status"] = "complete"
             ledger.save()
             return None
-        if restart:
-            fresh = _plan(Path(_files(plan)["folder"]), into, target.safe_dsn, plan.id, how.workers)
-            plan = replace(fresh, into=plan.into)
-        else:
-            _refuse_changed(plan)
+        plan = plan_again(plan, into, how, restart=restart)
         (goal,) = goals_of(conn, plan, into)
         with ledger.held():
             if restart or not ledger.records():
@@ -107,7 +111,17 @@ def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, r
         return _work(target, conn, ledger, plan, goal, how, level, say)
 
 
-def _plan(source: Path, into: Into, target: str, job: str, workers: int) -> Plan:
+def plan_again(plan: Plan, into: Into, how: How, *, restart: bool) -> Plan:
+    """The plan of a job that goes on: of the files as they are now, or as they were, if they are the same. Raises
+    `MoveError`."""
+    if not restart:
+        refuse_changed(plan)
+        return plan
+    fresh = plan_of(Path(files_in(plan)["folder"]), into, "", plan.id, how.workers)
+    return replace(fresh, into=plan.into)
+
+
+def plan_of(source: Path, into: Into, target: str, job: str, workers: int) -> Plan:
     """A chunk for each piece of a file. Raises `MoveError`."""
     files, records = files_of(source)
     if files[0].suffix == CSV:
@@ -143,13 +157,14 @@ def _look(path: Path) -> dict[str, Any]:
     return {"path": str(path.absolute()), "bytes": found.st_size, "modified_ns": found.st_mtime_ns}
 
 
-def _files(plan: Plan) -> dict[str, Any]:
+def files_in(plan: Plan) -> dict[str, Any]:
+    """What the plan says of them."""
     return dict(plan.files or {})
 
 
-def _refuse_changed(plan: Plan) -> None:
+def refuse_changed(plan: Plan) -> None:
     """Raises `MoveError` where a file is another than when the job began."""
-    for one in _files(plan)["each"]:
+    for one in files_in(plan)["each"]:
         if _look(Path(one["path"])) != one:
             raise MoveError(
                 "is another file than when the job began: what is staged of it may not be what it holds",
@@ -169,12 +184,12 @@ def _work(
     say: Say,
 ) -> Loaded:
     """Puts the files there that are not yet, and publishes all. Raises `MoveError`; the job can go on then."""
-    into, paths = asked_of(plan), [Path(one["path"]) for one in _files(plan)["each"]]
+    into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
     placed = into.rejects is not None
     with ledger.held():
-        with ledger.phase("loading"):
+        with ledger.phase("loading"), named(ledger):
             finished = ledger.records()
-            left = {one.number: _piece(one, paths) for one in plan.chunks if one.number not in finished}
+            left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
             children = stage_names(plan, goal)[1]
             copies = [copy_in(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
 
@@ -184,14 +199,14 @@ def _work(
             if left:
                 texts = [one.as_string(conn) for one in copies]
                 put(target, conn, left, texts, how, plan.id, record, placed=placed)
-            _refuse_changed(plan)
-        with ledger.phase("publishing"):
+            refuse_changed(plan)
+        with ledger.phase("publishing"), goes_on(ledger, into.table):
             loaded = _publish(target, conn, ledger, plan, goal, paths, how, level, say)
             ledger.manifest.update(status="complete", proved=loaded.sentences())
     return loaded
 
 
-def _piece(chunk: Chunk, paths: Sequence[Path]) -> Piece:
+def piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
     """What a chunk holds of its file."""
     path = paths[chunk.relation]
     if chunk.start is None or chunk.before is None:
@@ -214,7 +229,7 @@ def _publish(
     into, parent = asked_of(plan), stage_names(plan, goal)[0]
     files = {chunk.number: chunk.relation for chunk in plan.chunks}
     done = by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
-    known = files_of(Path(_files(plan)["folder"]))[1] if _files(plan)["of_a_job"] else None
+    known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
     refuse_other_than_records(paths, done, known)
     rows = sum(one["rows"] for one in done)
     refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
@@ -257,7 +272,7 @@ def _into(
     staged = goal.staged(stage, rows)
     if into.mode == PARTITIONS:
         return by_partitions(conn, goal, staged, into, rejects, compare=compare)
-    first = maker(into, _files(plan)["heads"])
+    first = maker(into, files_in(plan)["heads"])
     if compare and into.mode == "insert":
         # Of the whole transaction, in which `publish` is a part.
         conn.execute("set transaction isolation level repeatable read")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
@@ -30,11 +31,16 @@ def rehearse(target: Postgres, folder: Path, into: Into, how: How, *, read_again
             way = loading.way(checked=rejects is not None or compare, read_again=read_again)
     except psycopg.Error as error:
         raise failure(error, into.table) from None
+    what = sum_of(files, heads)
+    return [f"{goal.schema}.{goal.name}: {into.mode} of {what}; {WAYS[way]}", *lines, *columns_of(goal)]
+
+
+def sum_of(files: Sequence[Path], heads: Sequence[tuple[object, int | None]]) -> str:
+    """How much it is, in words."""
     size = sum(path.stat().st_size for path in files)
     known = [rows for _, rows in heads if rows is not None]
     told = f", {counted(sum(known), 'row')}" if len(known) == len(files) else ""
-    what = f"{counted(len(files), 'file')}{told}, {size / 1e6:,.1f} MB"
-    return [f"{goal.schema}.{goal.name}: {into.mode} of {what}; {WAYS[way]}", *lines, *columns_of(goal)]
+    return f"{counted(len(files), 'file')}{told}, {size / 1e6:,.1f} MB"
 
 
 def columns_of(goal: Goal) -> list[str]:

@@ -125,7 +125,7 @@ class Halves:
             return self.conn.execute(statement).rowcount
 
     def _reject(self, table: sql.Composable, row: tuple[str, int, int], error: psycopg.Error) -> None:
-        text = sql.SQL("select to_jsonb(s) - array['dbdyno_file', 'dbdyno_row'] from {} s where s.ctid = {}::tid")
+        text = sql.SQL("select to_jsonb(s.*) - array['dbdyno_file', 'dbdyno_row'] from {} s where s.ctid = {}::tid")
         found = self.conn.execute(text.format(table, row[0])).fetchone()
         reason = error.diag.message_primary or str(error).strip().splitlines()[0]
         self.rejects.add(row[1], row[2], reason, error.sqlstate, found[0] if found else None)
@@ -142,7 +142,12 @@ def forget(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Reject
     conn.execute(text.format(stage), [[one[0] for one in rows], [one[1] for one in rows]])
 
 
-def _raise_unless_of_a_row(error: psycopg.Error) -> None:
+def is_of_a_row(error: psycopg.Error) -> bool:
+    """Whether one row alone may be the cause."""
     state = error.sqlstate or ""
-    if state[:2] not in OF_A_ROW and state != "P0001":
+    return state[:2] in OF_A_ROW or state == "P0001"
+
+
+def _raise_unless_of_a_row(error: psycopg.Error) -> None:
+    if not is_of_a_row(error):
         raise error

@@ -15,7 +15,7 @@ import psycopg
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move.ledger import Ledger
-from dbdyno.move.run import How, Make, Plan, Say, across, plan_of, work
+from dbdyno.move.run import How, Make, Plan, Say, across, handed, plan_of, work
 from dbdyno.move.source import Snapshot, SnapshotGone, Table, Wish, take
 
 
@@ -143,9 +143,8 @@ def snapshot_names(plan: Plan) -> list[str]:
 
 def _refuse_changed(plan: Plan, snapshot: Snapshot) -> None:
     """Raises `MoveError` where a range of blocks means something else now."""
-    handed = plan.into is not None
     for before, table in zip(plan.tables, snapshot.tables, strict=True):
-        now = replace(table, columns=tuple(one.handed_on() for one in table.columns)) if handed else table
+        now = table if plan.into is None else handed(table, plan.into)
         if _shape(before) != _shape(now):
             raise MoveError(
                 "was rewritten or altered since the job began: its finished chunks do not fit what is there now",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,6 +18,7 @@ from dbdyno.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSp
 from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.cost import Watch, cost_sql
+from dbdyno.move.going_on import MARIADB, named
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.progress import ChunkProgress, Show
 from dbdyno.move.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
@@ -114,14 +115,22 @@ def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
 
 
 def across(plan: Plan, into: Mapping[str, Any]) -> Plan:
-    """The same plan with rows that are handed to another server: no files, no types of Arrow."""
-    tables = tuple(replace(one, columns=tuple(each.handed_on() for each in one.columns)) for one in plan.tables)
+    """The same plan with rows that are handed to another server: no files, and no types of Arrow."""
+    tables = tuple(handed(one, into) for one in plan.tables)
     return replace(plan, tables=tables, chunks=tuple(replace(one, file="") for one in plan.chunks), into=dict(into))
+
+
+def handed(table: Table, into: Mapping[str, Any]) -> Table:
+    """A table whose rows are handed to another server. For a MariaDB they are decoded as for files."""
+    if str(into.get("target")).startswith(MARIADB):
+        return table
+    return replace(table, columns=tuple(one.handed_on() for one in table.columns))
 
 
 def new_id() -> str:
     """A job's name: in its sessions, in messages."""
-    return secrets.token_hex(4)
+    # `secrets` brings OpenSSL with it, for which every move would wait.
+    return os.urandom(4).hex()
 
 
 def begin(
@@ -181,7 +190,7 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
     Arrow type cannot hold travels as text: its table is read again, in the same snapshot. Raises `MoveError`; the job
     can go on then."""
     ledger.refuse_foreign()
-    with ledger.held(), ledger.phase("reading"):
+    with ledger.held(), ledger.phase("reading"), named(ledger):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -192,7 +201,7 @@ def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Sa
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
-                raise _failure(failed, ledger)
+                raise _failure(failed)
         if make is None:
             ledger.manifest["status"] = "complete"
 
@@ -334,10 +343,9 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     return True
 
 
-def _failure(failed: MoveFailed, ledger: Ledger) -> MoveError:
+def _failure(failed: MoveFailed) -> MoveError:
     step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = "leave the column out by --columns, or repair its text"
-    step = step.replace("move resume", f"move resume {ledger.folder}")
     where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
     return MoveError(failed["message"], where=where, next_step=step or None)

@@ -6,7 +6,7 @@ row when it comes. `replace` empties all of them at once, since a table that ano
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +20,16 @@ from dbdyno.move.source import Table
 
 EACH = "*"
 """As the target: each table's own name; `schema.*`: in that schema."""
+Quoted = Callable[..., str]
 REFERS_SQL = """
 select distinct conrelid::bigint, confrelid::bigint from pg_catalog.pg_constraint
 where contype = 'f' and conrelid = any(%(oids)s::oid[]) and confrelid = any(%(oids)s::oid[]) and conrelid <> confrelid
 """
 
 
-def intos(tables: Sequence[Table], into: Into) -> list[Into]:
-    """What becomes of each table. Raises `MoveError` where two of them would go into one."""
+def intos(tables: Sequence[Table], into: Into, quoted: Quoted | None = None) -> list[Into]:
+    """What becomes of each table; `quoted` writes its name as the target's SQL does. Raises `MoveError` where two of
+    them would go into one."""
     if into.table != EACH and not into.table.endswith(f".{EACH}"):
         if len(tables) != 1:
             raise MoveError(
@@ -36,14 +38,16 @@ def intos(tables: Sequence[Table], into: Into) -> list[Into]:
         return [into]
     if into.mode == PARTITIONS:
         raise MoveError(f"--mode {PARTITIONS} is for one table at a time", where="--tables")
-    schema = into.table.removesuffix(EACH)
-    names = [f"{schema}{sql.Identifier(one.name).as_string(None)}" for one in tables]
-    if not schema:
-        names = [sql.Identifier(one.schema, one.name).as_string(None) for one in tables]
+    schema, quoted = into.table.removesuffix(EACH), quoted or _quoted
+    names = [f"{schema}{quoted(one.name)}" if schema else quoted(one.schema, one.name) for one in tables]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise MoveError("two tables would go into it", where=twice, next_step="move one of them by itself")
     return [replace(into, table=name) for name in names]
+
+
+def _quoted(*names: str) -> str:
+    return sql.Identifier(*names).as_string(None)
 
 
 def in_order(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> list[int]:
@@ -53,9 +57,14 @@ def in_order(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> list[int]:
     refers: dict[int, set[int]] = {place: set() for place in places.values()}
     for child, parent in conn.execute(REFERS_SQL, {"oids": list(places)}).fetchall():
         refers[places[child]].add(places[parent])
+    return ordered(refers)
+
+
+def ordered(refers: Mapping[int, set[int]]) -> list[int]:
+    """Places, each behind those that it refers to."""
     order: list[int] = []
-    while len(order) < len(goals):
-        left = [place for place in range(len(goals)) if place not in order]
+    while len(order) < len(refers):
+        left = [place for place in sorted(refers) if place not in order]
         free = [place for place in left if refers[place] <= set(order)]
         order += free or left[:1]
     return order

@@ -142,6 +142,7 @@ def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
 def _read_away(task: Mapping[str, Any], place: Mapping[str, Any]) -> MoveEvent:
     """The same into a file of this machine, which is put on a Hadoop file system before the chunk counts."""
     from dbdyno.move.hadoop import Hadoop
+    from dbdyno.move.ledger import files_of
 
     (chunk,) = task["chunks"]
     with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as folder:
@@ -149,8 +150,10 @@ def _read_away(task: Mapping[str, Any], place: Mapping[str, Any]) -> MoveEvent:
         given["chunks"][0]["path"] = str(local)
         del given["hadoop"]
         found = read_chunk(given)
-        if "done" in found:
-            Hadoop(place["place"], place["settings"]).put(local, chunk["path"])
+        for one in files_of({"file": chunk["path"]}, found["done"]) if "done" in found else ():
+            name = Path(one["file"])
+            here = local.parent / name.relative_to(Path(chunk["path"]).parent)
+            Hadoop(place["place"], place["settings"]).put(here, str(name))
     return found
 
 

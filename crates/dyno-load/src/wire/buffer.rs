@@ -75,6 +75,14 @@ impl Buffer {
         }
     }
 
+    /// Gives back what a long message took beyond so many bytes.
+    pub fn narrow(&mut self, bytes: usize) {
+        self.bytes.copy_within(self.head..self.tail, 0);
+        (self.head, self.tail) = (0, self.tail - self.head);
+        self.bytes.truncate(self.tail.max(bytes));
+        self.bytes.shrink_to_fit();
+    }
+
     /// Whether nothing came that was not looked at.
     pub fn is_empty(&self) -> bool {
         self.head == self.tail
@@ -130,5 +138,36 @@ impl Buffer {
         self.head += here;
         self.skip = length - here;
         self.need = 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_looked_at_stays_when_the_room_of_a_long_message_is_given_back() {
+        let (length, rest) = (900_000, 100_000);
+        let bytes: Vec<u8> = (0..length + rest).map(|at| (at % 251) as u8).collect();
+        let (mut buffer, mut source) = (Buffer::new(1), &bytes[..]);
+        let long = loop {
+            match buffer.take(0, length, length) {
+                Some(long) => break long,
+                None => drop(buffer.fill(&mut source).expect("more")),
+            }
+        };
+        assert!(buffer.bytes(&long) == &bytes[..length]);
+        assert!(!buffer.is_empty());
+        buffer.narrow(START_BYTES);
+        assert!(buffer.room() < length / 2, "{}", buffer.room());
+        let last = loop {
+            match buffer.take(0, rest, rest) {
+                Some(last) => break last,
+                None => drop(buffer.fill(&mut source).expect("more")),
+            }
+        };
+        assert!(buffer.bytes(&last) == &bytes[length..]);
+        buffer.narrow(START_BYTES);
+        assert_eq!(buffer.room(), START_BYTES);
     }
 }

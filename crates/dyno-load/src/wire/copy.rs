@@ -20,6 +20,8 @@ use crate::dialler::Dialler;
 
 /// Room for bytes that came: a server sends 8 KiB at a time, and a busy reader finds many of them.
 const ROOM_BYTES: usize = 256 << 10;
+/// Bytes from which on a message does not keep its room for the rest.
+pub const LONG_BYTES: usize = 4 << 20;
 /// Bytes of a message of ours at most.
 const PART_BYTES: usize = 1 << 20;
 /// How long a cancel request may take.
@@ -56,7 +58,8 @@ impl CopySession {
         self.until_ready(|_| Ok::<(), WireError>(())).map(|_| ())
     }
 
-    /// Runs `COPY … TO STDOUT` and hands on the bytes of every message; returns the rows that the server counted.
+    /// Runs `COPY … TO STDOUT` and hands on the bytes of every message; returns the rows that the server counted. No bytes
+    /// at all are handed on once the room of a message of [`LONG_BYTES`] was given back: what it left is best written now.
     pub fn copy_out<E: From<WireError>>(
         &mut self,
         sql: &str,
@@ -160,7 +163,13 @@ impl CopySession {
         loop {
             let message = self.next_message(Keep::All)?;
             match message.tag {
-                b'd' => each(self.inbox.bytes(&message.body))?,
+                b'd' => {
+                    each(self.inbox.bytes(&message.body))?;
+                    if message.body.len() >= LONG_BYTES {
+                        self.inbox.buffer().narrow(ROOM_BYTES);
+                        each(&[])?;
+                    }
+                }
                 b'C' => rows = tag_rows(self.inbox.bytes(&message.body)).unwrap_or(0) as u64,
                 b'Z' => return Ok(rows),
                 b'G' => return Err(WireError::Protocol("a request for rows".into()).into()),

@@ -9,7 +9,8 @@ publishes them all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,49 +21,28 @@ from dbdyno.bench.postgres.server import Postgres
 from dbdyno.errors import MoveError
 from dbdyno.move import across as handed
 from dbdyno.move import arrived
-from dbdyno.move.cost import cost_sql, sentence
-from dbdyno.move.filed import refuse_unstaged, refused, rejects_of
+from dbdyno.move.cost import cost_sql
+from dbdyno.move.filed import rejects_of
 from dbdyno.move.goal import Goal as PostgresGoal
 from dbdyno.move.into import Into, Loaded, LoadedAll
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.mariadb import job as reading
-from dbdyno.move.mariadb.inward import made, reached, read_staged
-from dbdyno.move.mariadb.publish import publish
-from dbdyno.move.mariadb.source import select_sql
-from dbdyno.move.mariadb.target import (
-    WRITING,
-    Goal,
-    Heads,
-    drop_stages,
-    is_published,
-    is_there,
-    load_sql,
-    make_stages,
-    matched,
-    staged_rows,
+from dbdyno.move.mariadb.arrived import (
+    complete,
+    drop_all,
+    heads_of,
+    intos_of,
+    place_of,
+    publish_staged,
+    stage_anew,
 )
-from dbdyno.move.plural import counted
-from dbdyno.move.proof import total
+from dbdyno.move.mariadb.inward import made, reached
+from dbdyno.move.mariadb.source import select_sql
+from dbdyno.move.mariadb.target import WRITING, Goal, database_of, is_published, is_there, load_sql
 from dbdyno.move.resume import refuse_ended, resume
 from dbdyno.move.run import How, Plan, Say, begin, work
 from dbdyno.move.source import Snapshot, Wish, application, copy_sql, session_settings, session_sql
 from dbdyno.move.splits import Chunk
-
-STAGED = {
-    "bool": "tinyint(1)",
-    "int2": "smallint",
-    "int4": "int",
-    "int8": "bigint",
-    "oid": "int unsigned",
-    "float4": "float",
-    "float8": "double",
-    "date": "date",
-    "time": "time(6)",
-    "timestamp": "datetime(6)",
-    "timestamptz": "datetime(6)",
-    "bytea": "longblob",
-}
-"""How a column of each kind is staged; else as text."""
 
 
 def move(
@@ -91,23 +71,32 @@ def move(
                 raise
             reading.work(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
             return arrived.publish_staged(target, conn, ledger, into, how, level, say)
-    with reached(target, "begins") as conn:
+    with contextlib.ExitStack() as stack:
+        conn = stack.enter_context(reached(target, "begins"))
         asked["server"] = target.identity(conn)
         if isinstance(source, MariaDB):
             ledger = reading.begin(source, wish, folder, how, say, asked)
         else:
-            ledger, snapshot = begin(source, wish, folder, how, say)
-        _refuse_several(ledger)
-        _keep_kinds(ledger, asked)
-        with made(conn, target, into, _heads(Plan.from_json(ledger.plan))) as goal:
-            if isinstance(source, MariaDB):
-                reading.work(source, ledger, how, say, _lines(target, conn, into), completes=False)
-            else:
-                with snapshot:
-                    work(source, ledger, snapshot, how, say, _lines_of_postgres(target, conn, into))
-            return _publish(
-                target, conn, ledger, replace(into, create=False), goal, how, level, say, created=into.create
-            )
+            ledger, snapshot = begin(source, wish, folder, how, say, into=asked)
+            stack.enter_context(snapshot)
+        try:
+            plan = Plan.from_json(ledger.plan)
+            goals = _made(stack, conn, target, plan, intos_of(plan, into))
+        except BaseException:
+            ledger.discard()
+            raise
+        if isinstance(source, MariaDB):
+            reading.work(source, ledger, how, say, _lines(target, conn, into), completes=False)
+        else:
+            with snapshot:
+                work(source, ledger, snapshot, how, say, _lines_of_postgres(target, conn, into))
+        return publish_staged(target, conn, ledger, goals, into, how, level, say)
+
+
+def _made(stack: contextlib.ExitStack, conn: Any, target: MariaDB, plan: Plan, intos: Sequence[Into]) -> list[Goal]:
+    """The tables; those that were made are gone again where the job fails."""
+    each = enumerate(intos)
+    return [stack.enter_context(made(conn, target, one, heads_of(plan, place))) for place, one in each]
 
 
 def go_on(
@@ -132,7 +121,7 @@ def go_on(
         with handed.reached_target(target, into) as conn:
             _refuse_other(target, conn, plan)
             if arrived.is_published(conn, ledger):
-                _complete(ledger)
+                complete(ledger)
                 return None
             there = arrived.goals_of(conn, plan, into)
             if not restart:
@@ -144,69 +133,43 @@ def go_on(
             else:
                 ledger.attempt("resumed", how.workers, how.memory_bytes)
             return arrived.publish_staged(target, conn, ledger, into, how, level, say)
-    with reached(target, plan.id) as conn:
-        _refuse_other(target, conn, plan)
-        created = into.create
-        into = replace(into, create=created and not is_there(conn, str(target.parameters.get("database")), into))
-        with made(conn, target, into, _heads(plan)) as goal:
-            if is_published(conn, goal, plan.id):
-                drop_stages(conn, goal, plan.id, [one.number for one in plan.chunks])
-                _complete(ledger)
-                return None
-            if restart or len(ledger.records()) < len(plan.chunks):
-                if isinstance(source, MariaDB):
-                    reading.resume(source, ledger, how, say, _lines(target, conn, into), completes=False, **again)
-                else:
-                    make = _lines_of_postgres(target, conn, into)
-                    resume(source, ledger, how, say, make=make, **again).__exit__()
+    with taken_up(target, ledger, plan) as (conn, goals):
+        if goals is None:
+            return None
+        if restart or len(ledger.records()) < len(plan.chunks):
+            # The plan that is made anew may have fewer chunks.
+            again["restarted"] = lambda _: drop_all(conn, plan, goals)
+            if isinstance(source, MariaDB):
+                reading.resume(source, ledger, how, say, _lines(target, conn, into), completes=False, **again)
             else:
-                ledger.attempt("resumed", how.workers, how.memory_bytes)
-            return _publish(target, conn, ledger, into, goal, how, level, say, created=created)
+                make = _lines_of_postgres(target, conn, into)
+                resume(source, ledger, how, say, make=make, **again).__exit__()
+        else:
+            ledger.attempt("resumed", how.workers, how.memory_bytes)
+        return publish_staged(target, conn, ledger, goals, into, how, level, say)
 
 
-def _refuse_several(ledger: Ledger) -> None:
-    plan = Plan.from_json(ledger.plan)
-    if len(plan.tables) != 1:
-        ledger.discard()
-        raise MoveError(
-            f"{len(plan.tables)} tables are meant: into a MariaDB goes one at a time",
-            where="--tables",
-            next_step="move them one by one",
-        )
-
-
-def _keep_kinds(ledger: Ledger, asked: Mapping[str, Any]) -> None:
-    """A plan for files becomes one for another server: its columns stay as they are read."""
-    plan = Plan.from_json(ledger.plan)
-    chunks = tuple(replace(one, file="") for one in plan.chunks)
-    ledger.manifest["plan"] = replace(plan, chunks=chunks, into=dict(asked)).to_json()
-    ledger.save()
+@contextlib.contextmanager
+def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[Goal] | None]]:
+    """A session, and the tables of a job that goes on; None: it turns out to be published. Raises `MoveError`."""
+    into, database = arrived.asked_of(plan), database_of(target)
+    with contextlib.ExitStack() as stack:
+        conn = stack.enter_context(reached(target, plan.id))
+        _refuse_other(target, conn, plan)
+        each = [replace(one, create=one.create and not is_there(conn, database, one)) for one in intos_of(plan, into)]
+        goals = _made(stack, conn, target, plan, each)
+        if is_published(conn, goals[0], plan.id):
+            complete(ledger)
+            drop_all(conn, plan, goals)
+            yield conn, None
+            return
+        yield conn, goals
 
 
 def _refuse_other(target: Postgres | MariaDB, conn: Any, plan: Plan) -> None:
     asked = plan.into or {}
     if target.identity(conn) != asked["server"]:
         raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {asked['target']}")
-
-
-def _complete(ledger: Ledger) -> None:
-    ledger.manifest["status"] = "complete"
-    ledger.save()
-
-
-def _heads(plan: Plan) -> Heads:
-    return [
-        {
-            "name": one.name,
-            "staged": f"decimal({one.precision},{one.scale})"
-            if one.kind == "decimal"
-            else STAGED.get(one.kind, "longtext"),
-            "mariadb_type": one.mariadb_type,
-            "pg_type": one.pg_type,
-            "arrow": one.kind,
-        }
-        for one in plan.tables[0].columns
-    ]
 
 
 def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresGoal]) -> reading.Pieces:
@@ -234,64 +197,42 @@ def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresGoal]) -> 
     return pieces
 
 
-def _staged_anew(target: MariaDB, conn: Any, into: Into, plan: Plan, chunks: Sequence[Chunk]) -> Goal:
-    """What a killed worker left half done is gone."""
-    database = str(target.parameters.get("database") or "")
-    goal = matched(conn, database, replace(into, create=False), _heads(plan))
-    make_stages(conn, goal, plan.id, [one.number for one in chunks], placed=into.rejects is not None)
-    return goal
-
-
-def _placed(into: Into, plan: Plan, number: int) -> int | None:
-    """The number that each row of a chunk gets with its own, where bad ones are to be found by it."""
-    return None if into.rejects is None else [one.number for one in plan.chunks].index(number)
-
-
 def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
     def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
-        goal = _staged_anew(target, conn, into, plan, chunks)
-        return {
-            "target": _target(target, plan),
-            "tables": reading.specs(plan),
-            "chunks": [
-                {
-                    "number": one.number,
-                    "table": one.table,
-                    "sql": select_sql(plan.tables, one),
-                    "path": None,
-                    "place": _placed(into, plan, one.number),
-                    "into": load_sql(goal, plan.id, one.number, placed=into.rejects is not None),
-                }
-                for one in chunks
-            ],
-            "rejects": into.rejects is not None,
-        }
+        goals = stage_anew(conn, database_of(target), plan, into, chunks)
+        each = [_line(plan, into, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
+        given = {"target": _target(target, plan), "tables": reading.specs(plan), "chunks": each}
+        return {**given, "rejects": into.rejects is not None}
 
     return pieces
+
+
+def _line(plan: Plan, into: Into, goals: Sequence[Goal], chunk: Chunk, sql: str) -> dict[str, Any]:
+    """What becomes of a chunk."""
+    lines = load_sql(goals[chunk.table], plan.id, chunk.number, placed=into.rejects is not None)
+    return {
+        "number": chunk.number,
+        "table": chunk.table,
+        "sql": sql,
+        "path": None,
+        "place": place_of(into, plan, chunk.number),
+        "into": lines,
+    }
 
 
 def _lines_of_postgres(target: MariaDB, conn: Any, into: Into) -> Any:
     def make(
         source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
     ) -> _core.MoveJob:
-        goal = _staged_anew(target, conn, into, plan, chunks)
+        goals = stage_anew(conn, database_of(target), plan, into, chunks)
+        each = [_line(plan, into, goals, one, copy_sql(snapshot.conn, plan.tables, one)) for one in chunks]
         return _core.MoveJob(
             {
                 "connection": {**source.conninfo(), "application_name": application(plan.id)},
                 "session_sql": session_sql(snapshot.conn, snapshot.id),
                 "target": _target(target, plan),
                 "tables": reading.specs(plan),
-                "chunks": [
-                    {
-                        "number": one.number,
-                        "table": one.table,
-                        "sql": copy_sql(snapshot.conn, plan.tables, one),
-                        "path": None,
-                        "place": _placed(into, plan, one.number),
-                        "into": load_sql(goal, plan.id, one.number, placed=into.rejects is not None),
-                    }
-                    for one in chunks
-                ],
+                "chunks": each,  # type: ignore[typeddict-item]
                 "rejects": into.rejects is not None,
                 "workers": how.workers,
                 "memory_bytes": how.memory_bytes,
@@ -305,58 +246,3 @@ def _lines_of_postgres(target: MariaDB, conn: Any, into: Into) -> Any:
 
 def _target(target: MariaDB, plan: Plan) -> dict[str, Any]:
     return {"connection": target.load_connection(application(plan.id)), "session_sql": list(WRITING)}
-
-
-def _publish(
-    target: MariaDB, conn: Any, ledger: Ledger, into: Into, goal: Goal, how: How, level: str, say: Say, *, created: bool
-) -> Loaded:
-    rows = sum(one["rows"] for one in ledger.records().values())
-    say(arrived.PUBLISHING.format(counted(rows, "row")))
-    with ledger.phase("publishing"):
-        loaded = _publish_staged(target, conn, ledger, into, goal, how, level, created=created)
-        ledger.manifest["proved"] = loaded.sentences()
-    return loaded
-
-
-def _publish_staged(
-    target: MariaDB, conn: Any, ledger: Ledger, into: Into, goal: Goal, how: How, level: str, *, created: bool
-) -> Loaded:
-    plan, records = Plan.from_json(ledger.plan), ledger.records()
-    # A column may have become text meanwhile.
-    goal = matched(conn, "", replace(into, create=False, table=goal.table), _heads(plan))
-    numbers = [one.number for one in plan.chunks]
-    count = sum(one["rows"] for one in records.values())
-    here = staged_rows(conn, goal, plan.id, numbers)
-    rejects = arrived.rejects_for(into, plan)
-    if rejects is not None:
-        for number, one in records.items():
-            refused(rejects, numbers.index(number), one["refused"])
-    kept = count - sum(len(one["refused"]) for one in records.values())
-    if here != kept:
-        raise MoveError(
-            f"{kept:,} rows were staged and {here:,} are there",
-            where=goal.stage(plan.id, 0),
-            next_step=f"dbdyno move resume {ledger.folder} --restart",
-        )
-    again = level in ("source", "target")
-    if again:
-        refuse_unstaged(list(records.values()))
-        read_staged(target, goal, plan.id, numbers, how, int(total(records), 16))
-    merged, differs = publish(conn, goal, plan.id, numbers, into, here, rejects=rejects, compare=level == "target")
-    _complete(ledger)
-    drop_stages(conn, goal, plan.id, numbers)
-    told = sentence(ledger.manifest.get("cost", []))
-    return Loaded(
-        len(numbers),
-        count,
-        into.mode,
-        merged,
-        rejected=0 if rejects is None else len(rejects.rows),
-        rejects=into.rejects,
-        rounded=tuple(differs),
-        created=created,
-        source="source",
-        read_again=again,
-        stands=level == "target",
-        cost=told,
-    )

@@ -25,20 +25,21 @@ from dbdyno.move.filed import (
 )
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.ledger import MODULUS
-from dbdyno.move.mariadb.publish import publish
+from dbdyno.move.mariadb.publish import Part, publish
 from dbdyno.move.mariadb.source import SESSION, failure
 from dbdyno.move.mariadb.target import (
     WRITING,
     Field,
     Goal,
     Heads,
+    database_of,
     drop,
     drop_stages,
     load_sql,
     make_stages,
     matched,
 )
-from dbdyno.move.pieces import CSV, as_they_are
+from dbdyno.move.pieces import CSV, Piece, as_they_are
 from dbdyno.move.progress import FileProgress
 from dbdyno.move.run import LOOK_S, NEXT, How, Say, new_id
 from dbdyno.move.source import application
@@ -65,15 +66,18 @@ def bring(
 ) -> Loaded:
     """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then."""
     files, records = files_of(folder)
-    if files[0].suffix == CSV:
-        raise MoveError("a CSV goes into a PostgreSQL only", where=str(files[0]), next_step="give Parquet or Arrow")
+    refuse_csv(files)
     heads = described(files)[0][0]
     rejects = rejects_of(into, files)
     job = new_id()
     with reached(target, job) as conn, made(conn, target, into, heads) as goal:
         say(f"job {job}: staging into {goal.stage(job, 0)}")
-        with staged(conn, goal, job, [0], placed=rejects is not None):
-            done = _fill(target, goal, files, how, job, placed=rejects is not None)
+        placed = rejects is not None
+        with staged(conn, goal, job, [0], placed=placed):
+            done: list[MoveDone] = []
+            stages = dict.fromkeys(range(len(files)), 0)
+            put(target, goal, dict(enumerate(as_they_are(files))), stages, how, job, done.append, placed=placed)
+            done.sort(key=lambda one: int(one["number"]))
             refuse_other_than_records(files, done, records)
             if rejects is not None:
                 for one in done:
@@ -84,20 +88,26 @@ def bring(
                 read_staged(target, goal, job, [0], how, total)
             count = sum(one["rows"] for one in done)
             here = count - sum(len(one["refused"]) for one in done)
-            merged, differs = publish(conn, goal, job, [0], into, here, rejects=rejects, compare=compare)
+            (published,) = publish(conn, job, [Part(goal, [0], into, here)], rejects=rejects, compare=compare)
     return Loaded(
         len(files),
         count,
         into.mode,
-        merged,
+        published.merged,
         rejected=0 if rejects is None else len(rejects.rows),
         rejects=None if rejects is None else rejects.path,
-        rounded=tuple(differs),
+        rounded=tuple(published.differs),
         created=into.create,
         records=records is not None,
         read_again=read_again,
         stands=compare,
     )
+
+
+def refuse_csv(files: Sequence[Path]) -> None:
+    """Raises `MoveError` for a form that MariaDB is not given."""
+    if files[0].suffix == CSV:
+        raise MoveError("a CSV goes into a PostgreSQL only", where=str(files[0]), next_step="give Parquet or Arrow")
 
 
 @contextlib.contextmanager
@@ -117,7 +127,7 @@ def reached(target: MariaDB, job: str) -> Iterator[Any]:
 @contextlib.contextmanager
 def made(conn: Any, target: MariaDB, into: Into, heads: Heads) -> Iterator[Goal]:
     """The table; one that was made is gone again where the load fails."""
-    goal = matched(conn, str(target.parameters.get("database") or ""), into, heads)
+    goal = matched(conn, database_of(target), into, heads)
     try:
         yield goal
     except BaseException:
@@ -138,8 +148,20 @@ def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: b
             drop_stages(conn, goal, job, numbers)
 
 
-def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str, *, placed: bool) -> list[MoveDone]:
-    shown = FileProgress(how.progress, as_they_are(files))
+def put(
+    target: MariaDB,
+    goal: Goal,
+    pieces: Mapping[int, Piece],
+    stages: Mapping[int, int],
+    how: How,
+    job: str,
+    record: Callable[[MoveDone], None],
+    *,
+    placed: bool,
+) -> None:
+    """Puts pieces of files, by their numbers, into the staging table of each; `record` is called as each is there.
+    Raises `MoveError`."""
+    shown = FileProgress(how.progress, list(pieces.values()))
     mover = _core.MoveJob(
         {
             "connection": target.load_connection(application(job)),
@@ -149,12 +171,14 @@ def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str
                 {
                     "number": number,
                     "table": 0,
-                    "sql": load_sql(goal, job, 0, placed=placed),
-                    "path": str(path),
+                    "sql": load_sql(goal, job, stages[number], placed=placed),
+                    "path": str(one.path),
                     "load": True,
-                    "place": number if placed else None,
+                    "groups": one.groups,
+                    "rows_before": one.rows_before,
+                    "place": one.file if placed else None,
                 }
-                for number, path in enumerate(files)
+                for number, one in pieces.items()
             ],
             "workers": how.workers,
             "memory_bytes": how.memory_bytes,
@@ -164,21 +188,27 @@ def _fill(target: MariaDB, goal: Goal, files: Sequence[Path], how: How, job: str
     )
 
     def progress(done: Sequence[Mapping[str, Any]]) -> None:
-        shown.show(*mover.progress(), whole=len(done) == len(files))
+        shown.show(*mover.progress(), whole=len(done) == len(pieces))
 
-    return finished(mover, [path.name for path in files], progress)
+    finished(mover, {number: one.path.name for number, one in pieces.items()}, progress, record)
 
 
 def finished(
-    mover: _core.MoveJob, names: Sequence[str], progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None
+    mover: _core.MoveJob,
+    names: Mapping[int, str],
+    progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
+    record: Callable[[MoveDone], None] | None = None,
 ) -> list[MoveDone]:
-    """The records of all chunks, in their order. Raises `MoveError` for the first that failed."""
+    """The records of all chunks, in their order; `record` is called as each comes. Raises `MoveError` for the first
+    that failed."""
     done: list[MoveDone] = []
     failed: MoveFailed | None = None
     try:
         while (event := mover.next(LOOK_S)) is not None:
             if "done" in event:
                 done.append(event["done"])
+                if record is not None:
+                    record(event["done"])
             elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
                 failed = event["failed"]
             if progress is not None:
@@ -210,7 +240,7 @@ def read_staged(target: MariaDB, goal: Goal, job: str, numbers: Sequence[int], h
             "memory_bytes": how.memory_bytes,
         }
     )
-    done = finished(mover, [f"staging table {number}" for number in range(max(numbers) + 1)])
+    done = finished(mover, {number: f"staging table {number}" for number in numbers})
     if sum(int(one["hash"], 16) for one in done) % MODULUS != total:
         raise MoveError(
             "the staged rows are not those that came; nothing of the table was changed",

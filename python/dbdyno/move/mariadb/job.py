@@ -22,6 +22,7 @@ from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import row, rows
 from dbdyno.core_types import MoveDone, MoveFailed
 from dbdyno.errors import MoveError
+from dbdyno.move.going_on import named
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.mariadb import columns as typing
 from dbdyno.move.mariadb.cost import sessions_of
@@ -193,7 +194,7 @@ def work(
 ) -> dict[int, MoveDone]:
     """Reads what is not finished; gives what was read again, by chunk. Raises `MoveError`; the job can go on then."""
     ledger.refuse_foreign()
-    with ledger.held(), ledger.phase("reading"):
+    with ledger.held(), ledger.phase("reading"), named(ledger):
         ledger.sweep()
         ledger.make_folders()
         while True:
@@ -204,7 +205,7 @@ def work(
             if failed is None:
                 break
             if failed["kind"] != "unrepresentable" or plan.into is not None or not _widen(ledger, plan, failed, say):
-                raise failed_job(failed, ledger)
+                raise failed_job(failed)
         if completes:
             ledger.manifest["status"] = "complete"
         return second
@@ -258,9 +259,9 @@ def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
     return True
 
 
-def failed_job(failed: MoveFailed, ledger: Ledger) -> MoveError:
+def failed_job(failed: MoveFailed) -> MoveError:
     """A failure of the core, with what to do."""
-    step = NEXT.get(failed["kind"], "").replace("move resume", f"move resume {ledger.folder}")
+    step = NEXT.get(failed["kind"], "")
     if failed["kind"] == "unrepresentable":
         step = f"--text {failed['column']}: the column in the server's own words"
     where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None

@@ -1,8 +1,9 @@
-"""From the staging tables into a table of MariaDB, in one transaction: until its commit the table has not changed."""
+"""From the staging tables into tables of MariaDB, in one transaction: until its commit no table has changed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dbdyno.bench.mariadb.address import driver
@@ -16,6 +17,7 @@ from dbdyno.move.mariadb.target import Field, Goal
 from dbdyno.move.merging import Merged
 from dbdyno.move.plural import counted
 from dbdyno.move.rejects import Rejects
+from dbdyno.move.several import ordered
 
 NOT_NULL = 1048
 TRIGGERS_SQL = """
@@ -23,32 +25,50 @@ select trigger_name from information_schema.triggers
 where event_object_schema = %s and event_object_table = %s and action_timing = 'BEFORE' order by trigger_name
 """
 
+REFERS_SQL = """
+select distinct table_schema, table_name, referenced_table_schema, referenced_table_name
+from information_schema.key_column_usage
+where referenced_table_name is not null and (table_schema, table_name) in %s
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the tables, and the staging tables with its rows."""
+
+    goal: Goal
+    numbers: Sequence[int]
+    into: Into
+    staged: int
+    """Rows in the staging tables."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What became of one."""
+
+    merged: Merged
+    differs: Sequence[Rounded]
+    rejected: int
+
 
 def publish(
-    conn: Any,
-    goal: Goal,
-    job: str,
-    numbers: Sequence[int],
-    into: Into,
-    staged: int,
-    *,
-    rejects: Rejects | None = None,
-    compare: bool = False,
-) -> tuple[Merged, list[Rounded]]:
-    """All in one transaction. Raises `MoveError` and the driver's errors; nothing of the table has changed then.
-    `staged`: rows in the staging tables; `compare`: what stands is compared with what came before the commit."""
-    run: Run = whole(conn) if rejects is None else Halves(conn, rejects)
-    stages = [goal.stage(job, number) for number in numbers]
+    conn: Any, job: str, parts: Sequence[Part], *, rejects: Rejects | None = None, compare: bool = False
+) -> list[Published]:
+    """All in one transaction, those tables first that the foreign keys of others name. Raises `MoveError` and the
+    driver's errors; nothing has changed then. `compare`: what stands is compared with what came before the commit."""
+    found: dict[int, Published] = {}
+    part = parts[0]
     conn.begin()
     try:
-        if into.mode in ("update", "merge"):
-            merged = _merge(conn, goal, stages, into, staged, run, rejects)
-        else:
-            merged = _insert(conn, goal, stages, into, staged, run, rejects)
-        differs = _rounded(conn, goal, stages)
-        if compare:
-            refuse_other(conn, goal, stages, into, of_new=merged.new, adds=into.mode == "merge")
-        rows(conn, f"insert into {goal.mark(job)} values (1)")
+        order = _in_order(conn, parts)
+        for place in reversed(order):
+            if parts[place].into.mode == "replace":
+                rows(conn, f"delete from {parts[place].goal.table}")
+        for place in order:
+            part = parts[place]
+            found[place] = _publish(conn, job, part, rejects, compare=compare)
+        rows(conn, f"insert into {parts[0].goal.mark(job)} values (1)")
         if rejects is not None and rejects.rows:
             # Before the commit: whoever dies in it may have rejected rows and must not have lost them.
             rejects.write()
@@ -56,9 +76,35 @@ def publish(
     except BaseException as error:
         conn.rollback()
         if isinstance(error, driver().err.IntegrityError) and error.args[0] == NOT_NULL:
-            _refuse_nulls_of_a_trigger(conn, goal, stages, str(error.args[1]))
+            stages = [part.goal.stage(job, number) for number in part.numbers]
+            _refuse_nulls_of_a_trigger(conn, part.goal, stages, str(error.args[1]))
         raise
-    return merged, differs
+    return [found[place] for place in range(len(parts))]
+
+
+def _in_order(conn: Any, parts: Sequence[Part]) -> list[int]:
+    """Their places, those first that the foreign keys of others name."""
+    refers: dict[int, set[int]] = {place: set() for place in range(len(parts))}
+    if len(parts) > 1:
+        places = {(one.goal.schema, one.goal.name): place for place, one in enumerate(parts)}
+        for schema, name, of_schema, of_name in rows(conn, REFERS_SQL, [tuple(places)]):
+            one, other = places.get((schema, name)), places.get((of_schema, of_name))
+            if one is not None and other is not None and one != other:
+                refers[one].add(other)
+    return ordered(refers)
+
+
+def _publish(conn: Any, job: str, part: Part, rejects: Rejects | None, *, compare: bool) -> Published:
+    """One of the tables. Inside of the transaction."""
+    run: Run = whole(conn) if rejects is None else Halves(conn, rejects)
+    goal, into, before = part.goal, part.into, _rejected(rejects)
+    stages = [goal.stage(job, number) for number in part.numbers]
+    write = _merge if into.mode in ("update", "merge") else _insert
+    merged = write(conn, goal, stages, into, part.staged, run, rejects)
+    differs = _rounded(conn, goal, stages)
+    if compare:
+        refuse_other(conn, goal, stages, into, of_new=merged.new, adds=into.mode == "merge")
+    return Published(merged, differs, _rejected(rejects) - before)
 
 
 def _refuse_nulls_of_a_trigger(conn: Any, goal: Goal, stages: Sequence[str], said: str) -> None:
@@ -86,8 +132,6 @@ def _insert(
     rejects: Rejects | None,
 ) -> Merged:
     before = _rejected(rejects)
-    if into.mode == "replace":
-        rows(conn, f"delete from {goal.table}")
     given = goal.given()
     names = ", ".join(quoted(one.name) for one in given)
     values = ", ".join(one.value() for one in given)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.errors import MoveError
 from dbdyno.move.into import Into
@@ -259,6 +260,11 @@ def is_published(conn: Any, goal: Goal, job: str) -> bool:
     """Whether the job's mark is there."""
     place = (goal.schema, f"{PREFIX}{job}_mark")
     return bool(rows(conn, TABLES_SQL, place) and rows(conn, f"select 1 from {goal.mark(job)} limit 1"))
+
+
+def database_of(target: MariaDB) -> str:
+    """The one that names without one are in."""
+    return str(target.parameters.get("database") or "")
 
 
 def staged_rows(conn: Any, goal: Goal, job: str, numbers: Sequence[int]) -> int:
