@@ -45,6 +45,17 @@ def model(batch: Path) -> dict[str, Any]:
         return json.loads(json.dumps(report_page(traces), allow_nan=False))
 
 
+def test_the_report_of_a_run_that_is_a_trace_is_the_page_on_that_trace(batch: Path, tmp_path: Path):
+    run = str(tmp_path / "run")
+    runner = CliRunner()
+    assert runner.invoke(cli, ["trace", "import", str(batch), "--out", run]).exit_code == 0
+    given = runner.invoke(cli, ["report", run, "--format", "text"])
+    assert given.exit_code == 0, given.output
+    assert given.output == runner.invoke(cli, ["trace", "report", run, "--format", "table"]).output
+    assert runner.invoke(cli, ["report", run]).output.strip() == f"{run}/report.html"
+    assert "TABLE ACCESS FULL ORDER_LINES" in Path(run, "report.html").read_text()
+
+
 def test_the_page_holds_what_each_command_shows(model: dict[str, Any]):
     assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
     query = next(entry for entry in model["statements"] if entry["statement"] == "s000000000101")
