@@ -75,7 +75,8 @@ def test_the_statement_that_has_most_of_the_cpu_is_named_with_it(model: dict[str
     assert model["mostly"]["CPU"] == {"statement": most, "share": pytest.approx(own[most] / sum(own.values()))}
     [cpu] = [cause for cause in model["why"][0]["causes"] if cause["about"] == "CPU"]
     assert cpu["code"] == "line"
-    assert cpu["sentence"].endswith(f"% of it in statement {most}")
+    text = next(entry["text"] for entry in model["statements"] if entry["statement"] == most)
+    assert f"% of it in statement {most} ({text[:30]}" in cpu["sentence"], "an identifier alone tells nobody which it is"
 
 
 def test_binds_are_shown_where_they_were_kept_and_nowhere_else(model: dict[str, Any], batch: Path):
