@@ -76,7 +76,7 @@ def test_the_statement_that_has_most_of_the_cpu_is_named_with_it(model: dict[str
     [cpu] = [cause for cause in model["why"][0]["causes"] if cause["about"] == "CPU"]
     assert cpu["code"] == "line"
     text = next(entry["text"] for entry in model["statements"] if entry["statement"] == most)
-    assert f"% of it in statement {most} ({text[:30]}" in cpu["sentence"], "an identifier alone tells nobody which it is"
+    assert f"% of it in statement {most} ({text[:30]}" in cpu["sentence"], "an identifier alone tells nobody"
 
 
 def test_binds_are_shown_where_they_were_kept_and_nowhere_else(model: dict[str, Any], batch: Path):
