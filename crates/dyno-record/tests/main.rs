@@ -142,6 +142,30 @@ fn a_statement_whose_text_nobody_saw_says_why_and_is_counted_and_one_that_is_see
 }
 
 #[test]
+fn the_query_id_of_a_statement_that_is_bound_right_behind_another_is_not_given_to_that() {
+    let dir = folder("bound");
+    let (mut store, mut known) = (Store::new(&dir, 0), known());
+    let mut session = Session::new(0, 7, client(), 0, Some(READ), &mut known);
+    session.wait(10 * US, 0, &mut store, &mut known);
+    session.take_up(20 * US, Kind::Exec, Some(b"select slow"), &mut store, &mut known);
+    session.finish_statement(30 * US, Some(1), &mut store, &mut known);
+    session.query_id(40 * US, 77, &mut store, &mut known); // the next message was there: its bind, without a wait
+    session.take_up(50 * US, Kind::Exec, Some(b"select quick"), &mut store, &mut known);
+    session.finish_statement(60 * US, Some(1), &mut store, &mut known);
+    session.wait(70 * US, READ, &mut store, &mut known);
+    session.end(100 * US, true, &mut store, &mut known);
+    let of_77: Vec<_> = store.texts().filter(|(key, _)| *key == "77").collect();
+    assert!(of_77.iter().all(|(_, text)| text != "select slow"), "{of_77:?}");
+    store.finish().expect("written");
+    small::write(&store, &[session], &Server::default()).expect("written");
+    let keys: Vec<String> =
+        rows(&dir, "calls", &["statement"], &["rows"]).into_iter().map(|row| row.0[0].clone()).collect();
+    assert_eq!(keys.len(), 2);
+    assert!(keys[0] != keys[1] && keys[0] != "77", "{keys:?}");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
 fn a_state_is_the_five_letters_that_the_server_packs() {
     assert_eq!(state_text(2_600), "XX000");
 }
