@@ -13,6 +13,7 @@ import psycopg  # noqa: F401
 import dbdyno.cli.trace_record
 import dbdyno.trace.record.place
 import dbdyno.trace.record.recording
+import dbdyno.trace.record.texts
 import dbdyno.trace.units  # noqa: F401
 from dbdyno.entry import entry
 

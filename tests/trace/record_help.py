@@ -20,7 +20,7 @@ from dbdyno.errors import TargetError
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.record.place import Place
-from dbdyno.trace.record.recording import Recording, Wanted, recording
+from dbdyno.trace.record.recording import Recording, Texts, Wanted, recording
 
 ROOT = Path(__file__).parents[2]
 
@@ -56,11 +56,13 @@ def session(engine: EmbeddedPostgres) -> psycopg.Connection[tuple[Any, ...]]:
 
 
 @contextlib.contextmanager
-def recorded(engine: EmbeddedPostgres, out: Path, wanted: Wanted | None = None) -> Iterator[Recording]:
+def recorded(
+    engine: EmbeddedPostgres, out: Path, wanted: Wanted | None = None, texts: Texts | None = None
+) -> Iterator[Recording]:
     """Records the server while the block runs, whatever it costs; by probes, unless another mode is wanted."""
     assert engine.pid is not None
     wanted = wanted or Wanted(cost_limit=0)
-    with recording(Place(engine.pid), out, replace(wanted, mode=wanted.mode or "sites")) as it:
+    with recording(Place(engine.pid), out, replace(wanted, mode=wanted.mode or "sites"), texts) as it:
         yield it
 
 

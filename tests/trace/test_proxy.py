@@ -107,6 +107,22 @@ def test_rows_and_bytes_of_large_results_pass_in_a_stream(engine: EmbeddedPostgr
     assert found[1][0] == 20_000
 
 
+def test_a_client_that_asks_row_by_row_is_named_by_its_statement_where_two_captures_are_compared(
+    engine: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    rows_each, times = 40, 8
+    with proxied(engine, tmp_path / "together") as it, through(engine, it) as connection:
+        for _ in range(times):
+            connection.execute("select g from generate_series(1, %s::int) g", [rows_each]).fetchall()
+    with proxied(engine, tmp_path / "apart") as it, through(engine, it) as connection:
+        for number in range(times * rows_each):
+            connection.execute("select g from generate_series(%s::int, %s::int) g", [number, number]).fetchall()
+    shown = " ".join(dbdyno("compare", tmp_path / "together", tmp_path / "apart").stdout.split())
+    assert "An execution of the client" not in shown, "the rows are the same, so the work is"
+    first = shown.partition("•")[2].partition("•")[0]
+    assert "generate_series($1::int, $2" in first and "only in apart, executed 320 times" in first, shown
+
+
 def test_a_copy_passes_both_ways(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     run = tmp_path / "run"
     with proxied(engine, run) as it, through(engine, it) as connection:

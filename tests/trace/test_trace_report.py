@@ -45,6 +45,17 @@ def model(batch: Path) -> dict[str, Any]:
         return json.loads(json.dumps(report_page(traces), allow_nan=False))
 
 
+def test_the_report_of_a_run_that_is_a_trace_is_the_page_on_that_trace(batch: Path, tmp_path: Path):
+    run = str(tmp_path / "run")
+    runner = CliRunner()
+    assert runner.invoke(cli, ["trace", "import", str(batch), "--out", run]).exit_code == 0
+    given = runner.invoke(cli, ["report", run, "--format", "text"])
+    assert given.exit_code == 0, given.output
+    assert given.output == runner.invoke(cli, ["trace", "report", run, "--format", "table"]).output
+    assert runner.invoke(cli, ["report", run]).output.strip() == f"{run}/report.html"
+    assert "TABLE ACCESS FULL ORDER_LINES" in Path(run, "report.html").read_text()
+
+
 def test_the_page_holds_what_each_command_shows(model: dict[str, Any]):
     assert sum(row["total_ns"] for row in model["profile"]["rows"]) == model["facts"]["elapsed_ns"]
     query = next(entry for entry in model["statements"] if entry["statement"] == "s000000000101")
@@ -64,7 +75,8 @@ def test_the_statement_that_has_most_of_the_cpu_is_named_with_it(model: dict[str
     assert model["mostly"]["CPU"] == {"statement": most, "share": pytest.approx(own[most] / sum(own.values()))}
     [cpu] = [cause for cause in model["why"][0]["causes"] if cause["about"] == "CPU"]
     assert cpu["code"] == "line"
-    assert cpu["sentence"].endswith(f"% of it in statement {most}")
+    text = next(entry["text"] for entry in model["statements"] if entry["statement"] == most)
+    assert f"% of it in statement {most} ({text[:30]}" in cpu["sentence"], "an identifier alone tells nobody"
 
 
 def test_binds_are_shown_where_they_were_kept_and_nowhere_else(model: dict[str, Any], batch: Path):

@@ -63,3 +63,9 @@ pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
 pub(crate) fn watch_cost_ns(py: Python<'_>, pid: Option<i32>) -> PyResult<u64> {
     py.detach(|| dyno_record::watch_cost(pid)).map(|price| price.wait_ns).map_err(|error| failed(py, &error))
 }
+
+/// A statement without its literals, as recordings keep it.
+#[pyfunction]
+pub(crate) fn without_literals(text: &str) -> String {
+    dyno_evidence::normal::normal(text.as_bytes())
+}

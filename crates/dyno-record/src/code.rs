@@ -87,6 +87,12 @@ impl<'a> Code<'a> {
         all.filter(is_it).collect()
     }
 
+    /// Whether a function may be called by what is no call of it in this code: see [`Image::is_handed_out`].
+    pub fn may_be_called_elsewhere(&self, addr: u64, name: &str) -> bool {
+        let mut all = self.starts.iter().filter_map(|start| self.at(self.begin + u64::from(*start)));
+        all.any(|at| named(&at) == Some(addr)) || self.image.is_handed_out(addr, name)
+    }
+
     /// Which instructions name the address.
     pub fn users(&self, addr: u64) -> &[u64] {
         self.users.get(&addr).map_or(&[], Vec::as_slice)

@@ -3,7 +3,7 @@
 //! Everything is an address as the file has it (`vaddr`); where the program really lies is [`crate::process`]'s.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags, RelocationTarget};
@@ -33,6 +33,8 @@ pub struct Image {
     /// What the loader writes where.
     pointers: HashMap<u64, u64>,
     text: (u64, u64),
+    /// Where the server's libraries are.
+    libraries: Option<PathBuf>,
     /// Address of the first loadable byte: what lies at the base of the mapping.
     pub first: u64,
 }
@@ -42,10 +44,12 @@ impl Image {
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         let unreadable = |error: &dyn std::fmt::Display| RecordError::Program(format!("{}: {error}", path.display()));
         let data = std::fs::read(path).map_err(|error| unreadable(&error))?;
-        Self::parse(data).map_err(|error| match error {
+        let mut image = Self::parse(data).map_err(|error| match error {
             RecordError::Program(why) => unreadable(&why),
             other => other,
-        })
+        })?;
+        image.libraries = path.canonicalize().ok().and_then(|path| Some(path.parent()?.parent()?.join("lib")));
+        Ok(image)
     }
 
     fn parse(data: Vec<u8>) -> Result<Self, RecordError> {
@@ -88,7 +92,7 @@ impl Image {
             }
         }
         let first = segments.iter().map(|segment| segment.addr).min().unwrap_or(0) & !0xfff;
-        Ok(Self { data, segments, symbols, pointers, text, first })
+        Ok(Self { data, segments, symbols, pointers, text, libraries: None, first })
     }
 
     /// The exported symbol of this name.
@@ -99,6 +103,14 @@ impl Image {
     /// The same, or a sentence that says that it is missing.
     pub fn need(&self, name: &'static str) -> Result<Symbol, RecordError> {
         self.symbol(name).ok_or(RecordError::Symbol(name))
+    }
+
+    /// Whether somebody may have the address of a function: data of the program, or a library of the server that asks the
+    /// loader for it by its name. Where no library is found that is not known, so it may be.
+    pub fn is_handed_out(&self, addr: u64, name: &str) -> bool {
+        let found = self.libraries.as_deref().map(|folder| libraries(folder, LIBRARIES_DEEP)).unwrap_or_default();
+        let is_known = (1..=LIBRARIES_MOST).contains(&found.len());
+        !is_known || self.pointers.values().any(|value| *value == addr) || found.iter().any(|at| asks_for(at, name))
     }
 
     /// Where the file has what the program has at `addr`.
@@ -160,4 +172,31 @@ impl Image {
         }
         None
     }
+}
+
+/// Folders below `lib` that libraries of a server are in: `lib/postgresql`.
+const LIBRARIES_DEEP: usize = 2;
+
+/// A folder with more is not the server's own.
+const LIBRARIES_MOST: usize = 500;
+
+/// The shared libraries of a folder.
+fn libraries(folder: &Path, deep: usize) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() && deep > 0 {
+            found.extend(libraries(&path, deep - 1));
+        } else if entry.file_name().to_string_lossy().contains(".so") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Whether a library wants a function of this name of somebody else. One that cannot be read might.
+fn asks_for(library: &Path, name: &str) -> bool {
+    let Ok(data) = std::fs::read(library) else { return true };
+    let Ok(file) = ElfFile64::<object::Endianness>::parse(&*data) else { return false };
+    file.dynamic_symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok(name))
 }

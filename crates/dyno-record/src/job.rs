@@ -25,6 +25,8 @@ pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
 const YOUNG_NS: u64 = 1_000_000;
 /// So many probes are told one by one in the end.
 const PLACES: usize = 40;
+/// Why a statement has no text.
+const TEXTLESS: &str = "probes with texts are not allowed here";
 /// Over how long the price is judged.
 pub const JUDGED_NS: u64 = 5_000_000_000;
 
@@ -164,7 +166,10 @@ fn by_sites(request: Request, handles: Handles) -> Result<Work, RecordError> {
     let attached = Attached::to(request.pid, request.details)?;
     // The kernel's clock of notes and the wall's, read one after the other.
     let offset_ns = clock(libc::CLOCK_REALTIME) as i64 - now_ns() as i64;
-    let store = Store::new(&request.out, offset_ns);
+    let mut store = Store::new(&request.out, offset_ns);
+    if attached.without_fields.is_some() {
+        store.textless = TEXTLESS;
+    }
     attached.enable()?;
     let wanted = Wanted {
         pid: request.only.then_some(request.pid),

@@ -15,6 +15,7 @@ pub mod claim;
 pub mod classes;
 pub mod code;
 pub mod elf;
+mod ends;
 mod error;
 pub mod handles;
 pub mod job;

@@ -12,9 +12,11 @@ fn proc(pid: i32, name: &str) -> PathBuf {
 
 fn refused(pid: i32, error: &std::io::Error) -> RecordError {
     let why = match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such process".to_owned(),
+        std::io::ErrorKind::NotFound => {
+            "there is no such process\n  next: name a process of a running PostgreSQL".to_owned()
+        }
         std::io::ErrorKind::PermissionDenied => {
-            "belongs to another user: run dbdyno as root or as the server's own user".to_owned()
+            "it belongs to another user\n  next: run dbdyno as root, or as the server's own user".to_owned()
         }
         _ => error.to_string(),
     };

@@ -287,10 +287,13 @@ impl Session {
         }
     }
 
-    /// The first query id of a call is that of its statement; those behind it are of statements inside.
+    /// The first query id of a call is that of its statement; those behind it are of statements inside. One that comes
+    /// when the statement is done is of the next, which is bound before it is taken up: a client that is quick does not let
+    /// the server wait in between.
     pub fn query_id(&mut self, at_ns: u64, id: u64, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
-        if let Some(calling) = self.calling.as_mut().filter(|calling| calling.query_id == 0 && id != 0) {
+        let is_its = |calling: &&mut Calling| calling.query_id == 0 && id != 0 && !calling.is_done;
+        if let Some(calling) = self.calling.as_mut().filter(is_its) {
             calling.query_id = id;
             calling.statement = store.statement_of_id(id, calling.statement);
         }

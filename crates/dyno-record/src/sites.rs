@@ -14,6 +14,7 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAcc
 
 use crate::RecordError;
 use crate::code::{Code, named};
+use crate::ends;
 
 /// What a store writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +83,8 @@ pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
         let site = placed(code, &mut factory, store, value);
         places.insert(site.probe, site);
     }
-    at_callers(code, &mut places);
+    ends::at_callers(code, &mut places);
+    ends::at_returns(code, &mut factory, &mut places);
     let mut sites: Vec<Site> = places.into_values().collect();
     sites.sort_by_key(|site| (site.store, site.probe));
     Ok(sites)
@@ -179,7 +181,8 @@ fn changes(factory: &mut InstructionInfoFactory, at: &Instruction, value: Value)
     matches!(value, Value::Register(register) if written(factory, at) & bit(register) != 0)
 }
 
-fn behind(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {
+/// The cheap instruction behind one that runs exactly when that does; what `value` is in must stay what it is.
+pub(crate) fn behind(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {
     let mut next = code.at(store)?.next_ip();
     for _ in 0..AFTER {
         let at = code.at(next)?;
@@ -218,10 +221,13 @@ fn in_front(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, v
 /// Instructions that are followed from a function's entry to its store, and behind it.
 const ENTRY_WALK: usize = 2_000;
 
+/// The function whose waits have many callers.
+pub(crate) const WAITS: &str = "WaitEventSetWait";
+
 /// `WaitEventSetWait` has its event as the fifth argument (r8) and stores it once, on every way: where nothing beside the
 /// store is cheap, the first instruction of the function is as good.
 fn at_entry(code: &Code<'_>, store: u64, value: Value) -> Option<u64> {
-    let function = code.image.symbol("WaitEventSetWait")?;
+    let function = code.image.symbol(WAITS)?;
     let inside = function.addr..function.addr + function.size;
     if value != Value::Register(Register::R8) || !inside.contains(&store) || !code.is_cheap(&code.at(function.addr)?) {
         return None;
@@ -232,7 +238,7 @@ fn at_entry(code: &Code<'_>, store: u64, value: Value) -> Option<u64> {
 }
 
 /// What is executed from `from` on until `to`, inside of a function; whether all ways lead there.
-fn ways(code: &Code<'_>, from: u64, to: u64, inside: &std::ops::Range<u64>) -> (HashSet<u64>, bool) {
+pub(crate) fn ways(code: &Code<'_>, from: u64, to: u64, inside: &std::ops::Range<u64>) -> (HashSet<u64>, bool) {
     let (mut open, mut seen, mut is_sure) = (vec![from], HashSet::new(), true);
     while let Some(addr) = open.pop() {
         if !seen.insert(addr) || addr == to {
@@ -250,37 +256,4 @@ fn ways(code: &Code<'_>, from: u64, to: u64, inside: &std::ops::Range<u64>) -> (
         }
     }
     (seen, is_sure)
-}
-
-/// Compilers that spare room make the end of a wait a function of three instructions, none of which is cheap. Its callers
-/// are: the probe of each stands on its call, a few nanoseconds in front of the store.
-fn at_callers(code: &Code<'_>, places: &mut BTreeMap<u64, Site>) {
-    let stepped = places.values().filter(|site| site.is_stepped && site.value == Value::Known(0));
-    let ends: HashMap<u64, Site> =
-        stepped.filter_map(|site| Some((small_function(code, site.store)?, *site))).collect();
-    if ends.is_empty() {
-        return;
-    }
-    let mut callers: HashMap<u64, Vec<Instruction>> = HashMap::new();
-    for at in code.jumps_to(&ends.keys().copied().collect::<Vec<_>>()) {
-        callers.entry(at.near_branch_target()).or_default().push(at);
-    }
-    for (function, callers) in callers {
-        let is_plain =
-            |at: &Instruction| matches!(at.flow_control(), FlowControl::Call | FlowControl::UnconditionalBranch);
-        if callers.iter().all(|at| is_plain(at) && !places.contains_key(&at.ip())) {
-            places.remove(&ends[&function].probe);
-            let site = |at: &Instruction| Site { probe: at.ip(), is_stepped: false, ..ends[&function] };
-            places.extend(callers.iter().map(|at| (at.ip(), site(at))));
-        }
-    }
-}
-
-/// The begin of the function that is the store, the reading of its pointer, and a return; nothing runs into it.
-fn small_function(code: &Code<'_>, store: u64) -> Option<u64> {
-    let reads = code.before(store).filter(|at| at.flow_control() == FlowControl::Next)?;
-    let ends = code.at(code.at(store)?.next_ip())?;
-    let before = code.before(reads.ip())?;
-    let is_apart = matches!(before.flow_control(), FlowControl::Return | FlowControl::UnconditionalBranch);
-    (is_apart && ends.flow_control() == FlowControl::Return && code.is_target(reads.ip())).then_some(reads.ip())
 }

@@ -9,7 +9,7 @@ use dyno_record::elf::Image;
 use dyno_record::names::Names;
 use dyno_record::probes::{self, Kind, Version, What};
 use dyno_record::session::{Known, Session, Who};
-use dyno_record::sites::Value;
+use dyno_record::sites::{Site, Value};
 use dyno_record::small;
 use dyno_record::store::{Server, Store, state_text};
 
@@ -122,6 +122,50 @@ fn a_wait_for_the_client_ends_a_call_unless_the_call_copies() {
 }
 
 #[test]
+fn a_statement_whose_text_nobody_saw_says_why_and_is_counted_and_one_that_is_seen_later_is_not() {
+    let dir = folder("textless");
+    let (mut store, mut known) = (Store::new(&dir, 0), known());
+    store.textless = "too short";
+    let mut session = Session::new(0, 7, client(), 0, Some(READ), &mut known);
+    session.wait(10 * US, 0, &mut store, &mut known);
+    for (at, id, text) in [(20, 5, None), (30, 6, None), (40, 6, Some(&b"select 6"[..])), (50, 5, None)] {
+        session.take_up(at * US, Kind::Exec, text, &mut store, &mut known);
+        session.query_id(at * US, id, &mut store, &mut known);
+    }
+    session.wait(60 * US, READ, &mut store, &mut known);
+    session.end(100 * US, true, &mut store, &mut known);
+    assert_eq!(store.without_text().collect::<Vec<_>>(), [("5", 2, 30 * US)]);
+    let texts: Vec<_> = store.texts().map(|(key, text)| (key, text.into_owned())).collect();
+    assert!(texts.contains(&("5", "(text not seen: too short; query id 5)".to_owned())), "{texts:?}");
+    assert!(texts.contains(&("6", "select ?".to_owned())), "{texts:?}");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
+fn the_query_id_of_a_statement_that_is_bound_right_behind_another_is_not_given_to_that() {
+    let dir = folder("bound");
+    let (mut store, mut known) = (Store::new(&dir, 0), known());
+    let mut session = Session::new(0, 7, client(), 0, Some(READ), &mut known);
+    session.wait(10 * US, 0, &mut store, &mut known);
+    session.take_up(20 * US, Kind::Exec, Some(b"select slow"), &mut store, &mut known);
+    session.finish_statement(30 * US, Some(1), &mut store, &mut known);
+    session.query_id(40 * US, 77, &mut store, &mut known); // the next message was there: its bind, without a wait
+    session.take_up(50 * US, Kind::Exec, Some(b"select quick"), &mut store, &mut known);
+    session.finish_statement(60 * US, Some(1), &mut store, &mut known);
+    session.wait(70 * US, READ, &mut store, &mut known);
+    session.end(100 * US, true, &mut store, &mut known);
+    let of_77: Vec<_> = store.texts().filter(|(key, _)| *key == "77").collect();
+    assert!(of_77.iter().all(|(_, text)| text != "select slow"), "{of_77:?}");
+    store.finish().expect("written");
+    small::write(&store, &[session], &Server::default()).expect("written");
+    let keys: Vec<String> =
+        rows(&dir, "calls", &["statement"], &["rows"]).into_iter().map(|row| row.0[0].clone()).collect();
+    assert_eq!(keys.len(), 2);
+    assert!(keys[0] != keys[1] && keys[0] != "77", "{keys:?}");
+    std::fs::remove_dir_all(dir).ok();
+}
+
+#[test]
 fn a_state_is_the_five_letters_that_the_server_packs() {
     assert_eq!(state_text(2_600), "XX000");
 }
@@ -164,13 +208,16 @@ fn the_code_of_an_installed_server_tells_its_stores_its_calls_and_its_names() {
         let read = ["FileRead", "FileReadV"].into_iter().find_map(|name| image.symbol(name)).expect("exported");
         let reads = |probe: &&probes::Probe| (read.addr..read.addr + read.size).contains(&probe.addr);
         assert!(plan.probes.iter().filter(reads).all(|probe| probe.class == classes::IO), "{path:?}: reads of files");
-        // What every round trip meets, and every read: none of it is stepped over, but the end of a wait for the client
-        // where the compiler left nothing cheap beside it.
+        // What every round trip meets, and every read: none of it is stepped over.
         let client = image.symbol("WaitEventSetWait").expect("exported");
         let hot =
             |probe: &&probes::Probe| reads(probe) || (client.addr..client.addr + client.size).contains(&probe.addr);
         let dear: Vec<What> = plan.probes.iter().filter(hot).filter(|at| at.is_stepped).map(|at| at.what).collect();
-        assert!(dear.iter().all(|what| *what == What::Wait(Value::Known(0))) && dear.len() <= 1, "{path:?}: {dear:?}");
+        assert_eq!(dear, [], "{path:?}");
+        let waits = |site: &&Site| (client.addr..client.addr + client.size).contains(&site.store);
+        let ends: Vec<&Site> = plan.sites.iter().filter(waits).filter(|site| site.value == Value::Known(0)).collect();
+        assert!(ends.iter().filter(|site| site.is_stepped).count() <= 2, "{path:?}: {ends:?}");
+        assert!(ends.len() == 1 || ends.len() > 5, "{path:?}: beside the store, or behind each call: {ends:?}");
         let foreign = |probe: &&probes::Probe| match probe.what {
             What::Wait(Value::Known(event)) if event != 0 && probe.class != 0 => event >> 24 != u32::from(probe.class),
             _ => false,

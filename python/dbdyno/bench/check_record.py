@@ -65,10 +65,11 @@ def kernel_allows(pid: int) -> Check:
         return Check(
             NAME,
             True,
-            f"mode watch, {watch / 1e3:.2f} us of CPU a note; not mode sites: {no_sites} ({settings()})",
+            f"mode watch, {watch / 1e3:.2f} us of CPU a note; not mode sites: {no_sites} ({settings()}); for mode"
+            f" sites: {_RIGHTS}",
             "`dbdyno trace record` times every wait of this server; rows, SQLSTATEs and the first milliseconds of"
             " sessions are mode sites' alone, which costs a tenth",
-            f"for mode sites: {_RIGHTS}",
+            "",
         )
     return Check(NAME, False, f"{no_sites}; {no_watch} ({settings()})", _WITHOUT, _allowing(pid))
 

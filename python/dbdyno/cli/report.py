@@ -39,7 +39,8 @@ FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
 @folder_option
 def command(run_name: str, form: str | None, output: Path | None, figures: Path | None, folder: Path) -> None:
     """Render the report of RUN (a name, its end, a path, or 'last') from its evidence: a study's,
-    that of a recording of storage cells, or that of a move, whose RUN is the folder of its job.
+    that of a recording of storage cells, of a trace that was recorded or imported, or that of a move, whose RUN is the
+    folder of its job.
 
     \b
     dbdyno report last
@@ -93,18 +94,26 @@ def _model(given: Run | Path) -> Mapping[str, Any]:
 
         return account(given)
     from dbdyno.cells.record import KIND
+    from dbdyno.evidence.trace_tables import KIND as TRACE
 
     if given.manifest.kind == KIND:
         from dbdyno.judge.cells_report import report_page
 
         return report_page(given)
+    if given.manifest.kind == TRACE:
+        from dbdyno.trace.report import Request
+        from dbdyno.trace.report import report_page as page_of_traces
+        from dbdyno.trace.source import open_traces
+
+        with open_traces([str(given.path)]) as traces:
+            return page_of_traces(traces, Request())
     from dbdyno.study.analysis.analyse import analyse
 
     return analyse(given)
 
 
 def _show(model: Mapping[str, Any], kind: str, output: Path | None) -> None:
-    if model["kind"] in ("cells", "move"):
+    if model["kind"] in ("cells", "move", "trace"):
         from dbdyno.cli.pages import show_page
 
         show_page(model, kind, output)

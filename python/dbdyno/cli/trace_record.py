@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,13 +78,15 @@ def command(
     """
     from dbdyno.trace.record.place import place_of
     from dbdyno.trace.record.recording import Wanted, recording
+    from dbdyno.trace.record.texts import texts_of
     from dbdyno.trace.units import length_ns
 
     for_ns = length_ns(length, "--for") if length else None
     out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
     place = place_of(dsn, pid, datadir)
     wanted = Wanted(database, user, for_ns, cost_limit / 100, details, mode)
-    with recording(place, out, wanted) as it:
+    texts = partial(texts_of, dsn) if dsn else None
+    with recording(place, out, wanted, texts) as it:
         if it.instead:
             click.echo(f"dbdyno: {it.instead}", err=True)
         _wait(it)

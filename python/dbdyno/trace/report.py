@@ -25,6 +25,8 @@ BINDS = 3
 """So many executions of a statement, the longest ones, are shown with their bind values."""
 OWN_LONGEST = 5
 THINK = "think time"
+TEXT_MOST = 60
+"""So much of a statement's text stands in a sentence."""
 _QUIET = "coalesce(w.class, '') <> 'idle' and not coalesce(w.think, false)"
 
 
@@ -58,7 +60,7 @@ def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[st
         entry["tree"] = _tree(traces, entry, asked.share)
     mostly = _mostly(traces)
     body = {
-        "why": [_why(whole["profile"], mostly).as_dict()],
+        "why": [_why(whole["profile"], mostly, _texts(traces, mostly)).as_dict()],
         "profile": whole["profile"],
         "calls": whole["calls"],
         "mostly": mostly,
@@ -72,7 +74,7 @@ def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[st
     return page("report", traces, body)
 
 
-def _why(given: dict[str, Any], mostly: dict[str, Mostly]) -> Why:
+def _why(given: dict[str, Any], mostly: dict[str, Mostly], texts: dict[str, str]) -> Why:
     """Where most of the sessions' time went: the largest lines of the profile, and the statement that has most of
     each. The lines are exact and add up to the time."""
     lines = [row for row in given.get("rows") or () if row["name"] != THINK]
@@ -85,7 +87,7 @@ def _why(given: dict[str, Any], mostly: dict[str, Mostly]) -> Why:
         Cause(
             "wait" if row["name"] in mostly and row["name"] not in (CPU, WITHIN) else "line",
             str(row["name"]),
-            _with_statement(str(row["name"]), mostly.get(row["name"])),
+            _with_statement(str(row["name"]), mostly.get(row["name"]), texts),
             float(row["total_ns"]),
             share=float(row["total_ns"]) / whole,
             evidence=(f"{row.get('count') or 0:,} of them (profile, line {row['name']})",),
@@ -97,10 +99,24 @@ def _why(given: dict[str, Any], mostly: dict[str, Mostly]) -> Why:
     return Why(of, "ns", whole, after=whole, causes=named, rest=left, rest_share=share)
 
 
-def _with_statement(name: str, most: Mostly | None) -> str:
+def _with_statement(name: str, most: Mostly | None, texts: dict[str, str]) -> str:
     if not most or not most["share"]:
         return name
-    return f"{name}, {100 * most['share']:.0f} % of it in statement {most['statement']}"
+    key = most["statement"]
+    where = f"statement {key}" if key else "no statement"
+    text = " ".join((texts.get(key) or "").split())
+    if text:
+        where += f" ({text if len(text) <= TEXT_MOST else text[: TEXT_MOST - 1] + '…'})"
+    return f"{name}, {100 * most['share']:.0f} % of it in {where}"
+
+
+def _texts(traces: Traces, mostly: dict[str, Mostly]) -> dict[str, str]:
+    """The texts of the statements that have most of something."""
+    rows = traces.rows(
+        "select key, any_value(text) as text from keys where key in (select unnest($1::varchar[])) group by key",
+        [[most["statement"] for most in mostly.values()]],
+    )
+    return {row["key"]: row["text"] or "" for row in rows}
 
 
 def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | None = None) -> list[Longest]:

@@ -4,6 +4,7 @@
 mod rows;
 pub mod small;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -48,6 +49,10 @@ pub struct Store {
     pub rows: (u64, u64),
     /// Calls of statements that are not known, and their time.
     pub unnamed: (u64, u64),
+    /// Why a statement has no text, told in its place; empty: nothing is.
+    pub textless: &'static str,
+    /// Calls of statements whose text was not known when they ended, and their time.
+    without_text: HashMap<u32, (u64, u64)>,
 }
 
 /// The most texts that are told apart; what comes later is `other statements`.
@@ -72,6 +77,8 @@ impl Store {
             failed: None,
             rows: (0, 0),
             unnamed: (0, 0),
+            textless: "",
+            without_text: HashMap::new(),
         }
     }
 
@@ -166,6 +173,10 @@ impl Store {
         if row.statement == u32::MAX && matches!(row.kind, "exec" | "parse" | "bind") {
             self.unnamed.0 += 1;
             self.unnamed.1 += row.elapsed_ns;
+        }
+        if self.statements.get(row.statement as usize).is_some_and(|known| known.text.is_empty()) {
+            let counted = self.without_text.entry(row.statement).or_default();
+            *counted = (counted.0 + 1, counted.1 + row.elapsed_ns);
         }
         self.calls.push(row);
         self.rows.0 += 1;
@@ -354,9 +365,19 @@ impl Store {
         &self.dir
     }
 
-    /// Keys and texts of the statements.
-    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.statements.iter().map(|statement| (statement.key.as_str(), statement.text.as_str()))
+    /// Keys and texts of the statements; in place of a text that is not known, why.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        self.statements.iter().map(|statement| {
+            let is_told = !statement.text.is_empty() || self.textless.is_empty();
+            let why = || format!("(text not seen: {}; query id {})", self.textless, statement.key);
+            (statement.key.as_str(), if is_told { Cow::from(&statement.text) } else { why().into() })
+        })
+    }
+
+    /// The statements whose text is not known: key, calls, and their time.
+    pub fn without_text(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        let still = self.without_text.iter().filter(|(number, _)| !self.has_text(**number));
+        still.map(|(number, (calls, ns))| (self.statements[*number as usize].key.as_str(), *calls, *ns))
     }
 
     /// Calls that failed, their SQLSTATE, and when they began on the wall's clock.

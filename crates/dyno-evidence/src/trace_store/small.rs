@@ -41,14 +41,15 @@ pub fn write(store: &Store, sessions: &[SessionRow], server: &Server) -> Result<
 }
 
 fn statements(store: &Store) -> Result<(), EvidenceError> {
-    let n = store.texts().count();
+    let known: Vec<_> = store.texts().collect();
+    let n = known.len();
     let none = || Values::I64(vec![NONE; n]);
     let values = vec![
-        texts(store.texts().map(|(key, _)| Some(key))),
+        texts(known.iter().map(|(key, _)| Some(*key))),
         texts((0..n).map(|_| None)),
         none(),
-        texts(store.texts().map(|(_, text)| Some(text))),
-        Values::I64(store.texts().map(|(_, text)| text.len() as i64).collect()),
+        texts(known.iter().map(|(_, text)| Some(text.as_ref()))),
+        Values::I64(known.iter().map(|(_, text)| text.len() as i64).collect()),
         none(),
         none(),
         none(),

@@ -17,6 +17,8 @@ use super::watching::Watching;
 
 /// What is given up where watchpoints are too dear.
 const SHED: &str = "calls and statements";
+/// Why a statement has no text: it is read while the statement is the session's last one.
+const TEXTLESS: &str = "each call was over, and another had come, before a look";
 
 /// A recording that runs.
 pub struct Running {
@@ -40,7 +42,9 @@ impl Running {
             database: request.database.clone(),
             user: request.user.clone(),
         };
-        let mut watching = Watching::new(target, wanted, Store::new(&request.out, offset_ns))?;
+        let mut store = Store::new(&request.out, offset_ns);
+        store.textless = TEXTLESS;
+        let mut watching = Watching::new(target, wanted, store)?;
         let begin_ns = now_ns();
         watching.take_up()?;
         Ok(Self { watching, request, handles, begin_ns, shed: Vec::new(), offset_ns })
@@ -162,6 +166,8 @@ impl Running {
             object.insert("version".to_owned(), json!(server.version));
             object.insert("postmaster".to_owned(), json!(target.postmaster));
             object.insert("stopped".to_owned(), json!(stopped));
+            let without: Vec<_> = store.without_text().collect();
+            object.insert("textless".to_owned(), json!(without));
             object.insert("calls".to_owned(), json!(sessions.iter().map(|s| s.sums.calls).sum::<u64>()));
             object.insert("waits".to_owned(), json!(sessions.iter().map(|s| s.sums.waits).sum::<u64>()));
         }

@@ -17,7 +17,8 @@ _ASK = """
 select pg_backend_pid(),
        case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end
 """
-_CAREFUL = "-c statement_timeout=5s -c lock_timeout=1s -c default_transaction_read_only=on"
+CAREFUL = "-c statement_timeout=5s -c lock_timeout=1s -c default_transaction_read_only=on"
+"""Options of sessions in which a server is asked something beside a recording."""
 _TITLE = "postgres: "
 
 
@@ -71,7 +72,7 @@ def _of_connection(dsn: str) -> int:
 
     try:
         with contextlib.closing(
-            psycopg.connect(dsn, connect_timeout=10, options=_CAREFUL, application_name="dbdyno")
+            psycopg.connect(dsn, connect_timeout=10, options=CAREFUL, application_name="dbdyno")
         ) as connection:
             pid, folder = connection.execute(_ASK).fetchone() or (0, None)
             _require_local(int(pid), folder, dsn)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,9 +78,15 @@ class Recording:
         return warnings_of(self.told)
 
 
+Texts = Callable[[Sequence[str]], Mapping[str, str]]
+"""Texts of statements by their query ids, of whoever knows them."""
+
+
 @contextlib.contextmanager
-def recording(place: Place, out: Path, wanted: Wanted | None = None) -> Iterator[Recording]:
-    """Records until the block ends; then the run is in `out`. Raises `TraceError`."""
+def recording(place: Place, out: Path, wanted: Wanted | None = None, texts: Texts | None = None) -> Iterator[Recording]:
+    """Records until the block ends; then the run is in `out`. `texts` is asked for what could not be read in time.
+
+    Raises `TraceError`."""
     wanted = wanted or Wanted()
     with cleaned_up(), in_place(out) as aside:
         started = datetime.now(UTC).isoformat()
@@ -105,8 +111,26 @@ def recording(place: Place, out: Path, wanted: Wanted | None = None) -> Iterator
                 "no session was there to record",
                 next_step="check --database and --user, or record while sessions are connected",
             )
+        _complete_texts(aside, made.told, texts)
         whole = Run(aside, manifest_of(made.told, wanted, started))
         whole.save(status="complete")
+
+
+def _complete_texts(folder: Path, told: dict[str, Any], texts: Texts | None) -> None:
+    """Puts texts that could not be read into the run where somebody knows them; counts what is left."""
+    without: list[tuple[str, int, int]] = told.pop("textless", None) or []
+    found = texts([key for key, _, _ in without]) if texts and without else {}
+    if found:
+        from dbdyno.trace.record.texts import put
+
+        put(folder, found)
+    left = [(calls, ns) for key, calls, ns in without if key not in found]
+    told["textless"] = {
+        "statements": len(left),
+        "calls": sum(calls for calls, _ in left),
+        "elapsed_ns": sum(ns for _, ns in left),
+        "found": len(found),
+    }
 
 
 def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str, Any]:
@@ -196,6 +220,14 @@ def _of_watchpoints(told: dict[str, Any]) -> list[str]:
             f"{told['unnamed_calls']:,} calls ({told['unnamed_ns'] / 1e9:.3f} s) have no statement: the server told no"
             " query id, and the next statement came before the text was read (next: compute_query_id = on, or --mode"
             " sites)."
+        )
+    textless = told.get("textless") or {}
+    if textless.get("statements"):
+        found.append(
+            f"{textless['statements']:,} statements ({textless['calls']:,} calls,"
+            f" {textless['elapsed_ns'] / 1e9:.3f} s) are known by their query ids alone: each call was over, and"
+            " another had come, before a look at its session (next: name the server by --dsn of a role that may read"
+            " pg_stat_statements there, or --mode sites)."
         )
     if told.get("trap_ns"):
         found.append(

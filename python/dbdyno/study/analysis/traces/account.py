@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dbdyno.trace.source import FORMAT as ORACLE
 from dbdyno.trace.source import Traces
 
 HARD, COMMIT = "hard parses", "commits"
@@ -103,12 +104,15 @@ def account(traces: Traces) -> Account:
         from sessions
         """
     )[0]
+    # Oracle's executions of a block have rows of the statements in it, which are told by themselves; PostgreSQL's have
+    # the rows that went to the client.
+    is_oracle = traces.manifest.to_json().get("format", ORACLE) == ORACLE
+    has_rows = "coalesce(command, 47) <> 47" if is_oracle else "true"
     client = traces.rows(
         f"""
         select count(*) filter (kind = 'exec' and not {_IS_COMMIT}) as executions,
                count(*) filter (kind <> 'close') as calls,
-               coalesce(sum(rows) filter (kind = 'fetch' or (kind = 'exec' and coalesce(command, 47) <> 47)), 0)::bigint
-                 as rows
+               coalesce(sum(rows) filter (kind = 'fetch' or (kind = 'exec' and {has_rows})), 0)::bigint as rows
         from owned where depth = 0
         """  # noqa: S608
     )[0]

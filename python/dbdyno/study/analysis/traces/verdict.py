@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 UNITS = {"pair": "pairs of files", "session": "sessions", "file": "files", "batch": "batches of calls"}
 WHOSE = {"execution": "An execution of the client in ", "transaction": "A transaction in "}
 """Whose times are compared, by basis, where it is not the totals of the sets."""
+MANY_TIMES = 3.0
+"""From so many times the executions on, their number stands in front of the reasons."""
 REASONS = 5
 REASON_LEAST = 0.04
 """A reason stands in the verdict from this share of the difference on, or the longer time."""
@@ -63,6 +65,7 @@ def verdict(
         decision = "unclear"
     sentences = [] if not asked.event else [_event_sentence(lead, asked)]
     said = _main(why, explained)
+    sentences += _more_calls(explained, asked)
     sentences += [reason["text"] + "." for reason in said]
     sentences.append(_meaning(lead, decision, used, asked, once > SINGLE))
     inside = next((c for c in found.arms[0].comparisons if c.metric == "database" and c is not lead), None)
@@ -112,6 +115,23 @@ def compared(times: tuple[float, float]) -> str:
     if ratio > 1:
         return f"{ratio:.3g} times as long as" if ratio < 1000 else f"{ratio:,.0f} times as long as"
     return f"1/{1 / ratio:.3g} as long as"
+
+
+def _more_calls(explained: Explained, asked: Question) -> list[str]:
+    """Where one set has many times the executions, each may be cheaper and the whole dearer: a client that asks row by
+    row. Whether both did the same work only the reader knows."""
+    one, two = explained.accounts
+    if explained.basis != "execution" or min(one.executions, two.executions) <= 0:
+        return []
+    ratio = two.executions / one.executions
+    if factor(ratio) < MANY_TIMES:
+        return []
+    often = f"{ratio:.3g} times" if ratio > 1 else f"1/{1 / ratio:.3g}"
+    whole = _for((float(one.response_ns), float(two.response_ns)))
+    return [
+        f"{asked.names[1]} holds {often} as many executions of the client as {asked.names[0]}: {two.executions:,} for"
+        f" {one.executions:,}, each a message and its answer. If both did the same work: {whole} in all."
+    ]
 
 
 def _event_sentence(lead: BlockComparison, asked: Question) -> str:

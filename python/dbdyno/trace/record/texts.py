@@ -1,0 +1,69 @@
+"""Texts of statements that watchpoints could not read in time, from pg_stat_statements: by query id, in the end.
+
+A statement that is over, and followed by another, before a look at its session is known by its query id alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_WHERE = """
+select n.nspname from pg_catalog.pg_extension e join pg_catalog.pg_namespace n on n.oid = e.extnamespace
+where e.extname = 'pg_stat_statements'
+"""
+_TEXTS = """
+select queryid::text, max(query) from {}.pg_stat_statements
+where queryid = any(%s::bigint[]) and query is not null and query <> '<insufficient privilege>' group by 1
+"""
+_MOST = 4096
+"""Texts are kept so far, as those that were read are."""
+
+
+def texts_of(dsn: str, ids: Sequence[str]) -> dict[str, str]:
+    """Texts by query id, without literals; none where the extension is not there or may not be read."""
+    import psycopg
+    from psycopg import sql
+
+    from dbdyno import _core
+    from dbdyno.trace.record.place import CAREFUL
+
+    with (
+        contextlib.suppress(psycopg.Error),
+        contextlib.closing(
+            psycopg.connect(dsn, connect_timeout=10, options=CAREFUL, application_name="dbdyno", autocommit=True)
+        ) as connection,
+    ):
+        schema = connection.execute(_WHERE).fetchone()
+        if schema is not None:
+            asked = sql.SQL(_TEXTS).format(sql.Identifier(schema[0]))
+            rows = connection.execute(asked, [list(ids)]).fetchall()
+            # The extension leaves the literals of utility statements in.
+            return {key: _core.without_literals(text[:_MOST]) for key, text in rows}
+    return {}
+
+
+def put(folder: Path, texts: Mapping[str, str]) -> None:
+    """Writes the texts into the statements of a recorded run."""
+    from dbdyno.evidence.memory import for_files
+
+    path = folder / "statements.parquet"
+    aside = folder / "statements.parquet.part"
+    with contextlib.closing(for_files()) as connection:
+        connection.execute(
+            "create temp table told as select unnest(?::varchar[]) as key, unnest(?::varchar[]) as text",
+            [list(texts), list(texts.values())],
+        )
+        connection.execute(
+            "create temp table statements as select s.* replace (coalesce(t.text, s.text) as text,"
+            " coalesce(length(t.text), s.length) as length)"
+            " from read_parquet(?) s left join told t on t.key = s.statement",
+            [str(path)],
+        )
+        connection.execute(f"copy statements to {_quoted(aside)} (format parquet, compression zstd)")
+    aside.replace(path)
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
