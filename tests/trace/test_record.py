@@ -176,6 +176,31 @@ def test_without_details_a_bind_is_part_of_its_statement_and_one_that_fails_has_
     assert rows(run, failed, state) == [("select $1::int", 2)]
 
 
+def test_prepared_statements_that_take_turns_bear_each_its_own_text(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    inner = "insert into turned values (1)"
+    with session(engine) as connection:
+        connection.execute("create table turned (a int)")
+        connection.execute(f"create function turns() returns void begin atomic {inner}; end")
+    with recorded(engine, run), session(engine) as connection:
+        connection.execute("set compute_query_id = on")
+        for number in range(40):
+            connection.execute("select 1 from pg_class where oid = 1", prepare=number > 2)
+            connection.execute("select g, pg_sleep(.002) from generate_series(1, %s) g", [3], prepare=True)
+            connection.execute("select turns()", prepare=number > 5)
+            connection.execute(inner, prepare=True)
+    asked = (
+        "select text, count(distinct statement), count(*), min(rows), max(rows), min(elapsed_ns) >= 6000000"
+        " from calls join statements using (statement) where kind = 'exec' and text not like 'set%' group by text"
+    )
+    assert sorted(rows(run, asked)) == [
+        ("insert into turned values (?)", 1, 40, 1, 1, False),
+        ("select ? from pg_class where oid = ?", 1, 40, 0, 0, False),
+        ("select g, pg_sleep(?) from generate_series(?, $1) g", 1, 40, 3, 3, True),
+        ("select turns()", 1, 40, 1, 1, False),
+    ]
+
+
 @pytest.mark.soak
 def test_a_statement_whose_index_was_dropped_is_named_first_where_two_recordings_are_compared(
     engine: EmbeddedPostgres, tmp_path: Path

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use arrow_array::RecordBatch;
 
-use crate::encode::{At, Place, end, has_long, head, rows};
+use crate::encode::{At, Place, end, head, rows};
 use crate::error::MoveError;
+use crate::field::has_long;
 use crate::hash::{Tally, hash_batch};
 use crate::lines::lines;
 use crate::read_back::{Batches, open};

@@ -34,6 +34,7 @@ mod decimal;
 mod encode;
 mod encoder;
 mod error;
+mod field;
 mod hash;
 mod job;
 mod lines;

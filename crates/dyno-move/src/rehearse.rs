@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use crate::column::Columns;
-use crate::encode::{At, Place, has_long, head, rows};
+use crate::encode::{At, Place, head, rows};
 use crate::error::MoveError;
+use crate::field::has_long;
 use crate::hash::hash_batch;
 use crate::read_back::{describe, open, read_back};
 use crate::rows::Cutter;

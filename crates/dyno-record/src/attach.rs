@@ -12,10 +12,10 @@ use crate::code::Code;
 use crate::elf::Image;
 use crate::names::Names;
 use crate::perf::{Event, REGISTERS, Ring, Scope, Source};
+use crate::place::Value;
 use crate::probes::{self, Probe, Version, What};
 use crate::process;
 use crate::shed::Step;
-use crate::sites::Value;
 use crate::tracefs::{self, Defined, Definition};
 use crate::{RecordError, Trap};
 

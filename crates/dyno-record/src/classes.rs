@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use iced_x86::FlowControl;
 
 use crate::code::Code;
-use crate::sites::{Site, Value};
+use crate::place::{Site, Value};
 
 /// LWLock.
 pub const LWLOCK: u8 = 0x01;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory};
 
 use crate::code::Code;
-use crate::sites::{Site, Value, WAITS, behind, ways};
+use crate::place::{Site, Value, WAITS, behind, ways};
 
 /// Compilers that spare room make the end of a wait a function of three instructions, none of which is cheap. Its callers
 /// are: the probe of each stands on its call, a few nanoseconds in front of the store.

@@ -22,6 +22,7 @@ pub mod job;
 pub mod names;
 pub mod notes;
 pub mod perf;
+pub mod place;
 pub mod probes;
 pub mod process;
 pub mod recording;

@@ -9,8 +9,9 @@ use crate::RecordError;
 use crate::classes::{self, classes};
 use crate::code::{Code, named};
 use crate::elf::Image;
+use crate::place::{Site, Value};
 use crate::shed::Step;
-use crate::sites::{Site, Value, sites};
+use crate::sites::sites;
 use crate::tracefs::{FIELDS, number};
 
 /// What kind of call a backend takes up.

@@ -8,11 +8,11 @@
 //! Limits: a wait for the client in the middle of a COPY belongs to the call; one in the middle of any other call ends it.
 
 mod late;
-
-use dyno_evidence::normal::normal;
+mod text;
 
 use crate::probes::Kind;
 use crate::store::{CallRow, Store, Sums, UNOBSERVED, WaitRow};
+use text::{Sort, statement_of};
 
 /// What a process is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -51,13 +51,19 @@ struct Calling {
     query_id: u64,
     /// Whether it has taken up a statement.
     is_taken_up: bool,
-    is_copy: bool,
+    sort: Sort,
     is_done: bool,
     rows: Option<u64>,
     cpu_ns: u64,
     wait_ns: u64,
     state: Option<u32>,
     waits: Vec<WaitRow>,
+}
+
+impl Calling {
+    fn copies(&self) -> bool {
+        self.kind == "exec" && self.sort == Sort::Copy && !self.is_done
+    }
 }
 
 /// So many waits wait for the end of their call, where its query id is known; a longer call's are written before.
@@ -86,6 +92,8 @@ pub struct Session {
     calling: Option<Calling>,
     /// The statement that was bound last, since the client was waited for.
     bound: Option<u32>,
+    /// The query id that was said before a statement is taken up; 0: none.
+    bound_id: u64,
     lost_since: Option<u64>,
     done: bool,
 }
@@ -153,7 +161,7 @@ impl Session {
             statement: u32::MAX,
             query_id: 0,
             is_taken_up: false,
-            is_copy: false,
+            sort: Sort::Planned,
             is_done: false,
             rows: None,
             cpu_ns: 0,
@@ -205,11 +213,11 @@ impl Session {
         self.running = Some(true);
         let was_thinking = self.waiting.is_some_and(|waiting| waiting.think);
         self.end_wait(at_ns, 0, store, known);
-        let inside = self.calling.as_ref().is_some_and(|calling| calling.is_copy && !calling.is_done);
+        let inside = self.calling.as_ref().is_some_and(Calling::copies);
         let think = known.is_idle(event) && !inside;
         if think {
             self.end_call(at_ns, store);
-            self.bound = None;
+            (self.bound, self.bound_id) = (None, 0);
         } else if was_thinking || self.calling.is_none() {
             self.open(at_ns, known);
         }
@@ -258,6 +266,14 @@ impl Session {
     pub fn take_up(&mut self, at_ns: u64, kind: Kind, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         let at_ns = self.until_ns;
+        let text = text.unwrap_or_default();
+        let statement = if text.is_empty() { u32::MAX } else { statement_of(text, store) };
+        if let Some(bind) = self.calling.as_ref().filter(|calling| calling.kind == "bind") {
+            self.bound_id = bind.query_id;
+        }
+        let id = if kind == Kind::Exec { std::mem::take(&mut self.bound_id) } else { 0 };
+        // Before the call ahead is over: a parse is known by the id, too.
+        let statement = if id == 0 { statement } else { store.statement_of_id(id, statement) };
         if self.calling.as_ref().is_none_or(|calling| calling.is_taken_up) {
             self.end_call(at_ns, store);
             self.open(at_ns, known);
@@ -272,9 +288,9 @@ impl Session {
             Kind::Parse => "parse",
             Kind::Bind => "bind",
         };
-        let text = text.unwrap_or_default();
-        calling.is_copy = kind == Kind::Exec && is_copy(text);
-        calling.statement = if text.is_empty() { u32::MAX } else { statement_of(text, store) };
+        calling.sort = Sort::of(text);
+        calling.statement = statement;
+        calling.query_id = id;
     }
 
     /// The statement of a call that had begun before the recording.
@@ -282,18 +298,21 @@ impl Session {
         if let Some(calling) = &mut self.calling {
             calling.kind = "exec";
             calling.is_taken_up = true;
-            calling.is_copy = is_copy(text);
+            calling.sort = Sort::of(text);
             calling.statement = statement_of(text, store);
         }
     }
 
-    /// The first query id of a call is that of its statement; those behind it are of statements inside. One that comes
-    /// when the statement is done is of the next, which is bound before it is taken up: a client that is quick does not let
-    /// the server wait in between.
+    /// A plan begins, and says its query id. Of a statement that is sent as a text that is after it was taken up, and the first
+    /// id is its own; those behind it are of statements inside. A prepared one says it when it is bound: before it is taken
+    /// up, within the call ahead where the client was so quick that the server did not wait for it.
     pub fn query_id(&mut self, at_ns: u64, id: u64, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
-        let is_its = |calling: &&mut Calling| calling.query_id == 0 && id != 0 && !calling.is_done;
-        if let Some(calling) = self.calling.as_mut().filter(is_its) {
+        let Some(calling) = self.calling.as_mut().filter(|_| id != 0) else { return };
+        let has_text = calling.statement != u32::MAX;
+        if calling.is_done || !calling.is_taken_up || calling.kind == "parse" && has_text {
+            self.bound_id = id;
+        } else if calling.query_id == 0 && calling.sort == Sort::Planned {
             calling.query_id = id;
             calling.statement = store.statement_of_id(id, calling.statement);
         }
@@ -302,6 +321,7 @@ impl Session {
     /// A statement is done.
     pub fn finish_statement(&mut self, at_ns: u64, rows: Option<u64>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
+        self.bound_id = 0; // of the second statement of one text
         if let Some(calling) = &mut self.calling {
             calling.is_done = true;
             calling.rows = match (calling.rows, rows) {
@@ -327,7 +347,7 @@ impl Session {
         const INTERNAL_ERROR: u32 = 2_600; // XX000 packed as the server does
         self.noted(at_ns, true, store, known);
         let state = if self.last_state == 0 { INTERNAL_ERROR } else { self.last_state };
-        self.last_state = 0;
+        (self.last_state, self.bound_id) = (0, 0);
         if let Some(calling) = &mut self.calling {
             calling.is_done = true;
             calling.state = Some(state);
@@ -386,15 +406,6 @@ impl Session {
     pub fn is_over(&self) -> bool {
         self.done
     }
-}
-
-/// The statement of a text without its literals: they would be values of users, and a statement each.
-fn statement_of(text: &[u8], store: &mut Store) -> u32 {
-    store.statement_of_text(normal(text).as_bytes())
-}
-
-fn is_copy(text: &[u8]) -> bool {
-    text.trim_ascii_start().get(..4).is_some_and(|four| four.eq_ignore_ascii_case(b"copy"))
 }
 
 /// Hands the waits of a call on, with the statement that is known by now.

@@ -8,41 +8,17 @@
 //! Limits: jumps by a table are not seen as jumps, so a neighbour might, in theory, be reached past its store; the tests
 //! compare with a watchpoint on the word itself. Where no neighbour will do, the probe stands on the store.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
 
 use crate::RecordError;
-use crate::code::{Code, named};
+use crate::code::Code;
 use crate::ends;
-
-/// What a store writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// This number.
-    Known(u32),
-    /// What is in this register (its number as perf counts: see [`crate::perf::REGISTERS`]).
-    Register(Register),
-}
-
-/// A store and the place of its probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
-    /// Where the store is.
-    pub store: u64,
-    /// Where the probe stands.
-    pub probe: u64,
-    /// What is written.
-    pub value: Value,
-    /// Whether the kernel must step over a copy of the instruction.
-    pub is_stepped: bool,
-}
+use crate::place::{Site, Value, WAITS, behind, bit, in_front, ways, written};
 
 /// Instructions of one walk; a store is a few behind the reading of the pointer.
 const WALK: usize = 400;
-/// How far a neighbour may be.
-const AFTER: usize = 16;
-const BEFORE: usize = 4;
 /// A server has more; fewer mean that the code is not what we take it for.
 const SITES_MIN: usize = 60;
 /// What a call may change.
@@ -57,11 +33,6 @@ const CLOBBERED: [Register; 9] = [
     Register::R10,
     Register::R11,
 ];
-
-fn bit(register: Register) -> u16 {
-    let whole = register.full_register();
-    if whole.is_gpr64() { 1 << whole.number() } else { 0 }
-}
 
 /// All stores, in the order of their addresses.
 pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
@@ -164,65 +135,12 @@ fn after(factory: &mut InstructionInfoFactory, at: &Instruction, holds: u16) -> 
     if copied { left | bit(at.op0_register()) } else { left }
 }
 
-fn written(factory: &mut InstructionInfoFactory, at: &Instruction) -> u16 {
-    let writes = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite);
-    let used = factory.info(at).used_registers();
-    used.iter().filter(|used| writes(used.access())).fold(0, |all, used| all | bit(used.register()))
-}
-
 /// The place of a store's probe.
 fn placed(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Site {
     let probe = behind(code, factory, store, value).or_else(|| in_front(code, factory, store, value));
     let probe = probe.or_else(|| at_entry(code, store, value));
     Site { store, probe: probe.unwrap_or(store), value, is_stepped: probe.is_none() }
 }
-
-fn changes(factory: &mut InstructionInfoFactory, at: &Instruction, value: Value) -> bool {
-    matches!(value, Value::Register(register) if written(factory, at) & bit(register) != 0)
-}
-
-/// The cheap instruction behind one that runs exactly when that does; what `value` is in must stay what it is.
-pub(crate) fn behind(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {
-    let mut next = code.at(store)?.next_ip();
-    for _ in 0..AFTER {
-        let at = code.at(next)?;
-        if code.is_target(next) || named(&at) == Some(0) {
-            return None;
-        }
-        if code.is_cheap(&at) {
-            return Some(next);
-        }
-        if at.flow_control() != FlowControl::Next || changes(factory, &at, value) {
-            return None;
-        }
-        next = at.next_ip();
-    }
-    None
-}
-
-fn in_front(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {
-    let mut next = store;
-    for _ in 0..BEFORE {
-        if code.is_target(next) {
-            return None;
-        }
-        let at = code.before(next)?;
-        if at.flow_control() != FlowControl::Next || changes(factory, &at, value) {
-            return None;
-        }
-        if code.is_cheap(&at) {
-            return Some(at.ip());
-        }
-        next = at.ip();
-    }
-    None
-}
-
-/// Instructions that are followed from a function's entry to its store, and behind it.
-const ENTRY_WALK: usize = 2_000;
-
-/// The function whose waits have many callers.
-pub(crate) const WAITS: &str = "WaitEventSetWait";
 
 /// `WaitEventSetWait` has its event as the fifth argument (r8) and stores it once, on every way: where nothing beside the
 /// store is cheap, the first instruction of the function is as good.
@@ -235,25 +153,4 @@ fn at_entry(code: &Code<'_>, store: u64, value: Value) -> Option<u64> {
     let (to, is_sure) = ways(code, function.addr, store, &inside);
     let (behind, _) = ways(code, code.at(store)?.next_ip(), store, &inside);
     (is_sure && to.contains(&store) && !behind.contains(&store)).then_some(function.addr)
-}
-
-/// What is executed from `from` on until `to`, inside of a function; whether all ways lead there.
-pub(crate) fn ways(code: &Code<'_>, from: u64, to: u64, inside: &std::ops::Range<u64>) -> (HashSet<u64>, bool) {
-    let (mut open, mut seen, mut is_sure) = (vec![from], HashSet::new(), true);
-    while let Some(addr) = open.pop() {
-        if !seen.insert(addr) || addr == to {
-            continue;
-        }
-        let Some(at) = code.at(addr).filter(|_| inside.contains(&addr) && seen.len() < ENTRY_WALK) else {
-            is_sure = false;
-            continue;
-        };
-        match at.flow_control() {
-            FlowControl::UnconditionalBranch => open.push(at.near_branch_target()),
-            FlowControl::ConditionalBranch => open.extend([at.near_branch_target(), at.next_ip()]),
-            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => open.push(at.next_ip()),
-            _ => is_sure = false,
-        }
-    }
-    (seen, is_sure)
 }

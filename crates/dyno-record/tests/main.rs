@@ -1,5 +1,6 @@
 //! What a session makes of its notes, and what the code of an installed server says.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use dyno_evidence::table::read_table;
@@ -7,9 +8,9 @@ use dyno_record::classes;
 use dyno_record::code::Code;
 use dyno_record::elf::Image;
 use dyno_record::names::Names;
+use dyno_record::place::{Site, Value};
 use dyno_record::probes::{self, Kind, Version, What};
 use dyno_record::session::{Known, Session, Who};
-use dyno_record::sites::{Site, Value};
 use dyno_record::small;
 use dyno_record::store::{Server, Store, state_text};
 
@@ -141,28 +142,85 @@ fn a_statement_whose_text_nobody_saw_says_why_and_is_counted_and_one_that_is_see
     std::fs::remove_dir_all(dir).ok();
 }
 
-#[test]
-fn the_query_id_of_a_statement_that_is_bound_right_behind_another_is_not_given_to_that() {
-    let dir = folder("bound");
+/// The statements of the calls of one session that does these things, 10 us each, and their texts.
+fn statements_of(name: &str, steps: &[Step]) -> Vec<(String, String)> {
+    let dir = folder(name);
     let (mut store, mut known) = (Store::new(&dir, 0), known());
     let mut session = Session::new(0, 7, client(), 0, Some(READ), &mut known);
-    session.wait(10 * US, 0, &mut store, &mut known);
-    session.take_up(20 * US, Kind::Exec, Some(b"select slow"), &mut store, &mut known);
-    session.finish_statement(30 * US, Some(1), &mut store, &mut known);
-    session.query_id(40 * US, 77, &mut store, &mut known); // the next message was there: its bind, without a wait
-    session.take_up(50 * US, Kind::Exec, Some(b"select quick"), &mut store, &mut known);
-    session.finish_statement(60 * US, Some(1), &mut store, &mut known);
-    session.wait(70 * US, READ, &mut store, &mut known);
-    session.end(100 * US, true, &mut store, &mut known);
-    let of_77: Vec<_> = store.texts().filter(|(key, _)| *key == "77").collect();
-    assert!(of_77.iter().all(|(_, text)| text != "select slow"), "{of_77:?}");
+    let mut at_ns = 0;
+    for step in steps {
+        at_ns += 10 * US;
+        match step {
+            Step::Waits => {
+                session.wait(at_ns, READ, &mut store, &mut known);
+                session.wait(at_ns + US, 0, &mut store, &mut known);
+            }
+            Step::Takes(kind, text) => session.take_up(at_ns, *kind, Some(text.as_bytes()), &mut store, &mut known),
+            Step::Id(id) => session.query_id(at_ns, *id, &mut store, &mut known),
+            Step::Done => session.finish_statement(at_ns, Some(1), &mut store, &mut known),
+        }
+    }
+    session.end(at_ns + 10 * US, true, &mut store, &mut known);
+    let texts: HashMap<String, String> = store.texts().map(|(key, text)| (key.to_owned(), text.into_owned())).collect();
     store.finish().expect("written");
     small::write(&store, &[session], &Server::default()).expect("written");
-    let keys: Vec<String> =
-        rows(&dir, "calls", &["statement"], &["rows"]).into_iter().map(|row| row.0[0].clone()).collect();
-    assert_eq!(keys.len(), 2);
-    assert!(keys[0] != keys[1] && keys[0] != "77", "{keys:?}");
+    let rows = rows(&dir, "calls", &["kind", "statement"], &["started_ns"]);
     std::fs::remove_dir_all(dir).ok();
+    let mut calls: Vec<_> = rows.into_iter().filter(|row| row.0[0] != "message" && row.0[0] != "disconnect").collect();
+    calls.sort_by_key(|row| row.1[0]);
+    calls.into_iter().map(|row| (row.0[1].clone(), texts.get(&row.0[1]).cloned().unwrap_or_default())).collect()
+}
+
+enum Step {
+    Waits,
+    Takes(Kind, &'static str),
+    Id(u64),
+    Done,
+}
+use Step::{Done, Id, Takes, Waits};
+
+fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
+    of.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect()
+}
+
+#[test]
+fn the_query_id_of_a_statement_that_is_bound_right_behind_another_is_its_own() {
+    let quick = Takes(Kind::Exec, "select quick");
+    let slow = || Takes(Kind::Exec, "select slow");
+    // The next message was there: its bind, without a wait.
+    let found = statements_of("bound", &[Waits, Id(5), slow(), Done, Id(77), quick, Done, Waits, Id(5), slow(), Done]);
+    assert_eq!(found, pairs(&[("5", "select slow"), ("77", "select quick"), ("5", "select slow")]));
+}
+
+#[test]
+fn the_query_id_of_a_bind_behind_the_parse_of_another_statement_is_not_of_that() {
+    let parse = |text| Takes(Kind::Parse, text);
+    let steps = [Waits, parse("select a"), parse("select b"), Id(1), Takes(Kind::Exec, "select a"), Done];
+    let found = statements_of("parses", &steps);
+    assert_eq!((&found[0], &found[2]), (&found[2], &("1".to_owned(), "select a".to_owned())));
+    assert!(found[1].0 != "1" && found[1].1 == "select b", "{found:?}");
+}
+
+#[test]
+fn the_query_ids_of_statements_within_a_function_or_a_procedure_are_not_of_its_call() {
+    let exec = |text| Takes(Kind::Exec, text);
+    let found = statements_of(
+        "inside",
+        &[Waits, Id(3), exec("select f()"), Id(8), Done, Waits, exec("select f()"), Id(3), Id(8), Done],
+    );
+    assert_eq!(found, pairs(&[("3", "select f()"), ("3", "select f()")]));
+    let found =
+        statements_of("called", &[Waits, exec("call p()"), Id(8), Done, Waits, exec("select inner"), Id(8), Done]);
+    assert!(found[0].0 != "8" && found[0].1 == "call p()", "{found:?}");
+    assert_eq!(found[1], ("8".to_owned(), "select inner".to_owned()));
+}
+
+#[test]
+fn the_second_statement_of_one_text_gives_its_query_id_to_no_other() {
+    let both = Takes(Kind::Exec, "select a; select b");
+    let found =
+        statements_of("two", &[Waits, both, Id(1), Done, Id(2), Done, Takes(Kind::Exec, "select c"), Id(3), Done]);
+    assert_eq!(found, pairs(&[("1", "select a; select b"), ("3", "select c")]));
 }
 
 #[test]

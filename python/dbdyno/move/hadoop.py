@@ -105,7 +105,7 @@ def of_chunks(names: Iterable[str], files: Iterable[str]) -> list[str]:
     """Those of the names that chunks with these files make: the files, and those of the same name in a folder of a
     value."""
     known = set(files)
-    return [name for name in names if name in known or re.sub(r"[^/]+=[^/]*/(?=[^/]+$)", "", name) in known]
+    return [name for name in names if name in known or re.sub(r"(?<![^/])[^/=]+=[^/]*/(?=[^/]+$)", "", name) in known]
 
 
 NEXT = "see that the file system is up and may be written; HADOOP_CONF_DIR configures it; then `dbdyno move resume`"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-_PART = re.compile(r"<[^>]*>|[^<]+")
+_PART = re.compile(r"<[^<>]*>|[^<]+|<")
 _LEFT_ALONE = {"code", "pre", "script", "style", "svg", "title"}
 _TAG = re.compile(r"<(/?)([a-zA-Z0-9]+)")
 _AMOUNT = re.compile(r"(?<=\d) (?=(?:%|ns|µs|us|ms|s|min|h|days?|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB|times)(?![\w]))")

@@ -41,6 +41,8 @@ pub struct Store {
     by_id: HashMap<u64, u32>,
     /// The statement with a query id that a text belongs to.
     of_text: HashMap<u32, u32>,
+    /// So many statements may stand in rows that are written.
+    written: usize,
     events: HashMap<u32, (String, &'static str)>,
     errors: Vec<(CallRow, u32)>,
     /// What went wrong first.
@@ -72,6 +74,7 @@ impl Store {
             by_text: HashMap::new(),
             by_id: HashMap::new(),
             of_text: HashMap::new(),
+            written: 0,
             events: HashMap::from([(UNOBSERVED, ("unobserved".to_owned(), Class::Other.name()))]),
             errors: Vec::new(),
             failed: None,
@@ -114,6 +117,10 @@ impl Store {
     pub fn statement_of_id(&mut self, id: u64, text: u32) -> u32 {
         let number = match self.by_id.get(&id) {
             Some(number) => *number,
+            None if self.takes_id(text) => {
+                self.statements[text as usize].key = (id as i64).to_string();
+                text
+            }
             None => self.add((id as i64).to_string(), String::new()),
         };
         self.by_id.insert(id, number);
@@ -124,6 +131,11 @@ impl Store {
             }
         }
         number
+    }
+
+    /// Whether a statement known by its text can be known by its query id: no row bears its key, and it has no other id.
+    fn takes_id(&self, text: u32) -> bool {
+        (self.written..self.statements.len()).contains(&(text as usize)) && !self.of_text.contains_key(&text)
     }
 
     /// Whether it is known what a statement says.
@@ -233,6 +245,7 @@ impl Store {
         if rows.is_empty() {
             return Ok(());
         }
+        self.written = self.statements.len();
         let n = rows.len();
         let numbers = |get: &dyn Fn(&WaitRow) -> i64| Values::I64(rows.iter().map(get).collect());
         let mut words: Vec<String> = Vec::new();
@@ -291,6 +304,7 @@ impl Store {
         if rows.is_empty() {
             return Ok(());
         }
+        self.written = self.statements.len();
         let n = rows.len();
         let numbers = |get: &dyn Fn(&CallRow) -> i64| Values::I64(rows.iter().map(get).collect());
         let mut kinds: Vec<&'static str> = Vec::new();

@@ -1,7 +1,8 @@
 //! What is known late or never: a process that is seen some time after it began, the text of a statement that is under
 //! way, and time of which nothing was seen.
 
-use super::{Calling, Known, NOT_ENDED, Session, Waiting, Who, is_copy, statement_of};
+use super::text::{Sort, statement_of};
+use super::{Calling, Known, NOT_ENDED, Session, Waiting, Who};
 use crate::store::{Store, Sums, UNOBSERVED};
 
 impl Session {
@@ -22,6 +23,7 @@ impl Session {
             waiting: None,
             calling: None,
             bound: None,
+            bound_id: 0,
             lost_since: Some(since_ns),
             done: false,
         }
@@ -47,8 +49,8 @@ impl Session {
         let Some(calling) = self.calling.as_mut().filter(|calling| calling.is_taken_up) else { return };
         let of_text = statement_of(text, store);
         let id = calling.query_id;
+        calling.sort = Sort::of(text);
         calling.statement = if id == 0 { of_text } else { store.statement_of_id(id, of_text) };
-        calling.is_copy = calling.kind == "exec" && is_copy(text);
     }
 
     /// Whether it was there before the recording.

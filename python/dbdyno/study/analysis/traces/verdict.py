@@ -27,6 +27,8 @@ WHOSE = {"execution": "An execution of the client in ", "transaction": "A transa
 """Whose times are compared, by basis, where it is not the totals of the sets."""
 MANY_TIMES = 3.0
 """From so many times the executions on, their number stands in front of the reasons."""
+MIX_LEAST = 0.5
+"""The share of a set's executions, of statements that it has more of, from which on it did the work in another way."""
 REASONS = 5
 REASON_LEAST = 0.04
 """A reason stands in the verdict from this share of the difference on, or the longer time."""
@@ -124,7 +126,7 @@ def _more_calls(explained: Explained, asked: Question) -> list[str]:
     if explained.basis != "execution" or min(one.executions, two.executions) <= 0:
         return []
     ratio = two.executions / one.executions
-    if factor(ratio) < MANY_TIMES:
+    if factor(ratio) < MANY_TIMES or not _is_other_mix(explained, at=1 if ratio > 1 else 0):
         return []
     often = f"{ratio:.3g} times" if ratio > 1 else f"1/{1 / ratio:.3g}"
     whole = _for((float(one.response_ns), float(two.response_ns)))
@@ -132,6 +134,14 @@ def _more_calls(explained: Explained, asked: Question) -> list[str]:
         f"{asked.names[1]} holds {often} as many executions of the client as {asked.names[0]}: {two.executions:,} for"
         f" {one.executions:,}, each a message and its answer. If both did the same work: {whole} in all."
     ]
+
+
+def _is_other_mix(explained: Explained, at: int) -> bool:
+    """Whether most executions of a set are of statements that it has more of: else it just ran longer."""
+    other = [c for c in explained.changes.values() if {"new", "gone", "executions"} & set(c.what)]
+    counts = [c.executions() for c in other if (side := c.sides[at]) and side.depth == 0]
+    more = sum(count[at] for count in counts if count[at] > count[1 - at])
+    return more > MIX_LEAST
 
 
 def _event_sentence(lead: BlockComparison, asked: Question) -> str:

@@ -1,0 +1,114 @@
+//! A store's place in the code: what stands beside it, and what runs exactly when it does.
+
+use std::collections::HashSet;
+
+use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register};
+
+use crate::code::{Code, named};
+
+/// What a store writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// This number.
+    Known(u32),
+    /// What is in this register (its number as perf counts: see [`crate::perf::REGISTERS`]).
+    Register(Register),
+}
+
+/// A store and the place of its probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Where the store is.
+    pub store: u64,
+    /// Where the probe stands.
+    pub probe: u64,
+    /// What is written.
+    pub value: Value,
+    /// Whether the kernel must step over a copy of the instruction.
+    pub is_stepped: bool,
+}
+
+/// How far a neighbour may be.
+const AFTER: usize = 16;
+const BEFORE: usize = 4;
+/// Instructions that are followed from a function's entry to its store, and behind it.
+const ENTRY_WALK: usize = 2_000;
+
+/// The function whose waits have many callers.
+pub(crate) const WAITS: &str = "WaitEventSetWait";
+
+/// The bit of a register, whatever part of it is named.
+pub(crate) fn bit(register: Register) -> u16 {
+    let whole = register.full_register();
+    if whole.is_gpr64() { 1 << whole.number() } else { 0 }
+}
+
+/// The registers that an instruction changes.
+pub(crate) fn written(factory: &mut InstructionInfoFactory, at: &Instruction) -> u16 {
+    let writes = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite);
+    let used = factory.info(at).used_registers();
+    used.iter().filter(|used| writes(used.access())).fold(0, |all, used| all | bit(used.register()))
+}
+
+fn changes(factory: &mut InstructionInfoFactory, at: &Instruction, value: Value) -> bool {
+    matches!(value, Value::Register(register) if written(factory, at) & bit(register) != 0)
+}
+
+/// The cheap instruction behind one that runs exactly when that does; what `value` is in must stay what it is.
+pub(crate) fn behind(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {
+    let mut next = code.at(store)?.next_ip();
+    for _ in 0..AFTER {
+        let at = code.at(next)?;
+        if code.is_target(next) || named(&at) == Some(0) {
+            return None;
+        }
+        if code.is_cheap(&at) {
+            return Some(next);
+        }
+        if at.flow_control() != FlowControl::Next || changes(factory, &at, value) {
+            return None;
+        }
+        next = at.next_ip();
+    }
+    None
+}
+
+/// The same in front of it.
+pub(crate) fn in_front(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {
+    let mut next = store;
+    for _ in 0..BEFORE {
+        if code.is_target(next) {
+            return None;
+        }
+        let at = code.before(next)?;
+        if at.flow_control() != FlowControl::Next || changes(factory, &at, value) {
+            return None;
+        }
+        if code.is_cheap(&at) {
+            return Some(at.ip());
+        }
+        next = at.ip();
+    }
+    None
+}
+
+/// What is executed from `from` on until `to`, inside of a function; whether all ways lead there.
+pub(crate) fn ways(code: &Code<'_>, from: u64, to: u64, inside: &std::ops::Range<u64>) -> (HashSet<u64>, bool) {
+    let (mut open, mut seen, mut is_sure) = (vec![from], HashSet::new(), true);
+    while let Some(addr) = open.pop() {
+        if !seen.insert(addr) || addr == to {
+            continue;
+        }
+        let Some(at) = code.at(addr).filter(|_| inside.contains(&addr) && seen.len() < ENTRY_WALK) else {
+            is_sure = false;
+            continue;
+        };
+        match at.flow_control() {
+            FlowControl::UnconditionalBranch => open.push(at.near_branch_target()),
+            FlowControl::ConditionalBranch => open.extend([at.near_branch_target(), at.next_ip()]),
+            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => open.push(at.next_ip()),
+            _ => is_sure = false,
+        }
+    }
+    (seen, is_sure)
+}
