@@ -79,6 +79,8 @@ def test_files_go_in_by_a_job_and_what_was_staged_is_not_read_again(maria: Maria
     assert (again.returncode, "the job is complete" in again.stderr) == (2, True)
     report = json.loads(dbdyno("report", maria.folder / "job", "--format", "json").stdout)
     assert [one["how"] for one in report["attempts"]] == ["begun", "resumed"]
+    assert report["job"]["engine"] == "mariadb"
+    assert "show processlist" in report["job"]["stop"]
 
 
 def test_a_file_that_changed_is_loaded_anew(maria: Maria) -> None:

@@ -51,7 +51,7 @@ def account(folder: Path) -> Row:
             "target": _target(plan, folder),
             "mode": (plan.get("into") or {}).get("mode"),
             "state": state,
-            "engine": _engine(plan["source"]),
+            "engine": _engine(plan),
             "stop": _stop(plan),
         },
         "verdict": _verdict(state, totals, instants, proved, rejects["count"] if rejects else 0),
@@ -62,12 +62,15 @@ def account(folder: Path) -> Row:
         "attempts": attempts,
         "chunks": chunks,
         "sessions": sessions,
-        "waits": _waits(sessions, _engine(plan["source"])),
+        "waits": _waits(sessions, _engine(plan)),
         "rejects": rejects,
     }
 
 
-def _engine(source: str) -> Engine:
+def _engine(plan: Mapping[str, Any]) -> Engine:
+    """The engine of the source; of the target where files go in."""
+    into = plan.get("into")
+    source = str(into["target"] if into and plan.get("files") else plan["source"])
     if source.startswith("oracle"):
         return "oracle"
     return "mariadb" if source.startswith(("mariadb", "mysql")) else "postgresql"
@@ -88,7 +91,7 @@ def _target(plan: Mapping[str, Any], folder: Path) -> str:
 
 
 def _stop(plan: Mapping[str, Any]) -> str:
-    engine = _engine(plan["source"])
+    engine = _engine(plan)
     name = application(plan["id"])
     if engine == "mariadb":
         # Its sessions have no name of their own; the statements say whose they are.
