@@ -249,7 +249,7 @@ def test_a_client_that_ignores_everything_ends_with_a_killed_dbdyno(tmp_path: Pa
     owner = tmp_path / "owner.py"
     owner.write_text(
         "import sys, time\n"
-        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom test_client_protocol import job\n"
+        f"sys.path[:0] = {[str(path) for path in Path(__file__).parents[:2]]!r}\nfrom test_client_protocol import job\n"
         "from dbdyno.bench.clients.load import ClientArm\nfrom dbdyno.bench.guardian import Guardian\n"
         f"arm = ClientArm(job(), [sys.executable, {str(deaf)!r}], {{}}, 'deaf')\n"
         "arm.guardian = Guardian()\narm.start()\nprint('started', flush=True)\ntime.sleep(60)\n"
