@@ -270,6 +270,26 @@ def test_a_recorder_that_is_killed_leaves_no_probe_and_no_error(engine: Embedded
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("mode", ["sites", "watch"])
+def test_a_recording_without_an_end_ends_with_its_server(tmp_path: Path, mode: str) -> None:
+    require_probes()
+    run = tmp_path / "run"
+    with (
+        EmbeddedPostgres() as own,
+        recorded(own, run, Wanted(cost_limit=0, mode=mode)) as it,
+        session(own) as connection,
+    ):
+        connection.execute("select 1")
+        connection.close()
+        own.stop()
+        until = time.monotonic() + 60
+        while not it.is_over() and time.monotonic() < until:
+            time.sleep(0.1)
+        assert it.is_over()
+    assert any("The recording ended with the server" in warning for warning in it.warnings), it.warnings
+    assert rows(run, "select count(*) > 0 from calls") == [(True,)]
+
+
 @pytest.mark.soak
 def test_probes_come_and_go_under_load_without_a_failed_transaction(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     with loaded(engine) as failed:

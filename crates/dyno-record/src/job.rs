@@ -13,6 +13,7 @@ use crate::RecordError;
 use crate::attach::Attached;
 use crate::handles::Handles;
 use crate::perf::{Record, clock, now_ns};
+use crate::process;
 use crate::recording::{Recording, Wanted};
 use crate::shed::Step;
 use crate::small;
@@ -224,7 +225,10 @@ impl Running {
                 return Err(error.into());
             }
             if drained_ns - judged_ns >= JUDGED_NS {
-                stopped = self.too_dear(drained_ns - judged_ns, ripe_ns, begin_ns);
+                let only = self.request.only.then_some(self.request.pid);
+                stopped = self
+                    .too_dear(drained_ns - judged_ns, ripe_ns, begin_ns)
+                    .or_else(|| process::over(self.attached.postmaster, only));
                 judged_ns = drained_ns;
             }
             if drained_ns - said_ns >= 200_000_000 || last {

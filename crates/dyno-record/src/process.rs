@@ -41,6 +41,15 @@ fn stat(pid: i32) -> Option<(char, i32)> {
     Some((state, words.next()?.parse().ok()?))
 }
 
+/// Why nothing more will come: the server, or the one process that is recorded, is over.
+pub fn over(postmaster: i32, only: Option<i32>) -> Option<String> {
+    let is_over = |pid: i32| stat(pid).is_none_or(|(state, _)| matches!(state, 'Z' | 'X'));
+    if is_over(postmaster) {
+        return Some(format!("ended with the server (process {postmaster})"));
+    }
+    only.filter(|pid| is_over(*pid)).map(|pid| format!("ended with process {pid}"))
+}
+
 /// The parent of a process.
 pub fn parent(pid: i32) -> Option<i32> {
     stat(pid).map(|(_, parent)| parent)

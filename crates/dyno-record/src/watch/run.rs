@@ -8,6 +8,7 @@ use crate::RecordError;
 use crate::handles::Handles;
 use crate::job::{DRAIN_EVERY, JUDGED_NS, Request, dearest};
 use crate::perf::{clock, now_ns};
+use crate::process;
 use crate::recording::Wanted;
 use crate::small;
 use crate::store::{Server, Store};
@@ -73,7 +74,8 @@ impl Running {
             }
             if at_ns - judged_ns >= JUDGED_NS {
                 let given_up = self.shed.len();
-                stopped = self.too_dear(at_ns - judged_ns, at_ns).or_else(|| self.met_a_probe());
+                stopped =
+                    self.too_dear(at_ns - judged_ns, at_ns).or_else(|| self.met_a_probe()).or_else(|| self.is_over());
                 judged_ns = at_ns;
                 if self.shed.len() > given_up {
                     // A busy kernel takes seconds to close many events: what was paid until then says nothing of what
@@ -122,6 +124,10 @@ impl Running {
     fn met_a_probe(&self) -> Option<String> {
         let target = &self.watching.target;
         target.probed(target.postmaster).map(|why| format!("stopped: {why}"))
+    }
+
+    fn is_over(&self) -> Option<String> {
+        process::over(self.watching.target.postmaster, self.request.only.then_some(self.request.pid))
     }
 
     fn told(&self, elapsed_ns: u64) -> Json {
