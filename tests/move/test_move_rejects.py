@@ -103,8 +103,9 @@ def test_values_that_no_message_can_carry_are_rejected_before_they_are_staged(la
 def test_a_column_named_as_the_staged_rows_are_in_our_statements(lab: Lab) -> None:
     """`s`: what was rejected was looked at as that column, and the load ended with "cannot delete from scalar"."""
     lab.run(
-        "create table t as select g id, g % 7 s, 'x' t, 'y' u from generate_series(1, 300) g",
+        "create table t as select g id, g % 7 s, 'x' t, 'y' u, g f, g n, g r, g d from generate_series(1, 300) g",
         "create table u (id int primary key, s int check (s < 7 and id <> 33), t text, u text)",
+        "alter table u add f int, add n int, add r int, add d int",
     )
     assert lab.move("--table", "t").returncode == 0
     refused = into(lab, "--table", "u")
@@ -115,7 +116,7 @@ def test_a_column_named_as_the_staged_rows_are_in_our_statements(lab: Lab) -> No
     assert "--rejects" in refused.stderr, "it was told to try the SQL in psql"
     done = into(lab, "--table", "u", "--rejects", lab.folder / "bad.jsonl")
     assert (done.returncode, "1 row rejected" in done.stdout) == (1, True), done.stderr
-    assert rejected(lab)[0]["values"] == {"id": 33, "s": 5, "t": "x", "u": "y"}
+    assert rejected(lab)[0]["values"] == {"id": 33, "s": 5, "t": "x", "u": "y"} | dict.fromkeys("fnrd", 33)
     for mode in (("merge", "--key", "id"), ("update", "--key", "id"), ("replace", "--verify", "target")):
         again = into(lab, "--table", "u", "--mode", *mode, "--rejects", lab.folder / f"{mode[0]}.jsonl")
         assert again.returncode == (0 if mode[0] == "update" else 1), (mode, again.stderr)

@@ -63,6 +63,20 @@ def test_tables_with_foreign_keys_arrive_in_one_transaction(lab: Lab) -> None:
     ]
 
 
+def test_each_of_several_tables_has_its_own_changes(lab: Lab) -> None:
+    """The second one met the changes of the first, which stood until the end of the transaction they share."""
+    lab.run(*TABLES)
+    first = several(lab, "--into", "archive.*", job="first")
+    assert first.returncode == 0, first.stderr
+    lab.run("update sales.a_lines set x = 'new' where id < 11", "delete from archive.a_lines where id = 2000")
+    for mode, added in (("merge", 1), ("update", 0)):
+        done = several(lab, "--into", "archive.*", "--mode", mode, "--key", "id", job=mode)
+        assert done.returncode == 0, done.stderr
+        assert (f"{added} row added" in done.stdout) == bool(added), done.stdout
+        assert all(content(lab, f"archive.{name}") == content(lab, f"sales.{name}") for name in NAMES)
+    assert nothing_left(lab)
+
+
 def test_one_that_does_not_fit_leaves_all_of_them_as_they_were(lab: Lab) -> None:
     lab.run(*TABLES, "alter table archive.a_lines add check (id < 2000)", "insert into archive.a_lines values (1)")
     refused = several(lab, "--into", "archive.*", "--mode", "replace")

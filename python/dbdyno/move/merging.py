@@ -86,6 +86,7 @@ def merge(
             f"{differing:,} rows differ and {changed:,} were changed, {new:,} are new and {added:,} were added",
             next_step="nothing was changed; look at the table's triggers, rules and keys: the key may not be unique",
         )
+    conn.execute("drop table dbdyno_changes")  # another table of the same transaction has its own
     return Merged(added, changed, staged - nulls - new - differing, 0 if adds else new, nulls)
 
 
