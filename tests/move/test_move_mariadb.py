@@ -185,6 +185,14 @@ def test_ranges_are_cut_where_rows_are(maria: Maria) -> None:
     assert "rows read by its handlers" in done.stdout
 
 
+def test_a_table_that_was_just_filled_is_cut_though_the_server_does_not_know_its_length(maria: Maria) -> None:
+    maria.do("create table t (id int primary key, x varchar(60))")
+    maria.do("insert into t select seq, repeat(md5(seq), 2 - seq % 2) from seq_1_to_60000")
+    done = maria.out_of("--table", "t", "--piece", "256KiB", "--workers", "3")
+    assert done.returncode == 0, done.stderr
+    assert len(list((maria.folder / "out").glob("part-*.parquet"))) > 5
+
+
 def test_all_workers_read_one_instant_while_money_moves(maria: Maria) -> None:
     numbered(maria, 8_000)
     maria.do("update t set n = 0")

@@ -39,9 +39,12 @@ select json_objectagg(lower(variable_name), variable_value) from information_sch
 where variable_name in ('BYTES_SENT', 'ROWS_READ', 'CREATED_TMP_DISK_TABLES')
 """
 TABLES_SQL = """
-select t.table_schema, t.table_name, lower(t.table_type), lower(coalesce(t.engine, '')), coalesce(t.data_length, 0)
+select t.table_schema, t.table_name, lower(t.table_type), lower(coalesce(t.engine, '')),
+       greatest(coalesce(t.data_length, 0), 64 * coalesce(t.table_rows, 0))
 from information_schema.tables t where t.table_schema = %s and t.table_name = %s
 """
+"""InnoDB knows the rows at once and the length some ten seconds later: a table that was just filled has one page until
+then. 64 bytes a row are few."""
 LIST_SQL = """
 select table_schema, table_name from information_schema.tables
 where table_type in ('BASE TABLE', 'SYSTEM VERSIONED')
