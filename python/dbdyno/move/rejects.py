@@ -137,7 +137,8 @@ def forget(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Reject
     if not rows:
         return
     text = sql.SQL(
-        "delete from {} s using unnest(%s::int[], %s::bigint[]) r(f, n) where s.dbdyno_file = r.f and s.dbdyno_row = r.n"
+        "delete from {} s using unnest(%s::int[], %s::bigint[]) r(f, n)"
+        " where s.dbdyno_file = r.f and s.dbdyno_row = r.n"
     )
     conn.execute(text.format(stage), [[one[0] for one in rows], [one[1] for one in rows]])
 
