@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -15,8 +14,8 @@ import pytest
 from planted import Planted
 from snapshot_help import SETTINGS, Lab
 
-from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.wording import three
+from slow_storage import SlowStorage
 
 
 class OnPostgres(Planted):
@@ -290,25 +289,6 @@ def test_a_cold_cache_after_a_restart(own_lab: Lab, major: int):
     load = asks(own_lab, "select sum(length(filler)) from wide where id % 3 = 0", 2)
     found = OnPostgres(own_lab, major).first_causes(load, own_lab.engine.restart)
     assert found == ["the server was restarted, its cache was cold"] * 2
-
-
-class SlowStorage(EmbeddedPostgres):
-    """A server whose syncs take as long as a file in its folder says."""
-
-    def _launch(self, command: Sequence[str | Path], ready: Callable[[], bool]) -> None:
-        library = self.folder / "slow_sync.so"
-        source = Path(__file__).with_name("slow_sync.c")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
-        library.chmod(0o644)
-        self.delay_us(1000)
-        preload = ["/usr/bin/env", f"LD_PRELOAD={library}", f"SLOW_SYNC_US={self.folder / 'sync_us'}"]
-        super()._launch([*preload, *command], ready)
-
-    def delay_us(self, us: int) -> None:
-        """From now on each sync takes so long."""
-        path = self.folder / "sync_us"
-        path.write_text(str(us))
-        path.chmod(0o644)
 
 
 @pytest.mark.soak

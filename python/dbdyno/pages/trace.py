@@ -124,6 +124,7 @@ def _report(model: Analysis) -> Iterator[Section]:
     yield from why.sections(model)
     if reading.dig(model, "profile") is not None:
         yield trace_profile.profile(model)
+    yield from trace_waits.holders(model)
     drawn = common.figures(model, "profile", "wait_distribution", "wait_series", "wait_longest")
     yield Section("figures", "Figures", figures=drawn, where="page")
     yield from trace_statements.overview(model)

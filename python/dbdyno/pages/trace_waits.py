@@ -33,6 +33,7 @@ WAITS = (
 _SHOWN_MOST, _PRINTED_MOST = 20, 12
 _BUCKETS_MOST = 24
 _TIMES_MOST = 30
+HOLDERS_LEAST = 0.01
 
 
 def events(model: Analysis) -> Iterator[Section]:
@@ -61,8 +62,37 @@ def sections(model: Analysis) -> Iterator[Section]:
     buckets = _histogram(model)
     if buckets is not None:
         yield Section("trace_histogram", "Distribution, logarithmic", tables=(buckets,), where="text")
+    yield from holders(model)
     yield from _series(model)
     yield from longest_section(model)
+
+
+def holders(model: Analysis) -> Iterator[Section]:
+    """What the holders of locks did while others waited for them."""
+    rows = [
+        {
+            "event": one.get("event") if at == 0 else "",
+            "name": did.get("name"),
+            "time_ns": did.get("time_ns"),
+            "share": (share := (fmt.number(did.get("time_ns")) or 0.0) / (fmt.number(one.get("time_ns")) or 1.0)),
+            "bar": Cell(part(share)),
+        }
+        for one in reading.entries(model, "holders")
+        for at, did in enumerate(one.get("meanwhile") or [])
+        if (fmt.number(did.get("time_ns")) or 0.0) >= HOLDERS_LEAST * (fmt.number(one.get("time_ns")) or 1.0)
+    ]
+    if rows:
+        shown = columns(
+            "event:text:waited_for name:text:its_holder_was_in time_ns:seconds:seconds share:share"
+            " bar:bar:share_drawn:120"
+        )
+        note = "think time: the holder's client had the turn, with its transaction open"
+        yield Section(
+            "trace_holders",
+            "Behind locks: what their holders did meanwhile",
+            tables=(common.table("", shown, rows, look="slim"),),
+            notes=(note,) if any(row["name"] == "think time" for row in rows) else (),
+        )
 
 
 def _summary(model: Analysis, given: Given) -> Section:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
 from dbdyno.trace import profile, statements, tree
+from dbdyno.trace.holders import Held, holders, meanwhile
 from dbdyno.trace.page import page
 from dbdyno.trace.pivot import CPU, WITHIN
 from dbdyno.trace.source import Traces
@@ -59,11 +60,13 @@ def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[st
         entry["longest"] = _longest(traces, OWN_LONGEST, "k.key = ? and ", [entry["statement"]])
         entry["tree"] = _tree(traces, entry, asked.share)
     mostly = _mostly(traces)
+    locks = holders(traces)
     body = {
-        "why": [_why(whole["profile"], mostly, _texts(traces, mostly)).as_dict()],
+        "why": [_why(whole["profile"], mostly, _texts(traces, mostly), locks).as_dict()],
         "profile": whole["profile"],
         "calls": whole["calls"],
         "mostly": mostly,
+        "holders": [one.as_dict() for one in locks.values()],
         "longest": _longest(traces, asked.longest),
         "statements": listed["statements"],
         "left_out": listed["left_out"],
@@ -74,9 +77,9 @@ def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[st
     return page("report", traces, body)
 
 
-def _why(given: dict[str, Any], mostly: dict[str, Mostly], texts: dict[str, str]) -> Why:
-    """Where most of the sessions' time went: the largest lines of the profile, and the statement that has most of
-    each. The lines are exact and add up to the time."""
+def _why(given: dict[str, Any], mostly: dict[str, Mostly], texts: dict[str, str], locks: dict[str, Held]) -> Why:
+    """Where most of the sessions' time went: the largest lines of the profile, the statement that has most of each,
+    and, of waits for locks, what their holders did meanwhile. The lines are exact and add up to the time."""
     lines = [row for row in given.get("rows") or () if row["name"] != THINK]
     thought = sum(row["total_ns"] for row in given.get("rows") or () if row["name"] == THINK)
     whole = float(given.get("elapsed_ns") or 0) - thought
@@ -87,7 +90,7 @@ def _why(given: dict[str, Any], mostly: dict[str, Mostly], texts: dict[str, str]
         Cause(
             "wait" if row["name"] in mostly and row["name"] not in (CPU, WITHIN) else "line",
             str(row["name"]),
-            _with_statement(str(row["name"]), mostly.get(row["name"]), texts),
+            _with_statement(str(row["name"]), mostly.get(row["name"]), texts) + _with_holders(locks.get(row["name"])),
             float(row["total_ns"]),
             share=float(row["total_ns"]) / whole,
             evidence=(f"{row.get('count') or 0:,} of them (profile, line {row['name']})",),
@@ -108,6 +111,11 @@ def _with_statement(name: str, most: Mostly | None, texts: dict[str, str]) -> st
     if text:
         where += f" ({text if len(text) <= TEXT_MOST else text[: TEXT_MOST - 1] + '…'})"
     return f"{name}, {100 * most['share']:.0f} % of it in {where}"
+
+
+def _with_holders(one: Held | None) -> str:
+    words = meanwhile(one) if one else ""
+    return f"; {words}" if words else ""
 
 
 def _texts(traces: Traces, mostly: dict[str, Mostly]) -> dict[str, str]:

@@ -130,10 +130,23 @@ def waits_page(traces: Traces, request: Request) -> dict[str, Any]:
         "histogram": _histogram(values, request.buckets),
         "tail": _tail(values),
         "longest": _longest(traces, request.longest),
+        "holders": _holders(traces, events),
         "series": _series(traces, request.every_ns),
     }
     names = [event["event"] for event in events]
     return page("waits", traces, body, names[0] if len(names) == 1 else ", ".join(request.events))
+
+
+def _holders(traces: Traces, events: list[Event]) -> list[dict[str, Any]]:
+    """What the holders of locks did during all waits of these events, whatever else the question asks for."""
+    from dbdyno.trace.holders import holders
+
+    known = (
+        holders(traces)
+        if any(event["event"].lower().startswith(("lock:", "lwlock:walwrite")) for event in events)
+        else {}
+    )
+    return [known[event["event"]].as_dict() for event in events if event["event"] in known]
 
 
 def _chosen(traces: Traces, request: Request) -> None:

@@ -1,7 +1,8 @@
 """A set of traces cut into blocks, and what each line did in each block.
 
 The unit of inference is the block: a pair of files where files were paired, else a session where
-both sets have several, else a file. In one trace nothing is independent by itself: there each
+both sets have several that do a like amount of work, else a file. Sessions that hardly did anything (one that only
+connected, a process of the server's own) are no blocks. In one trace nothing is independent by itself: there each
 line's own calls or waits, in their order, are cut into batches of about equal number, and each
 batch is a block of that line. A *line* is an event, a kind of call, or a statement.
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 Unit = Literal["pair", "session", "file", "batch"]
 SEVERAL = 5
 """From so many sessions or files in each set on they are the blocks."""
+LIGHT = 0.05
+"""Of less than this share of the typical block's calls, a session or file is no block."""
 BATCHES = 20
 BATCH_LEAST = 8
 """A batch has at least so many calls or waits."""
@@ -46,9 +49,29 @@ class Blocks:
 def unit_of(sets: tuple[Traces, Traces]) -> Unit:
     """What the blocks of two sets are, where they are not paired."""
     for unit in ("session", "file"):
-        if min(_number(s, f"select count(distinct {unit}) from calls") for s in sets) >= SEVERAL:  # noqa: S608
+        if min(_heavy(s, unit) for s in sets) >= SEVERAL:
             return unit
     return "batch"
+
+
+def _heavy(traces: Traces, unit: str) -> int:
+    import numpy as np
+
+    rows = traces.connection.execute(
+        f"select count(*) from calls where depth = 0 and kind not in ('close', 'background') group by {unit}"  # noqa: S608
+    ).fetchall()
+    return int((~is_light(np.array([row[0] for row in rows]))).sum())
+
+
+def is_light(counts: Array) -> NDArray[np.bool_]:
+    """Which blocks hold far less than the typical one, which is the one at which half of all is reached."""
+    import numpy as np
+
+    if not counts.size:
+        return np.zeros(0, dtype=bool)
+    ordered = np.sort(counts)
+    typical = ordered[np.searchsorted(np.cumsum(ordered), ordered.sum() / 2)]
+    return np.asarray(counts < LIGHT * typical)
 
 
 def _number(traces: Traces, query: str) -> int:

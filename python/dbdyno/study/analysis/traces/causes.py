@@ -2,6 +2,8 @@
 
 Every part of the response time (`account`) goes to the cause that explains it, in this order:
 
+0. waits for locks in a recording go to what their holders did for most of them (`trace.holders`), where that takes
+   longer itself: an event, or work;
 1. round trips, commits and reads are split: more of them, or each takes longer;
 2. hard parses, with the recursive calls below them; waits for locks;
 3. a statement that only one set has; one that is executed more often; one whose plan, rows, fetch
@@ -16,28 +18,40 @@ have two effects far beyond the difference, which cancel each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dbdyno.study.analysis.contract.parts import Contribution
 from dbdyno.study.analysis.traces.account import COMMIT, CPU, HARD, ROUND_TRIP, UNACCOUNTED, Account, Part
 from dbdyno.study.analysis.traces.changed import Basis, Change, basis_of, changes, differ
 from dbdyno.study.analysis.traces.same import Known
+from dbdyno.trace.holders import WORK, Held
 
 Key = tuple[str, str]
+Locks = tuple[Mapping[str, Held], Mapping[str, Held]]
+"""What stood behind the waits for locks of each set, by event."""
 READS = "physical reads"
+MOSTLY = 0.5
+"""From this share of the waits for a lock on, what its holders did stands behind them."""
+LONGER, MUCH_LONGER = 1.3, 3.0
+"""From so many times the length on, what the holders did takes longer itself; where only one set has many such waits,
+they may be there for another reason, and it has to be more."""
+MANY = 10.0
+"""A set has many waits for a lock with so many times as many as the other."""
 
 
 @dataclass
 class Cause:
     """One cause: its kind, whom it is about (an event, a statement), its effect on the difference
-    of the response times, and what it was seen by: counts and times of the two sets."""
+    of the response times, and what it was seen by: counts and times of the two sets. `held_ns`: the time that others
+    waited meanwhile for locks; its difference is in the effect."""
 
     code: str
     about: str
     effect_ns: float = 0.0
     counts: list[float] = field(default_factory=lambda: [0.0, 0.0])
     times_ns: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    held_ns: list[float] = field(default_factory=lambda: [0.0, 0.0])
 
     def add(self, effect: float, counts: tuple[float, float], times: tuple[float, float]) -> None:
         """Takes up a part, or its share of one."""
@@ -56,6 +70,7 @@ class Explained:
     scales: tuple[float, float]
     changes: dict[str, Change]
     causes: tuple[Cause, ...]
+    locks: Locks = ({}, {})
 
     @property
     def response_ns(self) -> tuple[float, float]:
@@ -72,22 +87,81 @@ class Explained:
         return found[0], found[1]
 
 
-def explain(accounts: tuple[Account, Account], known: dict[str, Known]) -> Explained:
+def explain(accounts: tuple[Account, Account], known: dict[str, Known], locks: Locks = ({}, {})) -> Explained:
     """The causes of the difference between two accounts."""
     basis = basis_of(*accounts)
     units = {"run": (1, 1), "execution": [a.executions for a in accounts], "transaction": [a.commits for a in accounts]}
     scales = (1.0 / units[basis][0], 1.0 / units[basis][1])
     changed = changes(accounts, known, scales)
     found: dict[Key, Cause] = {}
+    whose: dict[str, dict[Key, float]] = {}
+    """By what took time, the causes that it went to."""
+    held = _Held(locks, accounts, scales)
     for pair in _pairs(accounts):
         about = next(part for part in pair if part)
         counts = tuple(part.count * scale if part else 0.0 for part, scale in zip(pair, scales, strict=True))
-        times = tuple(part.time_ns * scale if part else 0.0 for part, scale in zip(pair, scales, strict=True))
+        times = held.taken(about, tuple(p.time_ns * scale if p else 0.0 for p, scale in zip(pair, scales, strict=True)))
         seen = ((counts[0], counts[1]), (times[0], times[1]))
         for (code, of), effect in _split(about, changed.get(about.owner), *seen):
             found.setdefault((code, of), Cause(code, of)).add(effect, *seen)
+            of_part = whose.setdefault(about.what, {})
+            of_part[code, of] = of_part.get((code, of), 0.0) + effect
+    for what, (before, after) in held.times.items():
+        ways = whose.get(what, {})
+        code, of = max(ways, key=lambda key: abs(ways[key]), default=("wait", what))
+        cause = found.setdefault((code, of), Cause(code, of))
+        cause.effect_ns += after - before
+        cause.held_ns = [cause.held_ns[0] + before, cause.held_ns[1] + after]
     ordered = sorted(found.values(), key=lambda cause: -abs(cause.effect_ns))
-    return Explained(accounts, basis, scales, changed, tuple(ordered))
+    return Explained(accounts, basis, scales, changed, tuple(ordered), locks)
+
+
+class _Held:
+    """Takes from waits for locks what follows from the holders' own waits, and keeps it."""
+
+    def __init__(self, locks: Locks, accounts: tuple[Account, Account], scales: tuple[float, float]) -> None:
+        self.shares: dict[str, list[dict[str, float]]] = {}
+        self.times: dict[str, tuple[float, float]] = {}
+        means = _means(accounts, scales)
+        for event in {**locks[0], **locks[1]}:
+            sides = [side.get(event) for side in locks]
+            times = [one.time_ns * scale if one else 0.0 for one, scale in zip(sides, scales, strict=True)]
+            counts = [one.count * scale if one else 0.0 for one, scale in zip(sides, scales, strict=True)]
+            at = int(times[1] > times[0])
+            shares = [one.shares() if one else {} for one in sides]
+            name, share = next(iter(shares[at].items()), ("", 0.0))
+            much = LONGER if max(counts) <= MANY * min(counts) else MUCH_LONGER
+            before = means[1 - at].get(_own(name), 0.0)
+            if share >= MOSTLY and means[at].get(_own(name), 0.0) >= much * before:
+                self.shares[event] = [{_own(name): side[name]} if name in side else {} for side in shares]
+
+    def taken(self, part: Part, times: tuple[float, ...]) -> tuple[float, float]:
+        """What of these times stays with the part."""
+        shares = self.shares.get(part.what, [{}, {}])
+        left = [times[0], times[1]]
+        for name in {**shares[0], **shares[1]}:
+            moved = [time * side.get(name, 0.0) for time, side in zip(times, shares, strict=True)]
+            before, after = self.times.get(name, (0.0, 0.0))
+            self.times[name] = before + moved[0], after + moved[1]
+            left = [time - gone for time, gone in zip(left, moved, strict=True)]
+        return left[0], left[1]
+
+
+def _own(name: str) -> str:
+    """What a holder did, as accounts call it."""
+    return CPU if name == WORK else name
+
+
+def _means(accounts: tuple[Account, Account], scales: tuple[float, float]) -> list[dict[str, float]]:
+    """By set and event, how long one takes; of CPU all."""
+    found = []
+    for account, scale in zip(accounts, scales, strict=True):
+        sums: dict[str, tuple[int, int]] = {}
+        for part in account.parts:
+            count, time_ns = sums.get(part.what, (0, 0))
+            sums[part.what] = count + part.count, time_ns + part.time_ns
+        found.append({what: ns / count if count else ns * scale for what, (count, ns) in sums.items()})
+    return found
 
 
 def _pairs(accounts: tuple[Account, Account]) -> list[list[Part | None]]:

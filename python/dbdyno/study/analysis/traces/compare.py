@@ -20,7 +20,16 @@ from dbdyno.study.analysis.drawn.pictures import distribution, tail
 from dbdyno.study.analysis.traces import page as traces_page
 from dbdyno.study.analysis.traces import verdict as traces_verdict
 from dbdyno.study.analysis.traces.account import account
-from dbdyno.study.analysis.traces.blocks import QUANTILES, SEVERAL, Blocks, cut, per_block, population, unit_of
+from dbdyno.study.analysis.traces.blocks import (
+    QUANTILES,
+    SEVERAL,
+    Blocks,
+    cut,
+    is_light,
+    per_block,
+    population,
+    unit_of,
+)
 from dbdyno.study.analysis.traces.causes import Explained, contributions, explain
 from dbdyno.study.analysis.traces.changed import SAME_WORK, are_transactions_alike, differ, rows_of
 from dbdyno.study.analysis.traces.lines import compare_lines, judge
@@ -31,6 +40,7 @@ from dbdyno.study.analysis.traces.same import match
 from dbdyno.study.analysis.traces.strata import What, strata
 from dbdyno.study.analysis.traces.tails import compare_tails
 from dbdyno.study.analysis.traces.why import why_of
+from dbdyno.trace.holders import holders
 from dbdyno.trace.plans import plans_of
 from dbdyno.trace.source import Traces
 
@@ -51,11 +61,11 @@ def compare_traces(base: Traces, other: Traces, question: Question | None = None
     sets = (base, other)
     pairs = pair(sets, asked.pair) if asked.pair else None
     known = match(sets, merge_literals=asked.merge_literals)
-    explained = explain((account(base), account(other)), known)
+    explained = explain((account(base), account(other)), known, (holders(base), holders(other)))
     unit = "pair" if pairs and len(pairs.keys) >= SEVERAL else unit_of(sets)
     blocks = (cut(base, unit, event=asked.event), cut(other, unit, event=asked.event))
     values = _values_of(sets, asked)
-    numbers = (per_block(base, blocks[0]), per_block(other, blocks[1]))
+    numbers = (_heavy(per_block(base, blocks[0]), blocks[0]), _heavy(per_block(other, blocks[1]), blocks[1]))
     comparisons = _comparisons(sets, numbers, blocks, explained, asked)
     used = _used(comparisons[0].metric, numbers, blocks, explained, asked)
     verdict = decide({asked.names[1]: comparisons}, baseline=asked.names[0], headline=comparisons[0].metric)
@@ -164,6 +174,16 @@ def _per(explained: Explained, blocks: tuple[Blocks, Blocks]) -> str:
         return "execution"
     is_counted = not differ(one.commits, two.commits, SAME_WORK) and are_transactions_alike(one, two)
     return "transaction" if is_counted else ""
+
+
+def _heavy(numbers: dict[str, Any], blocks: Blocks) -> dict[str, Any]:
+    """The numbers of the blocks without those of sessions and files that hardly did anything."""
+    import numpy as np
+
+    if blocks.unit not in ("session", "file"):
+        return numbers
+    light = is_light(numbers["n"])
+    return {name: np.where(light, np.nan, values) for name, values in numbers.items()}
 
 
 def _judge(

@@ -6,6 +6,7 @@ from dbdyno.stats.words import duration
 from dbdyno.study.analysis.traces.account import COMMIT, CPU, ROUND_TRIP, UNACCOUNTED
 from dbdyno.study.analysis.traces.causes import READS, Cause, Explained
 from dbdyno.study.analysis.traces.changed import Change, differ
+from dbdyno.trace.holders import meanwhile
 
 MOST = 20
 LEAST = 0.005
@@ -13,6 +14,8 @@ LEAST = 0.005
 TEXT_MOST = 44
 MOSTLY = 0.5
 """From this share of what was added on a statement is named with it."""
+HELD_LEAST = 0.05
+"""From this share of a cause on, what others waited for locks meanwhile is told with it."""
 LITERALS = 10
 """From so many texts on that differ in nothing but literals, they are named."""
 
@@ -25,9 +28,10 @@ def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, obje
             "code": cause.code,
             "about": cause.about,
             "effect_ns": cause.effect_ns,
-            "text": f"{signed(cause.effect_ns)}: {_words(cause, explained, names)}",
+            "text": f"{signed(cause.effect_ns)}: {_words(cause, explained, names)}{_behind(cause, explained)}",
             "counts": cause.counts,
             "times_ns": cause.times_ns,
+            "held_ns": cause.held_ns,
         }
         for cause in explained.causes[:MOST]
         if abs(cause.effect_ns) > least
@@ -37,6 +41,17 @@ def reasons(explained: Explained, names: tuple[str, str]) -> list[dict[str, obje
 def signed(ns: float) -> str:
     """A difference with its sign."""
     return f"{'+' if ns > 0 else '-'}{duration(abs(ns))}"
+
+
+def _behind(cause: Cause, explained: Explained) -> str:
+    """Who waited meanwhile, of what holders of locks did; and what they did, of waits for locks."""
+    before, after = cause.held_ns
+    if abs(after - before) >= HELD_LEAST * abs(cause.effect_ns) > 0:
+        return f"; for locks of sessions that were in it others waited {duration(after)} instead of {duration(before)}"
+    sides = [side.get(cause.about) for side in explained.locks] if cause.code == "wait" else [None, None]
+    most = max((one for one in sides if one), key=lambda one: one.time_ns, default=None)
+    words = meanwhile(most) if most else ""
+    return f"; {words}" if words else ""
 
 
 def _words(cause: Cause, explained: Explained, names: tuple[str, str]) -> str:
@@ -63,7 +78,7 @@ def _length(cause: Cause) -> str:
     if len(means) < 2:
         return f"{what}: {_times(cause)}"
     them = f"{number(cause.counts[1])} of them"
-    article = "an" if what[0] in "aeiou" else "a"
+    article = "an" if what.lower().startswith((*"aeiou", "lw")) else "a"
     return f"{article} {what} takes {duration(means[1])} instead of {duration(means[0])} ({them}){why}"
 
 

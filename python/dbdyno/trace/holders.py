@@ -1,0 +1,306 @@
+"""What the holder of a lock did while others waited for it: the wait that stands behind waits for locks.
+
+A recording times every wait of every session on one clock, but a wait for a lock does not say whose lock it was. Its
+end does: PostgreSQL wakes the first in the queue when the holder's transaction ends, which follows the flush of its
+commit. So the holder is the session whose transaction ended last before the waiter was awake, among those whose
+transaction had begun before the wait did; where no transaction ended, a call that was under way all the time and ended
+just then. What that session did between the begin and the end of the wait is read from its own waits.
+
+- `Lock:tuple` is held by the session that waits for the row's transaction (`Lock:transactionid`).
+- `LWLock:WALWrite` is held by the one session that writes or syncs the log: no holder has to be found for it.
+- Where the holder itself waited for a lock, that time goes on to what stands behind that lock, in its proportions: with
+  P the shares that lead from lock to lock and R those that end elsewhere, the shares sought are (I - P)^-1 R, as in an
+  absorbing Markov chain.
+
+Checked against `pg_blocking_pids` (docs/explanation/method.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.trace.source import Traces
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Shares = NDArray[np.float64]
+
+FORMAT = "postgresql waits"
+THINK, WORK = "think time", "CPU"
+"""What a holder does that waits for nothing: its client has the turn, or it works (or waits for a processor)."""
+_DID = {
+    THINK: "while the holder's client had the turn, its transaction open",
+    WORK: "while the holder was at work",
+}
+TOLD_LEAST, TOLD_MOST = 0.15, 3
+"""What holders did is told from this share of the waited time on, so much of it."""
+KNOWN_LEAST = 0.8
+"""Of less of the waited time nothing is said."""
+WITHIN_NS = 10_000_000
+"""A waiter is awake so long after the end of its holder, at most. On a quiet machine it takes .02 to .4 ms; on a
+crowded one it waits for a processor."""
+FLUSHES = ("io:walsync", "io:walwrite", "lwlock:walwrite", "ipc:syncrep")
+"""Events of a commit's flush, in small letters: 17 spells them another way."""
+TUPLE, ROW, LOG = "lock:tuple", "lock:transactionid", "lwlock:walwrite"
+CLIENT = "client:clientread"
+ENDS = r"^\s*(commit|end|rollback|abort|prepare\s+transaction)\b"
+
+
+@dataclass(frozen=True)
+class Held:
+    """Waits for one lock: how many and how long, the time of those whose holder was found, and that time by what the
+    holder did: the name of an event, `THINK` or `WORK`, the largest first."""
+
+    event: str
+    count: int
+    time_ns: int
+    known_ns: float
+    meanwhile: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether enough of it is known to be spoken of."""
+        return self.time_ns > 0 and self.known_ns >= KNOWN_LEAST * self.time_ns
+
+    def shares(self) -> dict[str, float]:
+        """The parts of its time by what the holder did, if enough is known: the rest is the lock's own."""
+        return {name: ns / self.time_ns for name, ns in self.meanwhile.items()} if self.is_known else {}
+
+    def as_dict(self) -> dict[str, Any]:
+        """As it stands in models."""
+        rows = [{"name": name, "time_ns": ns} for name, ns in self.meanwhile.items()]
+        return {"event": self.event, "count": self.count, "time_ns": self.time_ns, "known_ns": self.known_ns} | {
+            "meanwhile": rows if self.is_known else []
+        }
+
+
+def meanwhile(one: Held) -> str:
+    """What the holders did, in words (`80 % of it while the holder was in IO:WALSync`); nothing where it is not
+    known."""
+    told = [
+        f"{100 * share:.0f} % {'of it ' if at == 0 else ''}{_DID.get(name, f'while the holder was in {name}')}"
+        for at, (name, share) in enumerate(one.shares().items())
+        if share >= TOLD_LEAST
+    ]
+    return ", ".join(told[:TOLD_MOST])
+
+
+def holders(traces: Traces) -> dict[str, Held]:
+    """The waits for locks of a recording by event, those with most time first; nothing of other traces, whose
+    sessions have no common clock."""
+    if traces.manifest.to_json().get("format") != FORMAT:
+        return {}
+    waits = _Waits(traces)
+    if not waits.locks:
+        return {}
+    return waits.held()
+
+
+class _Waits:
+    """The waits of all sessions as arrays, sorted by session and begin."""
+
+    def __init__(self, traces: Traces) -> None:
+        import numpy as np
+
+        self.traces = traces
+        rows = traces.rows("select event, count(*) as n, sum(elapsed_ns)::bigint as ns from waits group by event")
+        self.names = [row["event"] for row in rows]
+        self.small = [name.lower() for name in self.names]
+        self.sums = [(row["n"], row["ns"]) for row in rows]
+        self.locks = [at for at, name in enumerate(self.small) if name.startswith("lock:") or name == LOG]
+        if not self.locks:
+            return
+        traces.connection.execute("create or replace temp table codes (event varchar, code integer)")
+        traces.connection.executemany("insert into codes values (?, ?)", [[n, at] for at, n in enumerate(self.names)])
+        found = traces.connection.execute(
+            "select session::integer as session, code, started_ns as begun, started_ns + elapsed_ns as ended"
+            " from waits join codes using (event) order by session, started_ns"
+        ).fetchnumpy()
+        self.session, self.code, self.begun, self.ended = (
+            np.asarray(found[name]) for name in ("session", "code", "begun", "ended")
+        )
+
+    def held(self) -> dict[str, Held]:
+        """Each lock with what stands behind it."""
+        import numpy as np
+
+        states = len(self.names) + 2  # the events, work, and what nobody knows
+        direct = np.zeros((len(self.names), states))
+        for lock in self.locks:
+            direct[lock] = self._direct(lock, states)
+        shares = _behind(direct, self.locks)
+        ranked = sorted(self.locks, key=lambda lock: -self.sums[lock][1])
+        return {self.names[lock]: self._told(lock, shares[lock]) for lock in ranked}
+
+    def _told(self, lock: int, shares: Shares) -> Held:
+        count, time_ns = self.sums[lock]
+        named: dict[str, float] = {}
+        for name, share in zip([*self.names, WORK], shares[:-1], strict=True):
+            if share > 0:
+                did = THINK if name.lower() == CLIENT else name
+                named[did] = named.get(did, 0.0) + float(share) * time_ns
+        ordered = dict(sorted(named.items(), key=lambda one: -one[1]))
+        return Held(self.names[lock], count, time_ns, sum(named.values()), ordered)
+
+    def _direct(self, lock: int, states: int) -> Shares:
+        """The shares of a lock's time by what its holder did, waits for locks among it."""
+        import numpy as np
+
+        found = np.zeros(states)
+        name = self.small[lock]
+        if name == TUPLE and ROW in self.small:
+            found[self.small.index(ROW)] = 1.0
+            return found
+        mine = np.flatnonzero(self.code == lock)
+        whole = float((self.ended[mine] - self.begun[mine]).sum())
+        if name == LOG:
+            for event in (at for at, other in enumerate(self.small) if other in ("io:walsync", "io:walwrite")):
+                one = np.flatnonzero(self.code == event)
+                one = one[np.argsort(self.begun[one], kind="stable")]
+                found[event] = _covered(self.begun[one], self.ended[one], self.begun[mine], self.ended[mine]).sum()
+            found[-2] = max(whole - found.sum(), 0.0)
+        else:
+            self._by_holder(mine, self.ends.of(self.session[mine], self.begun[mine], self.ended[mine]), found)
+            found[-1] = whole - found.sum()
+        return found / found.sum() if found.sum() > 0 else found
+
+    def _by_holder(self, mine: Ints, holder: Ints, found: Shares) -> None:
+        """Adds up what the holders did between begin and end of these waits."""
+        import numpy as np
+
+        for session in np.unique(holder[holder >= 0]):
+            waiting = mine[holder == session]
+            low, high = np.searchsorted(self.session, [session, session + 1])
+            begun, ended, code = self.begun[low:high], self.ended[low:high], self.code[low:high]
+            spent = 0.0
+            for event in np.unique(code):
+                one = code == event
+                time = _covered(begun[one], ended[one], self.begun[waiting], self.ended[waiting]).sum()
+                found[event] += time
+                spent += time
+            found[-2] += float((self.ended[waiting] - self.begun[waiting]).sum()) - spent
+
+    @property
+    def ends(self) -> _Ends:
+        """The ends of transactions, read once."""
+        if not hasattr(self, "_ends"):
+            self._ends = _Ends(self.traces)
+        return self._ends
+
+
+class _Ends:
+    """The ends of transactions of all sessions in their order, and the calls in the order of their ends."""
+
+    def __init__(self, traces: Traces) -> None:
+        import numpy as np
+
+        found = traces.connection.execute(
+            f"""
+            with flushed as (
+              select call, max(started_ns + elapsed_ns) as at from waits
+              where call is not null and lower(event) in (select unnest($1::varchar[])) group by call),
+            ends as (
+              select c.session, c.call, c.started_ns + c.elapsed_ns as over,
+                     coalesce(f.at, c.started_ns) as freed, lead(c.started_ns) over mine as following,
+                     min(c.started_ns) over mine as earliest,
+                     f.at is not null or regexp_matches(coalesce(s.text, ''), '{ENDS}', 'i')
+                       or c.call in (select call from errors where call is not null) as is_end
+              from calls c left join flushed f using (call)
+              left join (select statement, any_value(text) as text from statements group by statement) s
+                using (statement)
+              where c.kind not in ('background', 'connect') and coalesce(c.depth, 0) = 0
+              window mine as (partition by c.session order by c.started_ns))
+            select session::bigint as session, freed, over,
+                   coalesce(lag(freed) over mine, 0) as before, coalesce(lag(following) over mine, earliest) as first
+            from ends where is_end window mine as (partition by session order by freed) order by freed
+            """,  # noqa: S608
+            [list(FLUSHES)],
+        ).fetchnumpy()
+        names = ("session", "freed", "over", "before", "first")
+        self.session, self.freed, self.over, self.before, self.first = (
+            np.asarray(found[name], dtype=np.int64) for name in names
+        )
+        calls = traces.connection.execute(
+            "select session::bigint as session, started_ns as begun, started_ns + elapsed_ns as over from calls"
+            " where kind not in ('background', 'worker') and coalesce(depth, 0) = 0 order by over"
+        ).fetchnumpy()
+        self.calls = tuple(np.asarray(calls[name], dtype=np.int64) for name in ("session", "begun", "over"))
+
+    def of(self, session: Ints, begun: Ints, ended: Ints) -> Ints:
+        """The session that held what these waited for, -1 where it is not known."""
+        import numpy as np
+
+        holder = np.full(session.shape, -1, dtype=np.int64)
+        place = np.searchsorted(self.freed, ended, side="right") - 1
+        is_open = place >= 0
+        while is_open.any():
+            at = place[is_open]
+            is_near = self.freed[at] > ended[is_open] - WITHIN_NS
+            fits = (
+                is_near
+                & (self.session[at] != session[is_open])
+                & (self.over[at] > ended[is_open] - WITHIN_NS)
+                & (self.before[at] < begun[is_open])
+                & (self.first[at] <= begun[is_open])
+            )
+            numbers = np.flatnonzero(is_open)
+            holder[numbers[fits]] = self.session[at[fits]]
+            place[numbers] -= 1
+            is_open[numbers] = is_near & ~fits & (place[numbers] >= 0)
+        self._by_call(session, begun, ended, holder)
+        return holder
+
+    def _by_call(self, session: Ints, begun: Ints, ended: Ints, holder: Ints) -> None:
+        """Fills in calls that were under way all the time and ended when the waiter woke, the nearest one."""
+        import numpy as np
+
+        whose, since, over = self.calls
+        nearest = np.full(session.shape, WITHIN_NS + 1, dtype=np.int64)
+        place = np.searchsorted(over, ended + WITHIN_NS, side="right") - 1
+        is_open = (holder < 0) & (place >= 0)
+        while is_open.any():
+            numbers = np.flatnonzero(is_open)
+            at = place[numbers]
+            apart = np.abs(over[at] - ended[numbers])
+            is_near = over[at] >= ended[numbers] - WITHIN_NS
+            fits = is_near & (whose[at] != session[numbers]) & (since[at] <= begun[numbers])
+            fits &= apart < nearest[numbers]
+            holder[numbers[fits]] = whose[at[fits]]
+            nearest[numbers[fits]] = apart[fits]
+            place[numbers] -= 1
+            is_open[numbers] = is_near & (place[numbers] >= 0)
+
+
+def _covered(begun: Ints, ended: Ints, since: Ints, until: Ints) -> Ints:
+    """How much of each time from `since` to `until` lies in intervals that do not overlap, sorted by begin."""
+    import numpy as np
+
+    before = np.concatenate(([0], np.cumsum(ended - begun)))
+
+    def up_to(when: Ints) -> Ints:
+        at = np.searchsorted(begun, when, side="right")
+        last = np.maximum(at - 1, 0)
+        cut = np.maximum(ended[last] - when, 0) if begun.size else np.zeros_like(when)
+        return before[at] - np.where(at > 0, cut, 0)
+
+    return up_to(until) - up_to(since)
+
+
+def _behind(direct: Shares, locks: list[int]) -> Shares:
+    """What stands behind each lock in the end, from what stands directly behind it."""
+    import numpy as np
+
+    ends = np.array(direct)
+    ends[:, locks] = 0.0
+    chain = np.eye(len(locks)) - direct[np.ix_(locks, locks)]
+    try:
+        solved = np.linalg.solve(chain, ends[locks])
+    except np.linalg.LinAlgError:  # locks that stand behind each other alone: nothing is known
+        return np.zeros_like(direct)
+    found = np.zeros_like(direct)
+    found[locks] = np.clip(solved, 0.0, 1.0)
+    return found
