@@ -1,4 +1,5 @@
-"""What the proxy costs: pgbench directly, through `dbdyno trace proxy`, and through pgbouncer, in turns.
+"""What the proxy costs: pgbench directly, through `dbdyno trace proxy`, through pgbouncer, and through a relay that
+passes bytes on unread and never sleeps (relay.c: the least that any proxy costs here), in turns.
 
     python benches/proxy.py [--rounds 4] [--seconds 5] [--own-core]
 
@@ -32,6 +33,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 BOUNCER = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
 ROUND_TRIP, THROUGHPUT = 1, 8
+RELAY = "bare relay"
 PLACED: list[str] = []
 """What a proxy's command begins with, where it has a processor of its own."""
 
@@ -99,13 +101,36 @@ def bouncer(engine: EmbeddedPostgres, folder: Path) -> Iterator[int]:
             process.terminate()
 
 
+def relay_of(folder: Path) -> Path | None:
+    """The relay as a program, where there is a compiler."""
+    if shutil.which("cc") is None:
+        return None
+    program = folder / "relay"
+    subprocess.run(["cc", "-O2", "-o", program, Path(__file__).with_name("relay.c")], check=True)
+    return program
+
+
+@contextlib.contextmanager
+def relay(program: Path | None, engine: EmbeddedPostgres) -> Iterator[int]:
+    """The relay's port."""
+    assert program is not None
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    with subprocess.Popen([*PLACED, program, str(port), str(engine.port)]) as process:
+        try:
+            _await({**engine.tcp_conninfo(), "sslmode": "disable"}, port)
+            yield port
+        finally:
+            process.terminate()
+
+
 def _await(behind: dict[str, str], port: int) -> None:
     for _ in range(200):
         with contextlib.suppress(psycopg.OperationalError):
             psycopg.connect(**{**behind, "port": str(port)}, connect_timeout=2).close()  # type: ignore[arg-type]
             return
         time.sleep(0.05)
-    raise RuntimeError("pgbouncer did not come up")
+    raise RuntimeError("it did not come up")
 
 
 def main() -> None:
@@ -125,29 +150,33 @@ def main() -> None:
         folder.chmod(0o755)
         pgbench(engine, engine.port, "-i", "-s", "5", "-q")
         ports = {"direct": engine.port, "proxy": stack.enter_context(proxy(engine, folder))}
-        if chosen.own_core:
-            ports["proxy --spin 50us"] = stack.enter_context(proxy(engine, folder, "--spin", "50us"))
+        ports["proxy --spin off"] = stack.enter_context(proxy(engine, folder, "--spin", "off"))
         ports["proxy --binds"] = stack.enter_context(proxy(engine, folder, "--binds"))
         if Path(BOUNCER).exists():
             (folder / "pgbouncer").mkdir()
             ports["pgbouncer"] = stack.enter_context(bouncer(engine, folder / "pgbouncer"))
+        relayed = relay_of(folder)
         found: dict[int, dict[str, list[float]]] = {}
         for clients in (ROUND_TRIP, THROUGHPUT):
-            arms = found.setdefault(clients, {name: [] for name in ports})
-            names = list(ports)
+            names = [*ports, *([RELAY] if relayed else [])]
+            arms = found.setdefault(clients, {name: [] for name in names})
             for name in [*names, *reversed(names)] * chosen.rounds:
                 options = ["-n", "-S", "-M", "prepared", "-c", str(clients), "-T", str(chosen.seconds)]
-                arms[name].append(pgbench(engine, ports[name], *options))
+                # The relay never sleeps, so it is there only while it is measured.
+                with relay(relayed, engine) if name == RELAY else contextlib.nullcontext(ports[name]) as port:
+                    arms[name].append(pgbench(engine, port, *options))
     told(found)
 
 
 def told(found: dict[int, dict[str, list[float]]]) -> None:
     """Medians of both."""
     direct_us = statistics.median(1e6 / tps for tps in found[ROUND_TRIP]["direct"])
-    print(f"a round trip, one session: {direct_us:.1f} us directly")
+    least_us = 1e6 / max(found[ROUND_TRIP]["direct"])
+    print(f"a round trip, one session: {direct_us:.1f} us directly (least {least_us:.1f} us)")
     for name, rates in found[ROUND_TRIP].items():
         taken_us = statistics.median(1e6 / tps for tps in rates)
-        print(f"  {name}: {taken_us:.1f} us, {taken_us - direct_us:+.1f} us (least {1e6 / max(rates):.1f} us)")
+        if name != "direct":
+            print(f"  {name}: {taken_us:.1f} us, {taken_us - direct_us:+.1f} us (least {1e6 / max(rates):.1f} us)")
     direct = statistics.median(found[THROUGHPUT]["direct"])
     print(f"select-only, eight sessions: {direct:,.0f} transactions/s directly")
     for name, rates in found[THROUGHPUT].items():

@@ -17,6 +17,7 @@ use crate::follow::Follower;
 use crate::pair::{Counts, Ended, Pair, Turn};
 use crate::shared::Shared;
 use crate::side::{Net, Side};
+use crate::spin::Spin;
 use crate::tls::Tls;
 use crate::{ProxyError, Request, now_ns, wall_offset_ns};
 
@@ -187,17 +188,17 @@ impl Running {
         let end_ns = self.request.for_ns.map_or(u64::MAX, |length| begin_ns.saturating_add(length));
         let mut events = Events::with_capacity(1024);
         (self.told.0, self.shown_ns) = (begin_ns, begin_ns);
-        let mut heard_ns = 0;
+        let mut spin = Spin::new(self.request.spin_ns);
         loop {
-            let patience = self.patience(heard_ns);
+            let patience = if self.again.is_empty() { spin.patience(now_ns(), TICK) } else { Duration::ZERO };
             match poll.poll(&mut events, Some(patience)) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
                     return Err(ProxyError::System("the event loop failed".to_owned(), error));
                 }
                 _ => {}
             }
-            if self.request.spin_ns > 0 && !events.is_empty() {
-                heard_ns = now_ns();
+            if !events.is_empty() {
+                spin.heard(now_ns());
             }
             for event in &events {
                 self.on_event(event, poll.registry());
@@ -217,14 +218,6 @@ impl Running {
                 return self.close(begin_ns);
             }
         }
-    }
-
-    /// How long to sleep where nothing comes. To be woken takes longer than to pass a message on: not at all where
-    /// something came just now and that is asked for.
-    fn patience(&self, heard_ns: u64) -> Duration {
-        let spin_ns = self.request.spin_ns;
-        let is_awake = !self.again.is_empty() || (spin_ns > 0 && now_ns().saturating_sub(heard_ns) < spin_ns);
-        if is_awake { Duration::ZERO } else { TICK }
     }
 
     fn on_event(&mut self, event: &Event, registry: &Registry) {

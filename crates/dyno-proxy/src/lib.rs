@@ -28,6 +28,7 @@ pub mod replay;
 mod request;
 pub mod shared;
 mod side;
+mod spin;
 mod statement;
 mod tls;
 

@@ -19,9 +19,9 @@ pub struct Request {
     /// Stops by itself.
     #[serde(default)]
     pub for_ns: Option<u64>,
-    /// How long after a message the next is looked for without sleep.
+    /// How long after a message the next is looked for without sleep; without it, as long as it pays.
     #[serde(default)]
-    pub spin_ns: u64,
+    pub spin_ns: Option<u64>,
     /// Whether messages are kept with their values.
     #[serde(default)]
     pub binds: bool,

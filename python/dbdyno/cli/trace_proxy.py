@@ -50,8 +50,11 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option("--server-ca", type=_FILE, metavar="FILE", help="Roots that the server's certificate is held to (PEM).")
 @click.option(
     "--spin",
-    metavar="TIME",
-    help="Look for the next message so long before sleeping, e.g. 50us: faster where the proxy has a core of its own.",
+    default="auto",
+    show_default=True,
+    metavar="auto|off|TIME",
+    help="Look for the next message so long before sleeping, e.g. 50us. auto: while messages come quickly and nobody"
+    " else wants the processor.",
 )
 def command(
     listen: str,
@@ -63,7 +66,7 @@ def command(
     tls_key: Path | None,
     server_tls: str,
     server_ca: Path | None,
-    spin: str | None,
+    spin: str,
 ) -> None:
     """Pass clients of a PostgreSQL on to it, and time every message.
 

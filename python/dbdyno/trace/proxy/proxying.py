@@ -45,7 +45,7 @@ class Wanted:
     tls_key: Path | None = None
     server_tls: str = "disable"
     server_ca: Path | None = None
-    spin_ns: int = 0
+    spin_ns: int | None = None
 
 
 @dataclass
@@ -82,9 +82,12 @@ def server_of(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def spin_ns(text: str | None) -> int:
-    """How long to look for the next message without sleep. Raises `TraceError`."""
-    asked = length_ns(text, "--spin") if text else 0
+def spin_ns(text: str) -> int | None:
+    """How long to look for the next message without sleep: `auto` (None: as long as it pays), `off`, or a time. Raises
+    `TraceError`."""
+    if text == "auto":
+        return None
+    asked = 0 if text == "off" else length_ns(text, "--spin")
     if asked > _SPIN_MOST_NS:
         raise TraceError(f"{text!r} is too long", where="--spin", next_step="write a time up to 10ms, such as 50us")
     return asked
