@@ -35,8 +35,10 @@ from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
+from dbdyno.trace.holders import holders, meanwhile
 from dbdyno.trace.record.place import Place
 from dbdyno.trace.record.recording import Wanted, recording
+from dbdyno.trace.source import open_traces
 
 LOOK = """
 select coalesce(wait_event_type || ':' || wait_event, 'CPU') from pg_stat_activity
@@ -145,6 +147,8 @@ def main() -> None:
         connection, _ = connect(Run.open(out))
         with connection:
             exact = {row[0]: row[1:] for row in connection.execute(EXACT).fetchall()}
+        with open_traces([str(out)]) as traces:
+            behind = [f"{one.event}: {words}" for one in holders(traces).values() if (words := meanwhile(one))]
     each_ms = sum(spent) / max(len(spent), 1) * 1e3
     print(next(line for line in text.splitlines() if "actually processed" in line))
     print(f"{sum(seen.values())} samples, each for {each_ms:.0f} ms; lost {it.told['lost']} notes")
@@ -153,6 +157,7 @@ def main() -> None:
     for event in sorted({*exact, *seen}, key=lambda event: -exact.get(event, (0, 0))[1]):
         count, total, middle, longest = exact.get(event, (0, 0.0, 0.0, 0.0))
         print(f"| {event} | {count:,} | {total:,.1f} | {middle:,.1f} | {longest:,.2f} | {seen[event] * each_ms:,.0f} |")
+    print(*behind, sep="\n")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ crowded one it waits for a processor."""
 FLUSHES = ("io:walsync", "io:walwrite", "lwlock:walwrite", "ipc:syncrep")
 """Events of a commit's flush, in small letters: 17 spells them another way."""
 TUPLE, ROW, LOG = "lock:tuple", "lock:transactionid", "lwlock:walwrite"
+TIED = (ROW, "lock:relation", "lock:virtualxid", "lock:object")
+"""Locks that are given back when the transaction ends; the right to extend a table or an advisory lock goes before."""
 CLIENT = "client:clientread"
 ENDS = r"^\s*(commit|end|rollback|abort|prepare\s+transaction)\b"
 
@@ -163,9 +165,9 @@ class _Waits:
                 one = one[np.argsort(self.begun[one], kind="stable")]
                 found[event] = _covered(self.begun[one], self.ended[one], self.begun[mine], self.ended[mine]).sum()
             found[-2] = max(whole - found.sum(), 0.0)
-        else:
+        elif name in TIED:
             self._by_holder(mine, self.ends.of(self.session[mine], self.begun[mine], self.ended[mine]), found)
-            found[-1] = whole - found.sum()
+        found[-1] = whole - found.sum()
         return found / found.sum() if found.sum() > 0 else found
 
     def _by_holder(self, mine: Ints, holder: Ints, found: Shares) -> None:
