@@ -45,9 +45,14 @@ def made(rounds: int, *, sync_us: int, waits: bool, think_us: int = 0) -> Eviden
             else 0
         )
         update = evidence.call(
-            "exec", "upd", end_us=until, elapsed_us=until - begun + 20, cpu_us=70, session=1,
+            "exec",
+            "upd",
+            end_us=until,
+            elapsed_us=until - begun + 20,
+            cpu_us=70,
+            session=1,
             wait_us=awake - begun if waits else 0,
-        )  # fmt: skip
+        )
         if lock:
             evidence.adopt(update, lock)
         t = over + 5_000
