@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +22,7 @@ from kernel_probes import require_watchpoints
 
 CYCLES, KILLED = 60, 20
 COMMITS = 200
+TURNS, LONGEST = 8, 150
 
 pytestmark = pytest.mark.soak
 
@@ -90,3 +94,47 @@ def test_the_waits_for_wal_to_be_synced_are_the_calls_of_fdatasync_that_strace_c
     )
     assert rows(tmp_path / "run", question) == [(counted,)]
     assert counted >= COMMITS
+
+
+def test_no_statement_stands_under_the_text_of_another(tmp_path: Path) -> None:
+    """Four sessions of statements that get longer, each with a query id of its own, and no processor free: between the
+    notes that were taken and the look at a text there may be the next statement."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    seen = 0
+    try:
+        with own_server(binaries_of("installed"), compute_query_id=True) as engine:
+            with session(engine) as connection:
+                for number in range(4):
+                    connection.execute(f"create table t{number} ()")
+            for turn in range(TURNS):
+                run = tmp_path / f"run{turn}"
+                with watched(engine, run):
+                    workers = [threading.Thread(target=longer, args=[engine, number, turn]) for number in range(4)]
+                    for worker in workers:
+                        worker.start()
+                    for worker in workers:
+                        worker.join()
+                found = rows(
+                    run,
+                    "select list(text order by c.started_ns) from calls c join statements using (statement)"
+                    " where c.kind = 'exec' and regexp_matches(text, 'from t|not seen') group by session",
+                )
+                for (texts,) in found:
+                    # The first of a session may have been over before it was seen.
+                    lengths = [(at + LONGEST - len(texts) + 1, text.count("?")) for at, text in enumerate(texts)]
+                    known = [pair for pair in lengths if pair[1]]
+                    assert [(at, length) for at, length in known if at != length] == [], f"turn {turn}"
+                    seen += len(known)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+    assert seen > 100
+
+
+def longer(engine: EmbeddedPostgres, number: int, turn: int) -> None:
+    dice = random.Random(10 * turn + number)
+    with session(engine) as connection:
+        for length in range(1, LONGEST + 1):
+            connection.execute(f"select {', '.join('1' * length)} from t{number}")
+            time.sleep(dice.random() * 0.002)

@@ -281,6 +281,11 @@ impl Ring {
         self.counter(HEAD).load(Ordering::Acquire)
     }
 
+    /// How far what was written was taken.
+    pub fn taken(&self) -> u64 {
+        self.counter(TAIL).load(Ordering::Relaxed)
+    }
+
     /// Hands on the kind, the flags and the body of each record that is there, and frees its place.
     #[allow(clippy::cast_ptr_alignment)] // records begin at multiples of eight
     pub fn each(&mut self, take: &mut dyn FnMut(u32, u16, &[u8])) -> usize {

@@ -140,20 +140,32 @@ impl Backend {
         Some((at_ns, u32::from_le_bytes(event)))
     }
 
-    /// The text of the statement that was taken up last; none where another was meanwhile.
+    /// The text of the statement that the last note taken is about; none where there are newer ones, or it is being
+    /// written.
     pub fn text(&self, layout: &Layout) -> Option<Vec<u8>> {
-        let head = self.ring.head();
-        let place = self.pointer(self.entry + layout.text?).filter(|_| self.entry != 0)?;
-        let mut bytes = vec![0; TEXT_MOST];
-        let got = self.memory.as_ref()?.read_at(&mut bytes, place).ok()?;
-        let end = bytes[..got].iter().position(|byte| *byte == 0)?;
-        bytes.truncate(end);
-        (self.ring.head() == head && end > 0).then_some(bytes)
+        self.text_at(layout, self.ring.taken())
     }
 
     /// The same, where nothing has happened since the process was first seen.
     pub fn first_text(&self, layout: &Layout) -> Option<Vec<u8>> {
-        if self.ring.head() == self.seen_at { self.text(layout) } else { None }
+        self.text_at(layout, self.seen_at)
+    }
+
+    /// The text while the kernel had written so far. The server empties the query id first, which is the note, and writes the text
+    /// then; its count of changes, with which the entry begins, is odd meanwhile.
+    fn text_at(&self, layout: &Layout, head: u64) -> Option<Vec<u8>> {
+        let changes = || {
+            let mut bytes = [0; 4];
+            self.read(self.entry, &mut bytes)?;
+            Some(u32::from_le_bytes(bytes)).filter(|count| count.is_multiple_of(2))
+        };
+        let place = self.pointer(self.entry + layout.text?).filter(|_| self.entry != 0)?;
+        let before = changes()?;
+        let mut bytes = vec![0; TEXT_MOST];
+        let got = self.memory.as_ref()?.read_at(&mut bytes, place).ok()?;
+        let end = bytes[..got].iter().position(|byte| *byte == 0)?;
+        bytes.truncate(end);
+        (changes()? == before && self.ring.head() == head && end > 0).then_some(bytes)
     }
 
     /// Takes the notes that are there, in the order of time.
