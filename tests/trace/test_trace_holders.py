@@ -14,6 +14,7 @@ from dbdyno.study.analysis.traces.compare import compare_traces
 from dbdyno.study.analysis.traces.question import Question
 from dbdyno.trace.holders import THINK, WORK, holders
 from dbdyno.trace.source import open_traces
+from dbdyno.trace.where import restrict
 
 ROW, SYNC, WRITE = "Lock:transactionid", "IO:WALSync", "LWLock:WALWrite"
 
@@ -128,6 +129,27 @@ def test_waits_for_the_log_stand_behind_whoever_writes_it(tmp_path: Path) -> Non
     with open_traces([written(tmp_path / "run", evidence)]) as traces:
         found = holders(traces)[WRITE]
     assert found.shares()[SYNC] == pytest.approx(1.0)
+
+
+def test_a_question_about_part_of_the_waits_is_told_what_stood_behind_that_part(tmp_path: Path) -> None:
+    """The first five commits take 8 ms to sync, the others none."""
+    evidence = made(5, sync_us=8_000, waits=True)
+    later = made(5, sync_us=1, waits=True, think_us=5_000)
+    for table in ("calls", "waits"):
+        for row in later.rows[table]:
+            row["started_ns"] += 1_000_000_000
+            for key in ("call", "wait"):
+                if row.get(key) is not None:
+                    row[key] += 1_000_000
+        evidence.rows[table] += later.rows[table]
+    since = evidence.rows["waits"][0]["started_ns"] + 500_000_000
+    with open_traces([written(tmp_path / "run", evidence)]) as traces:
+        whole = holders(traces)[ROW]
+        restrict(traces, from_ns=since)
+        part = holders(traces)[ROW]
+    assert whole.shares()[SYNC] > 0.5
+    assert part.count == 5
+    assert part.shares()[THINK] > 0.9
 
 
 def test_a_session_that_hardly_did_anything_is_no_block() -> None:

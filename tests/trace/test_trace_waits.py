@@ -11,6 +11,7 @@ from trace_evidence import Evidence
 from dbdyno.errors import TraceError
 from dbdyno.trace.source import Traces, open_traces
 from dbdyno.trace.waits import Request, nice_interval, waits_page
+from dbdyno.trace.where import restrict
 
 
 def sync(traces: Traces, **more) -> dict:
@@ -88,6 +89,12 @@ def test_an_event_that_is_not_there_names_those_that_are(traces: Traces):
     with pytest.raises(TraceError, match="no wait for 'log file snyc'") as caught:
         waits_page(traces, Request(events=("log file snyc",)))
     assert "'log file sync'" in str(caught.value)
+
+
+def test_a_condition_that_fits_no_wait_is_not_taken_for_a_trace_without_waits(traces: Traces):
+    restrict(traces, where="elapsed_us > 1000000000")
+    with pytest.raises(TraceError, match="no wait fits the condition"):
+        waits_page(traces, Request())
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,8 @@ def holders(model: Analysis) -> Iterator[Section]:
         note = "think time: the holder's client had the turn, with its transaction open"
         yield Section(
             "trace_holders",
-            "Behind locks: what their holders did meanwhile",
+            "Behind locks",
+            "What the holder of each lock did while others waited for it.",
             tables=(common.table("", shown, rows, look="slim"),),
             notes=(note,) if any(row["name"] == "think time" for row in rows) else (),
         )

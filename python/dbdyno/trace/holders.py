@@ -97,34 +97,41 @@ def holders(traces: Traces) -> dict[str, Held]:
     if traces.manifest.to_json().get("format") != FORMAT:
         return {}
     waits = _Waits(traces)
-    if not waits.locks:
-        return {}
-    return waits.held()
+    return waits.held() if waits.asked else {}
+
+
+def _sums(traces: Traces, view: str) -> dict[str, tuple[int, int]]:
+    """The number and the time of the waits of a view, by event."""
+    rows = traces.rows(f"select event, count(*) as n, sum(elapsed_ns)::bigint as ns from {view} group by event")  # noqa: S608
+    return {row["event"]: (row["n"], row["ns"]) for row in rows}
 
 
 class _Waits:
-    """The waits of all sessions as arrays, sorted by session and begin."""
+    """The waits of all sessions as arrays, sorted by session and begin. `asked` are the waits for locks that the
+    question is about, by event (`trace.where` may have narrowed the view `waits`): how many, and how long."""
 
     def __init__(self, traces: Traces) -> None:
-        import numpy as np
-
         self.traces = traces
-        rows = traces.rows("select event, count(*) as n, sum(elapsed_ns)::bigint as ns from waits group by event")
-        self.names = [row["event"] for row in rows]
+        every = _sums(traces, "memory.main.waits")
+        self.names = list(every)
         self.small = [name.lower() for name in self.names]
-        self.sums = [(row["n"], row["ns"]) for row in rows]
         self.locks = [at for at, name in enumerate(self.small) if name.startswith("lock:") or name == LOG]
-        if not self.locks:
+        narrowed = _sums(traces, "waits")
+        self.asked = {at: narrowed[self.names[at]] for at in self.locks if self.names[at] in narrowed}
+        self.is_narrowed = [at for at, sums in self.asked.items() if sums != every[self.names[at]]]
+        if not self.asked:
             return
         traces.connection.execute("create or replace temp table codes (event varchar, code integer)")
         traces.connection.executemany("insert into codes values (?, ?)", [[n, at] for at, n in enumerate(self.names)])
-        found = traces.connection.execute(
+        self.session, self.code, self.begun, self.ended = self._arrays(
             "select session::integer as session, code, started_ns as begun, started_ns + elapsed_ns as ended"
-            " from waits join codes using (event) order by session, started_ns"
-        ).fetchnumpy()
-        self.session, self.code, self.begun, self.ended = (
-            np.asarray(found[name]) for name in ("session", "code", "begun", "ended")
+            " from memory.main.waits join codes using (event) order by session, started_ns"
         )
+
+    def _arrays(self, query: str, *values: object) -> list[Any]:
+        import numpy as np
+
+        return [np.asarray(column) for column in self.traces.connection.execute(query, values).fetchnumpy().values()]
 
     def held(self) -> dict[str, Held]:
         """Each lock with what stands behind it."""
@@ -133,13 +140,19 @@ class _Waits:
         states = len(self.names) + 2  # the events, work, and what nobody knows
         direct = np.zeros((len(self.names), states))
         for lock in self.locks:
-            direct[lock] = self._direct(lock, states)
-        shares = _behind(direct, self.locks)
-        ranked = sorted(self.locks, key=lambda lock: -self.sums[lock][1])
+            direct[lock] = self._direct(lock, states, "memory.main.waits")
+        behind = _behind(direct, self.locks)
+        shares = {lock: behind[lock] for lock in self.asked}
+        for lock in self.is_narrowed:
+            own = self._direct(lock, states, "waits")
+            chained = own[self.locks] @ behind[self.locks]
+            own[self.locks] = 0.0
+            shares[lock] = own + chained
+        ranked = sorted(self.asked, key=lambda lock: -self.asked[lock][1])
         return {self.names[lock]: self._told(lock, shares[lock]) for lock in ranked}
 
     def _told(self, lock: int, shares: Shares) -> Held:
-        count, time_ns = self.sums[lock]
+        count, time_ns = self.asked[lock]
         named: dict[str, float] = {}
         for name, share in zip([*self.names, WORK], shares[:-1], strict=True):
             if share > 0:
@@ -148,8 +161,8 @@ class _Waits:
         ordered = dict(sorted(named.items(), key=lambda one: -one[1]))
         return Held(self.names[lock], count, time_ns, sum(named.values()), ordered)
 
-    def _direct(self, lock: int, states: int) -> Shares:
-        """The shares of a lock's time by what its holder did, waits for locks among it."""
+    def _direct(self, lock: int, states: int, view: str) -> Shares:
+        """The shares of a lock's time by what its holder did, waits for locks among it, in the waits of a view."""
         import numpy as np
 
         found = np.zeros(states)
@@ -157,34 +170,38 @@ class _Waits:
         if name == TUPLE and ROW in self.small:
             found[self.small.index(ROW)] = 1.0
             return found
-        mine = np.flatnonzero(self.code == lock)
-        whole = float((self.ended[mine] - self.begun[mine]).sum())
+        session, begun, ended = self._arrays(
+            "select session::integer as session, started_ns as begun, started_ns + elapsed_ns as ended"  # noqa: S608
+            f" from {view} where event = ? order by session, started_ns",
+            self.names[lock],
+        )
+        whole = float((ended - begun).sum())
         if name == LOG:
             for event in (at for at, other in enumerate(self.small) if other in ("io:walsync", "io:walwrite")):
                 one = np.flatnonzero(self.code == event)
                 one = one[np.argsort(self.begun[one], kind="stable")]
-                found[event] = _covered(self.begun[one], self.ended[one], self.begun[mine], self.ended[mine]).sum()
+                found[event] = _covered(self.begun[one], self.ended[one], begun, ended).sum()
             found[-2] = max(whole - found.sum(), 0.0)
         elif name in TIED:
-            self._by_holder(mine, self.ends.of(self.session[mine], self.begun[mine], self.ended[mine]), found)
+            self._by_holder(begun, ended, self.ends.of(session, begun, ended), found)
         found[-1] = whole - found.sum()
         return found / found.sum() if found.sum() > 0 else found
 
-    def _by_holder(self, mine: Ints, holder: Ints, found: Shares) -> None:
+    def _by_holder(self, since: Ints, until: Ints, holder: Ints, found: Shares) -> None:
         """Adds up what the holders did between begin and end of these waits."""
         import numpy as np
 
         for session in np.unique(holder[holder >= 0]):
-            waiting = mine[holder == session]
+            waiting = holder == session
             low, high = np.searchsorted(self.session, [session, session + 1])
             begun, ended, code = self.begun[low:high], self.ended[low:high], self.code[low:high]
             spent = 0.0
             for event in np.unique(code):
                 one = code == event
-                time = _covered(begun[one], ended[one], self.begun[waiting], self.ended[waiting]).sum()
+                time = _covered(begun[one], ended[one], since[waiting], until[waiting]).sum()
                 found[event] += time
                 spent += time
-            found[-2] += float((self.ended[waiting] - self.begun[waiting]).sum()) - spent
+            found[-2] += float((until[waiting] - since[waiting]).sum()) - spent
 
     @property
     def ends(self) -> _Ends:
@@ -203,7 +220,7 @@ class _Ends:
         found = traces.connection.execute(
             f"""
             with flushed as (
-              select call, max(started_ns + elapsed_ns) as at from waits
+              select call, max(started_ns + elapsed_ns) as at from memory.main.waits
               where call is not null and lower(event) in (select unnest($1::varchar[])) group by call),
             ends as (
               select c.session, c.call, c.started_ns + c.elapsed_ns as over,
@@ -211,7 +228,7 @@ class _Ends:
                      min(c.started_ns) over mine as earliest,
                      f.at is not null or regexp_matches(coalesce(s.text, ''), '{ENDS}', 'i')
                        or c.call in (select call from errors where call is not null) as is_end
-              from calls c left join flushed f using (call)
+              from memory.main.calls c left join flushed f using (call)
               left join (select statement, any_value(text) as text from statements group by statement) s
                 using (statement)
               where c.kind not in ('background', 'connect') and coalesce(c.depth, 0) = 0
@@ -227,7 +244,8 @@ class _Ends:
             np.asarray(found[name], dtype=np.int64) for name in names
         )
         calls = traces.connection.execute(
-            "select session::bigint as session, started_ns as begun, started_ns + elapsed_ns as over from calls"
+            "select session::bigint as session, started_ns as begun, started_ns + elapsed_ns as over"
+            " from memory.main.calls"
             " where kind not in ('background', 'worker') and coalesce(depth, 0) = 0 order by over"
         ).fetchnumpy()
         self.calls = tuple(np.asarray(calls[name], dtype=np.int64) for name in ("session", "begun", "over"))

@@ -179,10 +179,17 @@ def _events(traces: Traces) -> list[Event]:
 
 
 def _nothing(traces: Traces, request: Request) -> str:
-    if not traces.connection.execute("select 1 from waits limit 1").fetchone():
+    if not _has_any(traces):
         return "the traces hold no waits: they were made without them (level 1 or 4)"
+    if not traces.connection.execute("select 1 from waits limit 1").fetchone():
+        return "no wait fits the condition"
     what = f"no wait for {', '.join(map(repr, request.events))}" if request.events else "no wait fits"
     return what + (" fits the condition" if request.condition != "true" else "")
+
+
+def _has_any(traces: Traces) -> bool:
+    """Whether there are waits, whatever a condition leaves of them."""
+    return traces.connection.execute("select 1 from memory.main.waits limit 1").fetchone() is not None
 
 
 def _advice(traces: Traces) -> str:
@@ -190,7 +197,9 @@ def _advice(traces: Traces) -> str:
         "select event from waits group by event order by sum(elapsed_ns) desc limit 8"
     ).fetchall()
     names = ", ".join(repr(row[0]) for row in rows)
-    return f"the events with most time: {names}" if names else "trace with waits (level 8)"
+    if names:
+        return f"the events with most time: {names}"
+    return "look without the condition first" if _has_any(traces) else "trace with waits (level 8)"
 
 
 def _values(traces: Traces) -> NDArray[np.int64]:
