@@ -214,7 +214,8 @@ class Analysis:
     )
     reasons: Many | None = key(
         "of two sets of traces, largest first: `code`, `about` (an event, a statement), `effect_ns` (the effects add "
-        "up to the difference of the response times), `text`, `counts`, `times_ns` of each"
+        "up to the difference of the response times), `text`, `counts`, `times_ns` of each, "
+        "`held_ns` (of recordings: what others waited for locks meanwhile, in each set)"
     )
     changes: Many | None = key(
         "of two sets of traces, the statements that changed: `statement`, `text`, `texts` (how many it stands for in "
