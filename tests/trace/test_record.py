@@ -25,6 +25,7 @@ from record_help import (
     rows,
     session,
 )
+from watch_help import own_server
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
@@ -275,7 +276,7 @@ def test_a_recording_without_an_end_ends_with_its_server(tmp_path: Path, mode: s
     require_probes()
     run = tmp_path / "run"
     with (
-        EmbeddedPostgres() as own,
+        own_server(binaries_of("installed")) as own,
         recorded(own, run, Wanted(cost_limit=0, mode=mode)) as it,
         session(own) as connection,
     ):

@@ -12,7 +12,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from record_help import binaries_of, loaded, recorded, session
+from record_help import binaries_of, copied, loaded, recorded, session
+from watch_help import own_server
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.errors import TargetError
@@ -38,7 +39,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[EmbeddedPostgres]:
         binaries = binaries_of(request.param)
     except TargetError as error:
         skip_for(error)
-    with EmbeddedPostgres(binaries=binaries) as running:
+    with own_server(binaries) as running:
         with session(running) as connection:
             connection.execute("create table hot (id int primary key, n int)")
             connection.execute("insert into hot select g, 0 from generate_series(1, 10) g")
@@ -178,7 +179,8 @@ def test_a_storage_that_syncs_slowly_is_named_before_the_locks_behind_it(tmp_pat
     if shutil.which("cc") is None:
         pytest.skip("cc not found: apt-get install gcc")
     runs = [str(tmp_path / name) for name in ("good", "bad")]
-    with SlowStorage() as engine:
+    (tmp_path / "server").mkdir()
+    with SlowStorage(binaries=copied(binaries_of("installed"), tmp_path / "server")) as engine:
         with session(engine) as connection:
             connection.execute("create table hot (id int primary key, n int)")
             connection.execute("insert into hot select g, 0 from generate_series(1, 10) g")

@@ -40,9 +40,10 @@ TOLD_LEAST, TOLD_MOST = 0.15, 3
 """What holders did is told from this share of the waited time on, so much of it."""
 KNOWN_LEAST = 0.8
 """Of less of the waited time nothing is said."""
-WITHIN_NS = 10_000_000
-"""A waiter is awake so long after the end of its holder, at most. On a quiet machine it takes .02 to .4 ms; on a
-crowded one it waits for a processor."""
+WITHIN_NS, WITHIN_SHARE, WITHIN_MOST_NS = 10_000_000, 0.5, 1_000_000_000
+"""A waiter is awake so long after the end of its holder, at most, or half of what it waited. On a quiet machine it
+takes .02 to .4 ms; on a crowded one it waits for a processor. The longer the wait, the fewer transactions span its
+begin."""
 FLUSHES = ("io:walsync", "io:walwrite", "lwlock:walwrite", "ipc:syncrep")
 """Events of a commit's flush, in small letters: 17 spells them another way."""
 TUPLE, ROW, LOG = "lock:tuple", "lock:transactionid", "lwlock:walwrite"
@@ -255,15 +256,16 @@ class _Ends:
         import numpy as np
 
         holder = np.full(session.shape, -1, dtype=np.int64)
+        earliest = ended - np.clip((WITHIN_SHARE * (ended - begun)).astype(np.int64), WITHIN_NS, WITHIN_MOST_NS)
         place = np.searchsorted(self.freed, ended, side="right") - 1
         is_open = place >= 0
         while is_open.any():
             at = place[is_open]
-            is_near = self.freed[at] > ended[is_open] - WITHIN_NS
+            is_near = self.freed[at] > earliest[is_open]
             fits = (
                 is_near
                 & (self.session[at] != session[is_open])
-                & (self.over[at] > ended[is_open] - WITHIN_NS)
+                & (self.over[at] > earliest[is_open])
                 & (self.before[at] < begun[is_open])
                 & (self.first[at] <= begun[is_open])
             )
@@ -271,22 +273,22 @@ class _Ends:
             holder[numbers[fits]] = self.session[at[fits]]
             place[numbers] -= 1
             is_open[numbers] = is_near & ~fits & (place[numbers] >= 0)
-        self._by_call(session, begun, ended, holder)
+        self._by_call(session, begun, ended, earliest, holder)
         return holder
 
-    def _by_call(self, session: Ints, begun: Ints, ended: Ints, holder: Ints) -> None:
+    def _by_call(self, session: Ints, begun: Ints, ended: Ints, earliest: Ints, holder: Ints) -> None:
         """Fills in calls that were under way all the time and ended when the waiter woke, the nearest one."""
         import numpy as np
 
         whose, since, over = self.calls
-        nearest = np.full(session.shape, WITHIN_NS + 1, dtype=np.int64)
+        nearest = np.full(session.shape, WITHIN_MOST_NS + 1, dtype=np.int64)
         place = np.searchsorted(over, ended + WITHIN_NS, side="right") - 1
         is_open = (holder < 0) & (place >= 0)
         while is_open.any():
             numbers = np.flatnonzero(is_open)
             at = place[numbers]
             apart = np.abs(over[at] - ended[numbers])
-            is_near = over[at] >= ended[numbers] - WITHIN_NS
+            is_near = over[at] >= earliest[numbers]
             fits = is_near & (whose[at] != session[numbers]) & (since[at] <= begun[numbers])
             fits &= apart < nearest[numbers]
             holder[numbers[fits]] = whose[at[fits]]
