@@ -159,7 +159,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What stands first: what it is, of what, the answer, and facts in a few words."""
+    """What stands first. `headline` is the finding, and the largest on a page; without one it is the `title`, the name of
+    what the page is about. `word` is the answer in a word, `sentences` what it rests on, `next` what to do."""
 
     kind: str
     title: str
@@ -170,10 +171,10 @@ class Head:
     tone: Tone = ""
     headline: str = ""
     sentences: tuple[str, ...] = ()
+    next: str = ""
     chips: tuple[str, ...] = ()
     alerts: tuple[tuple[str, str], ...] = ()
     section: str = "Summary"
-    big: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,10 +75,8 @@ def test_a_cut_that_lies_one_sub_interval_too_early_makes_no_new_statement_of_it
 def test_a_comparison_tests_such_a_statement_as_one(server: Server):
     model = compare(server.store, period(server.store, "snap:1..7"), period(server.store, "snap:8..13"))
     (objects,) = (one for one in model["sections"] if one["name"] == "objects")
-    rows = next(one for one in objects["tables"] if one["title"] == "By statement")["rows"]
-    found = {(row["object"], row["measure"]): (row["a"], row["b"]) for row in rows}
-    assert {key for key, _ in found} == {"2", "3", "5"}
-    assert found["2", "calls a second"] == (pytest.approx(100 / 60), pytest.approx(100 / 60))
+    assert "By statement" not in [one["title"] for one in objects["tables"]], "neither new nor gone, nor changed"
+    assert model["verdict"]["word"] == "ok", "the same work, under other identifiers, on another version"
 
 
 def test_an_upgrade_is_named_as_one(server: Server):

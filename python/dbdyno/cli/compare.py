@@ -55,7 +55,14 @@ CELLS = "cells"
     help="Snapshots: their folder (default: snaps).",
 )
 @click.option(
-    "--accept-differences", is_flag=True, help="Snapshots, cells: decide although settings or versions differ."
+    "--accept-differences",
+    is_flag=True,
+    help="Snapshots: decide although the periods are of two servers. Cells: although settings or versions differ.",
+)
+@click.option(
+    "--closed-loop",
+    is_flag=True,
+    help="Snapshots: the load came from sessions that never pause (a benchmark), so judge its throughput too.",
 )
 @click.option("-m", "--mask", metavar="REGEX", help="Cells: only metrics whose whole name matches.")
 @click.option("--all", "everything", is_flag=True, help="Cells: show what does not differ, too.")
@@ -70,6 +77,7 @@ def command(
     threshold: float,
     store: Path,
     accept_differences: bool,
+    closed_loop: bool,
     mask: str | None,
     everything: bool,
     form: str | None,
@@ -80,8 +88,9 @@ def command(
 
     A set of traces is a folder, a file, a quoted pattern, or an imported run; a period of
     snapshots is snap:FIRST..LAST or snap:BASELINE; a recording is a run of `cells record`. Exit 1
-    when an arm is slower than the base or has no verdict because a check failed, or a metric of the
-    second period or recording is worse; 2 when every transaction of an arm failed.
+    when an arm is slower than the base or has no verdict because a check failed, when the second
+    period is slower (the same statements take longer, sessions are blocked, work fails or was added), or
+    when a metric of the second recording of cells is worse; 2 when every transaction of an arm failed.
 
     \b
     dbdyno compare last
@@ -97,7 +106,7 @@ def command(
     if len(names) > 2:
         raise click.UsageError("compare takes one or two; quote a pattern, so that the shell does not expand it")
     if any(name.startswith("snap:") for name in names):
-        _compare_periods(names, store, threshold, accept_differences, form, output)
+        _compare_periods(names, store, (threshold, accept_differences, closed_loop), form, output)
         return
     sources = [_source(name, folder) for name in names]
     if any(isinstance(source, str) for source in sources):
@@ -156,8 +165,7 @@ def _compare_traces(
 def _compare_periods(
     names: tuple[str, ...],
     store: Path,
-    threshold: float,
-    accept: bool,
+    asked: tuple[float, bool, bool],
     form: str | None,
     output: Path | None,
 ) -> None:
@@ -171,7 +179,8 @@ def _compare_periods(
     holder = Store(store)
     parts = [period(holder, name) for name in names]
     tell_damage(holder)
-    model = compare(holder, *parts, threshold=threshold, decide=accept)
+    threshold, accept, closed_loop = asked
+    model = compare(holder, *parts, threshold=threshold, decide=accept, closed_loop=closed_loop)
     show_page(model, form, output)
     if model["verdict"]["word"] == "worse":
         raise click.exceptions.Exit(1)

@@ -38,8 +38,8 @@ def command(
     dbdyno snap report last
     """
     from dbdyno.cli.snap_options import tell_damage
+    from dbdyno.judge.interval_report import judged_report
     from dbdyno.snapshot.interval import Interval
-    from dbdyno.snapshot.report import report
     from dbdyno.snapshot.store import Store
 
     holder = Store(store)
@@ -53,6 +53,6 @@ def command(
         start = holder.find(first, target)
         end = holder.find(last, target or (start.target if first.isdigit() else None))
     with Interval(holder, start, end) as interval:
-        model = report(interval, top)
+        model = judged_report(interval, top)
     tell_damage(holder)
     show_page(model, form, output)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbdyno.judge.compared import compared_rows
-from dbdyno.snapshot.active_rates import ActiveRates, active_rates
+from dbdyno.snapshot.active_rates import ActiveRates
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.metric import Metric
 from dbdyno.snapshot.model import Part, Row, beginning, columns, section, table
@@ -153,12 +153,19 @@ _TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 """What identifies a statement's text."""
 
 
-def by_object(before: Interval, after: Interval, *, threshold: float, allowed: bool, hourly: bool) -> Part:
+def by_object(
+    before: Interval,
+    after: Interval,
+    looked: Sequence[ActiveRates | None],
+    *,
+    threshold: float,
+    allowed: bool,
+    hourly: bool,
+) -> Part:
     """The section of what changed, by kind of object."""
     texts = _texts(before) | _texts(after)
     found: dict[str, list[Row]] = {}
     own = {key for key, text in texts.items() if is_ours(text)}
-    looked = tuple(active_rates(one, hourly=hourly) for one in (before, after))
     found["wait class"] = list(_sampled("class", looked))
     for kind in KINDS[before.before.engine]:
         left_out = own if kind.title == "statement" else set()

@@ -45,7 +45,6 @@ def _unknown(metric: Metric) -> dict[str, object]:
         "metric": metric.label,
         "name": metric.name,
         "unit": _unit(metric.unit),
-        "higher": metric.higher,
         **dict.fromkeys(sides),
         "decision": "cannot tell",
     }
@@ -80,8 +79,8 @@ def _put(rows: list[dict[str, object]], name: str, values: Floats) -> None:
 
 
 def decision(row: dict[str, Any], q: float, threshold: float) -> str:
-    """Better or worse where the metric has a good side, more or less where it has none. What is usually
-    0 in both, and now and then was not, decides nothing."""
+    """Return `more`, `less`, `same` or `cannot tell`: a metric is a finding, and its direction is no verdict. What is
+    usually 0 in both, and now and then was not, decides nothing."""
     low, high = row["low"], row["high"]
     if not row["a"] and not row["b"]:
         return "cannot tell"
@@ -90,9 +89,7 @@ def decision(row: dict[str, Any], q: float, threshold: float) -> str:
     if q > 0.05:
         return "cannot tell"
     grew = row["ratio"] > 1 if row["ratio"] is not None else row["chance"] > 0.5
-    if row["higher"] is None:
-        return "more" if grew else "less"
-    return "better" if grew == row["higher"] else "worse"
+    return "more" if grew else "less"
 
 
 def _unit(unit: str) -> str:

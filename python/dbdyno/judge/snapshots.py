@@ -1,24 +1,29 @@
-"""Two periods laid side by side: is one of them really different, and by how much?
+"""Two periods of snapshots compared: verdict, what happened, metrics, objects, what changed on the server.
 
-Each period is cut at its snapshots; every sub-interval gives one value of each metric. The median
-of a period has the interval between order statistics. The ratio and its interval come from Welch's
-t on the logarithms, widened where neighbours in time resemble each other; where a metric can be
-zero, the rank test speaks alone. Beside it stands the chance that a value of the second period is
-the larger (Mann and Whitney), and all metrics share one false-discovery rate.
+Each period is cut at its snapshots; every sub-interval gives one value of each metric. The verdict is about what users
+wait for (`verdict.py`); metrics and objects are findings below it. The median of a period has the interval between
+order statistics. The ratio of a metric and its interval come from Welch's t on the logarithms, widened where neighbours
+in time resemble each other; where a metric can be zero, the rank test speaks alone. Beside it stands the chance that a
+value of the second period is the larger (Mann and Whitney), and all metrics share one false-discovery rate.
 
-Periods under other settings, versions or databases are not comparable: numbers are shown, nothing
-is decided, unless the user says that this is what is being compared.
+A changed setting, version, index or plan is a candidate cause. Only two different servers are not comparable: their
+numbers are shown, nothing is decided, unless the user says that this is what is being compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from dbdyno.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
 from dbdyno.judge.by_object import by_object
-from dbdyno.judge.compared import LEAST, compared, decision
+from dbdyno.judge.compared import compared, decision
+from dbdyno.judge.period_facts import facts_of
+from dbdyno.judge.verdict import LEAST, Facts, Verdict, judge
+from dbdyno.judge.waiting import failed
+from dbdyno.snapshot.active_rates import active_rates
 from dbdyno.snapshot.causes import ENGINES, change_of, happened
 from dbdyno.snapshot.changes import changes
 from dbdyno.snapshot.happenings import drawable, happenings
@@ -32,16 +37,50 @@ from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.sums.chain import Chain
 
 _OF_SERVER = {"version": "version", "databases read": "databases", "standby": "in_recovery"}
-APART = 1.5
-"""From so many times the one median on, a difference that is not certain is no all-clear."""
 LONG_S = 2 * 86400
 """Where both periods are as long, an hour is one value: minutes of days repeat each other."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """How two periods are compared: what counts as no difference, whether anything is decided, values by the hour,
+    and whether the load is a closed loop."""
+
+    threshold: float
+    allowed: bool
+    by_hour: bool
+    closed_loop: bool
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the intervals of two periods say: the opening section, the rows by object, the events of both, and what
+    the verdict rests on."""
+
+    first: list[Part]
+    objects: list[Part]
+    told: list[Row]
+    facts: Facts
+
+
 def compare(
-    store: Store, one: Period, other: Period, *, threshold: float = 0.02, decide: bool = False
+    store: Store,
+    one: Period,
+    other: Period,
+    *,
+    threshold: float = 0.02,
+    decide: bool = False,
+    closed_loop: bool = False,
 ) -> dict[str, Any]:
-    """The model of a comparison. `decide`: even where settings or versions differ."""
+    """Return the model of a comparison.
+
+    Args:
+        threshold: A change of database time for the same work within this counts as none.
+        decide: Decide even where the periods are of two servers.
+        closed_loop: The load came from sessions that never pause, so that throughput is an answer of the server.
+
+    Raises `SnapshotError` where the periods are of two engines.
+    """
     if one.chain[0].engine != other.chain[0].engine:
         raise SnapshotError(
             f"{one.name} is of {one.chain[0].engine}, {other.name} of {other.chain[0].engine}",
@@ -51,22 +90,14 @@ def compare(
     sums = [Chain(store, part.chain, Interval) for part in (one, other)]  # read once, for all
     by_hour = all(_seconds(part_sums) >= LONG_S for part_sums in sums)
     given = (_series(store, one, sums[0], by_hour=by_hour), _series(store, other, sums[1], by_hour=by_hour))
-    allowed = decide or not differing
-    rows = _rows(given[0], given[1], threshold, allowed)
-    first, objects, told = _causes(store, one, other, sums, threshold, allowed=allowed, by_hour=by_hour)
-    counts = [_usable(part) for part in given]
+    two_servers = one.chain[0].target != other.chain[0].target
+    asked = _Asked(threshold, decide or not two_servers, by_hour, closed_loop)
+    rows = _rows(given[0], given[1], asked)
+    counts = (_usable(given[0]), _usable(given[1]))
+    found = _found(store, (one, other), sums, given, asked, counts, rows)
     for part_sums in sums:
         part_sums.close()
-    warnings = [] if allowed else [_incomparable(differing)]
-    for part, count in zip((one, other), counts, strict=True):
-        if count < LEAST:
-            warnings.append(
-                {
-                    "code": "snapshot.few",
-                    "text": f"{part.name} has {count} sub-interval{'' if count == 1 else 's'}: too few to judge by",
-                    "next": f"take at least {LEAST + 1} snapshots in each period: dbdyno snap watch",
-                }
-            )
+    verdict = judge(found.facts, threshold) if asked.allowed else _incomparable(one, other)
     return {
         "schema": SCHEMA,
         "kind": "snapshot",
@@ -79,17 +110,30 @@ def compare(
             "last": facts_of_end(other.chain[-1]),
             "periods": [f"{part.name}: {_times(part)}" for part in (one, other)],
         },
-        "verdict": _verdict(rows, allowed, counts),
-        "why": [part.pop("why") for part in first if "why" in part],
+        "verdict": verdict.as_dict(),
+        "why": [part.pop("why") for part in found.first if "why" in part],
         "sections": [
-            *first,
+            *found.first,
             _metrics(one, other, rows, counts, threshold, by_hour=by_hour),
-            *objects,
+            *found.objects,
             _changes(store, one, other, differing),
         ],
-        "warnings": warnings,
-        "series": _drawn((one, other), given, told),
+        "warnings": _warnings((one, other), counts),
+        "series": _drawn((one, other), given, found.told),
     }
+
+
+def _warnings(parts: tuple[Period, Period], counts: tuple[int, int]) -> list[dict[str, str]]:
+    """That a period has too few sub-intervals."""
+    return [
+        {
+            "code": "snapshot.few",
+            "text": f"{part.name} has {count} sub-interval{'' if count == 1 else 's'}: too few to judge by",
+            "next": f"take at least {LEAST + 1} snapshots in each period: dbdyno snap watch",
+        }
+        for part, count in zip(parts, counts, strict=True)
+        if count < LEAST
+    ]
 
 
 def _changes(store: Store, one: Period, other: Period, differing: list[Differs]) -> Part:
@@ -138,28 +182,42 @@ def _series(store: Store, part: Period, sums: Chain, *, by_hour: bool) -> Series
     return hourly(found) if by_hour else found
 
 
-def _causes(
+def _found(
     store: Store,
-    one: Period,
-    other: Period,
+    parts: tuple[Period, Period],
     sums: Sequence[Chain],
-    threshold: float,
-    *,
-    allowed: bool,
-    by_hour: bool,
-) -> tuple[list[Part], list[Part], list[Row]]:
-    """What changed from the one to the other, and why; then by object; the events of both. Nothing for engines
-    without rules, and across servers, whose objects have other numbers."""
+    given: tuple[Series, Series],
+    asked: _Asked,
+    counts: tuple[int, int],
+    rows: list[Row],
+) -> _Found:
+    """What changed from the one to the other, and why; then by object; the events of both. Without rules for the
+    engine, and across servers, whose objects have other numbers, only what metrics say."""
+    one, other = parts
+    closed = _closed(rows) if asked.closed_loop else ""
     if one.chain[0].engine not in ENGINES or one.chain[0].target != other.chain[0].target:
-        return [], [], []
+        broken = failed([side.values for side in given])
+        unread = "statements of two servers, or of an engine without rules, are not matched"
+        return _Found([], [], [], Facts(counts, failed=broken, unread=unread, closed=closed))
     with (
         Interval(store, one.chain[0], one.chain[-1], one.chain, sums=sums[0]) as before,
         Interval(store, other.chain[0], other.chain[-1], other.chain, sums=sums[1]) as after,
     ):
         about = f"{other.name} against {one.name}, summed over each: {_times(one)}, then {_times(other)}."
-        objects = by_object(before, after, threshold=threshold, allowed=allowed, hourly=by_hour)
+        looked = tuple(active_rates(side, hourly=asked.by_hour) for side in (before, after))
+        objects = by_object(
+            before, after, looked, threshold=asked.threshold, allowed=asked.allowed, hourly=asked.by_hour
+        )
         told = [row for side in (before, after) for row in drawable(happenings(side))]
-        return [happened(change_of(before, after), about)], [objects], told
+        change = change_of(before, after)
+        facts = facts_of(change, looked, [side.values for side in given], counts, by_hour=asked.by_hour, closed=closed)
+        return _Found([happened(change, about)], [objects], told, facts)
+
+
+def _closed(rows: list[Row]) -> str:
+    """What throughput says of a closed loop: better, worse or nothing."""
+    found = next((row["decision"] for row in rows if row["name"] == "tps"), "")
+    return {"more": "better", "less": "worse"}.get(found, "")
 
 
 def _times(part: Period) -> str:
@@ -170,7 +228,13 @@ def _times(part: Period) -> str:
 
 
 def _metrics(
-    one: Period, other: Period, rows: list[dict[str, object]], counts: list[int], threshold: float, *, by_hour: bool
+    one: Period,
+    other: Period,
+    rows: list[dict[str, object]],
+    counts: tuple[int, int],
+    threshold: float,
+    *,
+    by_hour: bool,
 ) -> Part:
     shown = columns(
         "metric:text decision:text ratio:change:change low:change:from high:change:to"
@@ -189,7 +253,7 @@ def _metrics(
     )
 
 
-def _rows(a: Series, b: Series, threshold: float, allowed: bool) -> list[Row]:
+def _rows(a: Series, b: Series, asked: _Asked) -> list[Row]:
     from dbdyno.stats.decide import benjamini_hochberg
 
     known = {metric.name: metric for metric in b.metrics}
@@ -201,7 +265,7 @@ def _rows(a: Series, b: Series, threshold: float, allowed: bool) -> list[Row]:
     judged = [row for row in rows if row["p"] is not None]
     for row, q in zip(judged, benjamini_hochberg([row["p"] for row in judged]), strict=True):
         row["q"] = q
-        row["decision"] = decision(row, q, threshold) if allowed else "not comparable"
+        row["decision"] = decision(row, q, asked.threshold) if asked.allowed else "not comparable"
     return rows
 
 
@@ -213,42 +277,6 @@ def _usable(part: Series) -> int:
     return max((len(_values(part, metric.name)) for metric in part.metrics), default=0)
 
 
-def _verdict(rows: list[Row], allowed: bool, counts: list[int]) -> dict[str, str]:
-    """The word, and why: no all-clear where too few sub-intervals or too unlike ones leave a large difference open."""
-    if not allowed:
-        return {"word": "not comparable", "why": "settings, versions or databases differ"}
-    worse, better = ([row["metric"] for row in rows if row["decision"] == word] for word in ("worse", "better"))
-    if worse:
-        return {"word": "worse", "why": "worse: " + ", ".join(worse)}
-    apart = [row for row in rows if row["decision"] == "cannot tell" and _is_apart(row)]
-    if better:
-        return _better(better, [row["metric"] for row in apart if (row["b"] > row["a"]) is not bool(row["higher"])])
-    if min(counts) < LEAST:
-        few = f"{counts[0]} and {counts[1]} sub-intervals are too few to judge metrics by"
-        return {"word": "cannot tell", "why": f"{few}: {LEAST} each are the least"}
-    if apart:
-        names = ", ".join(row["metric"] for row in apart)
-        return {"word": "cannot tell", "why": f"{names}: medians far apart, and not for certain"}
-    return {"word": "ok", "why": "no metric with a good side differs for certain"}
-
-
-def _better(better: list[str], bad: list[str]) -> dict[str, str]:
-    """Better, unless `bad` ones lie far apart to the worse."""
-    why = f"better: {', '.join(better)}"
-    if not bad:
-        return {"word": "better", "why": why}
-    return {
-        "word": "cannot tell",
-        "why": f"{', '.join(bad)}: medians far apart to the worse, and not for certain; {why}",
-    }
-
-
-def _is_apart(row: Row) -> bool:
-    """Whether the medians of a metric with a good side are far apart."""
-    a, b = row["a"], row["b"]
-    return row["higher"] is not None and bool(a) and bool(b) and not 1 / APART <= b / a <= APART
-
-
 class Differs(TypedDict):
     """A setting, a version or the databases, in two periods."""
 
@@ -257,13 +285,15 @@ class Differs(TypedDict):
     second: str | None
 
 
-def _incomparable(differing: list[Differs]) -> dict[str, str]:
-    names = ", ".join(str(row["what"]) for row in differing[:5])
-    return {
-        "code": "snapshot.not_comparable",
-        "text": f"not comparable: {names} differ",
-        "next": "if that is the change under test: --accept-differences",
-    }
+def _incomparable(one: Period, other: Period) -> Verdict:
+    """Two servers: what may be read all the same."""
+    names = f"{one.chain[0].target} and {other.chain[0].target}"
+    said = (
+        "Metrics of both are shown beside each other; their statements and objects are not matched.",
+        "Settings and versions that differ are listed below.",
+    )
+    step = "if the two servers are what you compare: --accept-differences"
+    return Verdict("not comparable", f"Not comparable: {names} are two servers", said, step)
 
 
 def differences(one: Period, other: Period) -> list[Differs]:

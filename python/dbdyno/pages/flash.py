@@ -30,7 +30,6 @@ def page(model: Analysis) -> Page:
         chips=tuple(_chips(model)),
         alerts=((alerts, "warnings"),) if alerts else (),
         section="Verdict",
-        big=True,
     )
     sections = (_phases(model), common.warnings(model, "Warnings", "warnings"), _about(model))
     return Page(head, sections, data=lambda: common.flat(reading.entries(model, "phases")))

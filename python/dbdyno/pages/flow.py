@@ -26,7 +26,6 @@ def page(model: Analysis) -> Page:
     head = Head(
         "Data flow",
         fmt.line(model.get("title") or ""),
-        big=True,
         headline=fmt.line(model.get("headline") or "", 300),
         sentences=(f"As written: the optimizer of {engine} off ({off}). As executed: as {engine} comes.",),
         chips=(engine,),

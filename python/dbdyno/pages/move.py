@@ -52,7 +52,6 @@ def page(model: Analysis) -> Page:
         chips=tuple(_chips(model, job)),
         alerts=((common.counted(rejected, "rejected row"), "rejects"),) if rejected else (),
         section="Verdict",
-        big=True,
     )
     sections = (_proved(model), _cost(model), _over_time(model), _tables(tables), _rejects(model), _about(job))
     return Page(head, sections, data=lambda: common.flat(reading.entries(model, "chunks")))

@@ -106,7 +106,6 @@ def _head(model: Analysis, run: Mapping[str, Any]) -> Head:
         chips=tuple(_chips(model, run)),
         alerts=tuple((words, "gates") for words in _alerts(model)),
         section="Verdict",
-        big=True,
     )
 
 

@@ -100,11 +100,12 @@ def _row(given: Mapping[str, Any], lead: str) -> Row:
 
 
 def _head(model: Analysis) -> Head:
-    """Title, the two ends, facts, verdict."""
+    """The finding, what it rests on, the two ends, facts."""
     facts = reading.dig(model, "facts") or {}
     verdict = reading.dig(model, "verdict") or {}
     word = fmt.line(verdict.get("word") or "ok")
     alerts = len(reading.entries(model, "warnings"))
+    finding = fmt.line(verdict.get("title") or verdict.get("why") or "", 300)
     return Head(
         _KINDS.get(str(model.get("page")), "Snapshots"),
         fmt.line(facts.get("title") or "snapshots"),
@@ -113,7 +114,9 @@ def _head(model: Analysis) -> Head:
         question=_stretch(facts),
         word=word,
         tone=_TONES.get(word, "bad"),
-        headline=fmt.line(verdict.get("why") or "") or "no reset, no restart, no crash, nothing pushed out",
+        headline=finding or "no reset, no restart, no crash, nothing pushed out",
+        sentences=tuple(fmt.line(one, 400) for one in reading.strings(verdict, "sentences")),
+        next=fmt.line(verdict.get("next") or "", 300),
         chips=tuple(_chips(facts)),
         alerts=((f"{alerts} to know", "warnings"),) if alerts else (),
         section="Interval",

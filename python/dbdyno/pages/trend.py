@@ -47,7 +47,6 @@ def page(model: Analysis) -> Page:
         chips=(counted(len(runs), "run"), fmt.line(model.get("label") or "")),
         alerts=((alerts, "warnings"),) if alerts else (),
         section="Verdict",
-        big=True,
     )
     sections = (_arms(model, runs), _runs(model, runs), common.warnings(model, "Warnings", "warnings"))
     return Page(head, sections, data=lambda: common.flat(list(_flat(model, runs))))

@@ -36,17 +36,20 @@ def plain(text: object) -> str:
 
 def _lines(page: Page) -> Iterator[str]:
     head = page.head
-    yield f"### {plain(head.title)}"
+    yield f"### {plain(head.headline or head.title)}"
     yield ""
-    if head.question:
-        yield f"{plain(head.question)}"
-        yield ""
-    if head.word or head.headline:
-        yield " ".join(part for part in (f"**{plain(head.word)}.**" if head.word else "", plain(head.headline)) if part)
+    about = [head.title if head.headline else "", head.question]
+    line = "  ".join(plain(one) for one in about if one)
+    if head.word:
+        line = f"**{plain(head.word)}.** {line}".rstrip()
+    if line:
+        yield line
         yield ""
     for sentence in head.sentences:
         yield f"- {plain(sentence)}"
-    if head.sentences:
+    if head.next:
+        yield f"- → {plain(head.next)}"
+    if head.sentences or head.next:
         yield ""
     facts = [*head.chips, *([head.about] if head.about else []), *(words for words, _ in head.alerts)]
     if facts:

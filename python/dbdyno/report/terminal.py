@@ -50,24 +50,26 @@ def render_text(given: Page | Mapping[str, Any], *, width: int, color: bool, **o
 
 
 def _head(head: Head, out: Console, *, is_plain: bool) -> None:
+    """The finding, what it rests on, the next step, then facts; without a finding the title leads."""
     from rich.text import Text
 
     about = [head.about] if head.about else []
     facts = [*head.chips, *about] if is_plain else [head.kind, *about, *head.chips]
     facts += [words for words, _ in head.alerts]
-    if head.big:
+    answer = Text(head.word.upper(), style=f"bold {STYLES.get(head.tone, '')}")
+    if head.headline:
         out.print(console.plain(f"{head.title}  {head.question}".rstrip(), "dim"))
-        answer = Text(head.word.upper(), style=f"bold {STYLES.get(head.tone, '')}")
-        out.print(answer + Text(f"  {head.headline}" if head.headline else "", style="bold"))
-        for sentence in head.sentences:
-            console.item(out, "•", console.plain(sentence))
+        out.print(answer + Text(f"{'  ' if head.word else ''}{head.headline}", style="bold"))
     else:
         out.print(console.plain(head.title, "bold") + Text(f"  {head.question}" if head.question else ""))
+        if head.word:
+            out.print(answer)
+    for sentence in head.sentences:
+        console.item(out, "•", console.plain(sentence))
+    if head.next:
+        console.item(out, "→", console.plain(head.next))
     if facts:
         out.print(console.plain(" · ".join(facts), "dim"))
-    if head.word and not head.big:
-        answer = Text(f"verdict: {head.word}", style=STYLES.get(head.tone, ""))
-        out.print(answer + Text(f"  {head.headline}" if head.headline else ""))
 
 
 def _section(section: Section, out: Console, capitals: bool, *, is_part: bool = False) -> None:

@@ -147,7 +147,7 @@ def rates(
     having = {label: column for label, column in taken.items() if column is not None}
     if not having or not set(by) <= known:
         return None
-    spans = _spans(one, view, hourly=hourly)
+    spans = spans_of(one, view, hourly=hourly)
     if not spans:
         return None
     if hourly:
@@ -155,8 +155,11 @@ def rates(
     return Rates(one, source, by, having, spans)
 
 
-def _spans(one: Interval, view: str, *, hourly: bool) -> list[Span]:
-    """What makes a value: numbers and seconds of its sub-intervals, without those in which the counters were lost."""
+def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
+    """Return what each value of a view is made of: numbers and seconds of its sub-intervals.
+
+    Sub-intervals in which the view's counters were lost are left out; `hourly` puts those of an hour together.
+    """
     scopes = (one.after.views[view].get("scope"), f"view:{view}")
     good = [part for part in one.sums.parts() if not _lost(part, scopes)]
     groups = groupby(good, key=lambda part: part["at_us"] // HOUR_US if hourly else part["number"])

@@ -178,6 +178,12 @@ def _fallen(change: Change) -> str:
     return words + f"calls {rate(old, new)}, mean {times(*least.per_call('ms'))}"
 
 
+def cut_of(interval: Interval) -> int | None:
+    """Return the place in the chain where an interval changed most; None where it is too short or was steady."""
+    found = _series(interval)
+    return None if found is None else _where(interval, *found, _jumps(interval))[0]
+
+
 def within(interval: Interval) -> Part | None:
     """What happened inside of one interval: its two parts around the point of `_where`. None without rules for the
     engine."""

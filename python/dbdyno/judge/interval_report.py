@@ -1,0 +1,74 @@
+"""The report of an interval with its finding: what changed inside it, judged as two periods are; else where time went.
+
+The interval is cut where it changed most. Because the place of the cut was chosen by the same numbers, a change of
+the same work counts as certain below p = 0.01. What is not certain is no title; the causes of the cut stay in the
+section *What happened*, where they are called what they are: the largest difference inside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.judge.period_facts import facts_of
+from dbdyno.judge.verdict import LEAST_CHOSEN, Verdict, judge
+from dbdyno.snapshot.active_rates import active_rates
+from dbdyno.snapshot.causes import ENGINES, change_of, cut_of
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.model import beginning
+from dbdyno.snapshot.report import WHOLE, report
+from dbdyno.snapshot.series import series
+from dbdyno.snapshot.wording import span
+
+LEVEL = 0.01
+THRESHOLD = 0.05
+"""A change inside an interval below this is no finding: nobody asked about it."""
+
+
+def judged_report(interval: Interval, top: int) -> dict[str, Any]:
+    """Return the model of an interval's report, its verdict with a title that is the finding."""
+    model = report(interval, top)
+    verdict, inside = model["verdict"], _inside(interval)
+    is_whole = verdict["word"] == WHOLE
+    verdict["title"] = inside.title if inside else _where_time_went(interval)
+    if inside is not None:
+        verdict["sentences"], verdict["next"] = list(inside.sentences), inside.next
+        verdict["word"] = inside.word if is_whole else verdict["word"]
+    if not is_whole and verdict["why"]:
+        verdict["sentences"] = [f"{verdict['word']}: {verdict['why']}", *verdict.get("sentences", ())]
+    return model
+
+
+def _inside(interval: Interval) -> Verdict | None:
+    """The verdict of a change inside of an interval; None where there is none that is certain."""
+    at = cut_of(interval)
+    if at is None:
+        return None
+    chain = interval.chain
+    halves = chain[: at + 1], chain[at:]
+    counts = len(halves[0]) - 1, len(halves[1]) - 1
+    if min(counts) < LEAST_CHOSEN:
+        return None
+    values = [series(interval.store, half).values for half in halves]
+    with (
+        Interval(interval.store, chain[0], chain[at], halves[0]) as before,
+        Interval(interval.store, chain[at], chain[-1], halves[1]) as after,
+    ):
+        looked = [active_rates(side) for side in (before, after)]
+        found = judge(facts_of(change_of(before, after), looked, values, counts, level=LEVEL), THRESHOLD)
+    if found.word not in ("worse", "better"):
+        return None
+    word, _, rest = found.title.partition(": ")
+    return Verdict(found.word, f"{word} since {chain[at].at:%H:%M:%S} UTC: {rest}", found.sentences, found.next)
+
+
+def _where_time_went(interval: Interval) -> str:
+    """How much statement time, and the statement with most of it; empty where it was not read."""
+    if interval.before.engine not in ENGINES:
+        return ""
+    change = change_of(interval, interval)
+    every = [one for one in change.statements.values() if one.after.get("ms")]
+    if not every:
+        return ""
+    first = max(every, key=lambda one: one.after["ms"])
+    share = first.after["ms"] / change.spent_ms[1]
+    return f"{span(change.spent_ms[1])} of statement time a second, {share:.0%} of it in {beginning(first.text)}"

@@ -1,0 +1,55 @@
+"""What a verdict of two stretches of one server rests on, collected from their counters and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dbdyno.judge.more_work import added
+from dbdyno.judge.same_work import same_work
+from dbdyno.judge.verdict import Facts
+from dbdyno.judge.waiting import blocked, failed
+from dbdyno.snapshot.active_rates import ActiveRates
+from dbdyno.snapshot.causes import Change, causes
+
+
+def facts_of(
+    change: Change,
+    looked: Sequence[ActiveRates | None],
+    values: Sequence[Mapping[str, Sequence[float | None]]],
+    counts: tuple[int, int],
+    *,
+    by_hour: bool = False,
+    closed: str = "",
+    level: float = 0.05,
+) -> Facts:
+    """Return the facts of a change.
+
+    Args:
+        looked: Active sessions of both stretches, as sampled; None where nobody sampled.
+        values: Metrics of both stretches, a value for each sub-interval.
+        counts: Sub-intervals of both stretches.
+        closed: What throughput says, where the load is a closed loop.
+        level: Below which p a change of the same work is certain.
+    """
+    ranked = causes(change)
+    unread = "" if change.both(change.view) else f"{change.view} was not read, so the time of statements is not known"
+    return Facts(
+        counts,
+        same_work(change, hourly=by_hour),
+        blocked(looked),
+        failed(values),
+        added(change),
+        ranked,
+        [change.share(cause.statements) if cause.statements else None for cause in ranked],
+        change.spent_ms,
+        _calls(change),
+        unread,
+        closed,
+        level,
+    )
+
+
+def _calls(change: Change) -> tuple[float, float]:
+    """Statements a second, before and after."""
+    every = change.statements.values()
+    return sum(one.before.get("calls", 0.0) for one in every), sum(one.after.get("calls", 0.0) for one in every)
