@@ -73,11 +73,11 @@ def test_one_statement_that_takes_longer_counts_by_its_share(server: Loaded):
     found = verdict(server, server.stretch(8), server.stretch(8, slower={3: 2.0}))
     assert found["word"] == "worse"
     assert found["title"].startswith("Slower: select 3 from t (3) takes longer (")
-    assert "Database time for the same work: 1.3" in " ".join(found["sentences"])
+    assert "The same statements take 1.3" in " ".join(found["sentences"])
 
 
 def test_the_same_work_is_weighed_by_the_first_periods_calls(server: Loaded):
-    """More calls of a dear statement and fewer of cheap ones make the mean of all statements larger, and nothing slower."""
+    """More calls of a dear statement, fewer of cheap ones: the mean of all is larger, and nothing is slower."""
     before = server.stretch(8)
     found = verdict(server, before, server.stretch(8, s5=16, s4=2000))
     assert found["word"] == "ok", "the mix moved"

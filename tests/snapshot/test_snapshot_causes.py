@@ -189,7 +189,7 @@ def test_a_convoy_behind_a_lock(planted: OnPostgres):
                 one.join()
 
     found = planted.first_causes(asks(lab, ask), after=convoy, sampled=True)
-    assert found == ["sessions wait for each other's locks"] * 2
+    assert all(one.startswith("sessions wait for row locks of each other in update orders set") for one in found)
 
 
 @pytest.mark.soak
@@ -212,7 +212,7 @@ def test_a_lock_that_a_forgotten_transaction_holds(planted: OnPostgres):
     holders[0].close()
     for model in models:
         first = model["sections"][0]["tables"][0]["rows"][0]
-        assert first["what"] == "sessions wait for each other's locks"
+        assert first["what"].startswith("sessions wait for row locks of each other in update orders set")
         assert "for a session that was idle in a transaction" in first["evidence"]
 
 

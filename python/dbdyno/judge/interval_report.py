@@ -7,6 +7,7 @@ section *What happened*, where they are called what they are: the largest differ
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dbdyno.judge.period_facts import facts_of
@@ -54,7 +55,8 @@ def _inside(interval: Interval) -> Verdict | None:
         Interval(interval.store, chain[at], chain[-1], halves[1]) as after,
     ):
         looked = [active_rates(side) for side in (before, after)]
-        found = judge(facts_of(change_of(before, after), looked, values, counts, level=LEVEL), THRESHOLD)
+        facts = facts_of(change_of(before, after), looked, values, counts)
+        found = judge(replace(facts, level=LEVEL, least=LEAST_CHOSEN), THRESHOLD)
     if found.word not in ("worse", "better"):
         return None
     word, _, rest = found.title.partition(": ")

@@ -2,20 +2,22 @@
 
 How often the statements of an application are called follows its load: when the load doubles, so do they all. A
 statement that is new, or that is called far more often than the others have become, is work that a release added. A
-statement that was rare may be missing in the first period by chance; it counts only where chance would have shown it.
+rare statement may be missing in the first period by chance, so it counts only where chance would have shown it; and
+its share of all calls must differ between the sub-intervals of the periods by more than chance, p < 0.001.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from dbdyno.snapshot.causes.change import LEAST_MS, Change, Pair
+from dbdyno.snapshot.causes.change import LEAST_MS, Change, Key, Pair
+from dbdyno.snapshot.statement_costs import StatementCosts
+from dbdyno.stats.two_stretches import difference
 
 EXPECTED = 10.0
 """So many calls the first period would have had at the second's rate, for their absence to say something."""
-OUT_OF_PROPORTION, CERTAIN = 1.5, 5.0
-"""Calls of so many times the others' growth, by so many standard errors of a count, are out of proportion."""
+OUT_OF_PROPORTION, CERTAIN = 1.5, 0.001
+"""Calls of so many times the others' growth, with such a p, are out of proportion."""
 MATERIAL = 0.01
 """Work below such a part of the first period's database time is not told."""
 
@@ -32,7 +34,7 @@ class Added:
     share: float
 
 
-def added(change: Change) -> Added | None:
+def added(change: Change, costs: tuple[StatementCosts, StatementCosts]) -> Added | None:
     """Return the work that was added, less what new statements replaced; None below what matters."""
     usual = usual_growth(change)
     parts = {key: _extra(change, one, usual) for key, one in change.statements.items()}
@@ -43,6 +45,8 @@ def added(change: Change) -> Added | None:
     if not more or net < max(MATERIAL * change.spent_ms[0], LEAST_MS) or change.grown_ms <= 0:
         return None
     first = max(more, key=lambda key: more[key])
+    if not _certain(first, costs):
+        return None
     pair = change.statements[first]
     return Added(net, pair, not pair.before.get("calls"), usual, more[first] / whole)
 
@@ -68,7 +72,19 @@ def _extra(change: Change, one: Pair, usual: float) -> float:
         return one.after.get("ms", 0.0) if expected_old >= EXPECTED else 0.0
     if not new:
         return -one.before.get("ms", 0.0) if expected_new >= EXPECTED else 0.0
-    error = math.sqrt(new + (usual * lengths[1] / lengths[0]) ** 2 * old)
-    if new < OUT_OF_PROPORTION * expected_new or new - expected_new < CERTAIN * error:
+    if new < OUT_OF_PROPORTION * expected_new:
         return 0.0
     return (new - expected_new) / lengths[1] * one.per_call("ms")[0]
+
+
+def _certain(statement: Key, costs: tuple[StatementCosts, StatementCosts]) -> bool:
+    """Whether a statement's calls, beside all others of their sub-intervals, grew by more than chance."""
+    shares = []
+    for side in costs:
+        own = side.weighed("ms", [(str(statement), 0.0, 1.0)])
+        every = side.weighed("ms", [(key, 0.0, 1.0) for key in side.totals])
+        shares.append(own[every > 0] / every[every > 0])
+    if min(one.size for one in shares) < 2:
+        return False
+    found = difference(shares[0], shares[1])
+    return found.value > 0 and found.p < CERTAIN

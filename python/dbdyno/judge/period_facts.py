@@ -9,7 +9,8 @@ from dbdyno.judge.same_work import same_work
 from dbdyno.judge.verdict import Facts
 from dbdyno.judge.waiting import blocked, failed
 from dbdyno.snapshot.active_rates import ActiveRates
-from dbdyno.snapshot.causes import Change, causes
+from dbdyno.snapshot.causes import Change, causes, told_once
+from dbdyno.snapshot.statement_costs import statement_costs
 
 
 def facts_of(
@@ -20,7 +21,6 @@ def facts_of(
     *,
     by_hour: bool = False,
     closed: str = "",
-    level: float = 0.05,
 ) -> Facts:
     """Return the facts of a change.
 
@@ -29,23 +29,22 @@ def facts_of(
         values: Metrics of both stretches, a value for each sub-interval.
         counts: Sub-intervals of both stretches.
         closed: What throughput says, where the load is a closed loop.
-        level: Below which p a change of the same work is certain.
     """
-    ranked = causes(change)
+    told = told_once(change, causes(change))
+    costs = [statement_costs(change, one, hourly=by_hour) for one in (change.before, change.after)]
+    both = (costs[0], costs[1]) if costs[0] is not None and costs[1] is not None else None
     unread = "" if change.both(change.view) else f"{change.view} was not read, so the time of statements is not known"
     return Facts(
         counts,
-        same_work(change, hourly=by_hour),
+        same_work(change, *both) if both else None,
         blocked(looked),
         failed(values),
-        added(change),
-        ranked,
-        [change.share(cause.statements) if cause.statements else None for cause in ranked],
+        added(change, both) if both else None,
+        told,
         change.spent_ms,
         _calls(change),
         unread,
         closed,
-        level,
     )
 
 

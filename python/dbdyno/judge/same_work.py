@@ -12,12 +12,13 @@ left out; how much of the first period's statement time the index covers is said
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from dbdyno.snapshot.causes.change import Change, Key
+from dbdyno.snapshot.causes.change import Change
 from dbdyno.snapshot.renumbered import fingerprints, renumbered
-from dbdyno.snapshot.statement_costs import StatementCosts, Total, statement_costs
+from dbdyno.snapshot.statement_costs import StatementCosts, Total
 from dbdyno.stats.two_stretches import difference
 
 CALLS_LEAST, SLOTS_LEAST = 5.0, 3
@@ -26,58 +27,63 @@ Pairs = Mapping[str, tuple[Total, Total]]
 
 
 @dataclass(frozen=True, slots=True)
-class SameWork:
-    """Second period against the first: `ratio` of database time for the same work with its 95 % interval and p.
-
-    `covered`: the share of the first period's statement time that the index covers. `counts`: sub-intervals of the
-    periods. `gains`: milliseconds a second that each statement adds at the first period's calls.
-    """
+class Index:
+    """The second period over the first: `ratio` with its 95 % interval, and the two-sided p."""
 
     ratio: float
     low: float
     high: float
     p: float
+
+
+@dataclass(frozen=True, slots=True)
+class SameWork:
+    """What the same calls cost in the second period, over the first.
+
+    `time`: of statement time. `effort`: of the blocks or rows that the calls read, None where these are not counted;
+    equal effort in more time is the machine. `covered`: the share of the first period's statement time that both are
+    about. `counts`: sub-intervals of the periods.
+    """
+
+    time: Index
+    effort: Index | None
     covered: float
     counts: tuple[int, int]
-    gains: Mapping[Key, float]
 
 
-def same_work(change: Change, *, hourly: bool = False) -> SameWork | None:
-    """Return the index of the second period against the first.
-
-    None where statements were not counted in both, or no statement ran often enough in both.
-    """
-    old, new = (statement_costs(change, one, hourly=hourly) for one in (change.before, change.after))
-    if old is None or new is None or min(old.slots, new.slots) < 2:
+def same_work(change: Change, old: StatementCosts, new: StatementCosts) -> SameWork | None:
+    """Return the index of the second period against the first; None where no statement ran often enough in both."""
+    if min(old.slots, new.slots) < 2:
         return None
     names = renumbered(old.totals, new.totals, fingerprints(change.before, change.after))
     judged = {names.get(str(key), str(key)) for key in change.statements}
     a, b = (_joined(side.totals, names) for side in (old, new))
     both = {key: (a[key], b[key]) for key in sorted(a.keys() & b.keys() & judged) if _often(a[key]) and _often(b[key])}
-    spent, every = (sum(one.ms for one in some) for some in ((pair[0] for pair in both.values()), _of(a, judged)))
-    if spent <= 0:
+    time = _index("ms", old, new, both, names)
+    if time is None:
         return None
-    return _index(old, new, both, names, spent / every)
+    every = sum(a[key].ms for key in judged if key in a)
+    covered = sum(one.ms for one, _ in both.values()) / every
+    return SameWork(time, _index("work", old, new, both, names), covered, (old.slots, new.slots))
 
 
-def _of(totals: Mapping[str, Total], judged: Iterable[str]) -> Iterable[Total]:
-    return (totals[key] for key in judged if key in totals)
-
-
-def _index(old: StatementCosts, new: StatementCosts, both: Pairs, names: Mapping[str, str], covered: float) -> SameWork:
-    """The index of statements that ran in both: expected time at the second period's means, over the time spent."""
-    expected = sum(a.calls * b.mean_ms for a, b in both.values())
-    spent = sum(a.ms for a, _ in both.values())
-    # The influence of a sub-interval on log(expected / spent) is linear in the calls and the time of each statement.
-    first = {key: (-1 / spent, b.mean_ms / expected) for key, (_, b) in both.items()}
+def _index(
+    what: Literal["ms", "work"], old: StatementCosts, new: StatementCosts, both: Pairs, names: Mapping[str, str]
+) -> Index | None:
+    """The first period's calls at the second's means, over what they cost in the first; None where that is nothing."""
+    means = {key: getattr(b, what) / b.calls for key, (_, b) in both.items()}
+    expected = sum(a.calls * means[key] for key, (a, _) in both.items())
+    spent = sum(getattr(a, what) for a, _ in both.values())
+    if spent <= 0 or expected <= 0:
+        return None
+    # The influence of a sub-interval on log(expected / spent) is linear in the calls and the cost of each statement.
+    first = {key: (-1 / spent, means[key] / expected) for key in both}
     scale = {key: a.calls / b.calls / expected for key, (a, b) in both.items()}
-    second = {key: (scale[key], -scale[key] * b.mean_ms) for key, (_, b) in both.items()}
-    e_a, e_b = old.weighed(_spread(first, names)), new.weighed(_spread(second, names))
+    second = {key: (scale[key], -scale[key] * means[key]) for key in both}
+    e_a, e_b = old.weighed(what, _spread(first, names)), new.weighed(what, _spread(second, names))
     log = math.log(expected / spent)
     found = difference(-e_a * len(e_a), log + e_b * len(e_b))
-    gains = {_key(key): (a.calls * b.mean_ms - a.ms) / old.seconds for key, (a, b) in both.items()}
-    counts = len(e_a), len(e_b)
-    return SameWork(expected / spent, math.exp(found.low), math.exp(found.high), found.p, covered, counts, gains)
+    return Index(expected / spent, math.exp(found.low), math.exp(found.high), found.p)
 
 
 def _spread(weights: Mapping[str, tuple[float, float]], names: Mapping[str, str]) -> list[tuple[str, float, float]]:
@@ -94,13 +100,13 @@ def _joined(totals: Mapping[str, Total], names: Mapping[str, str]) -> dict[str, 
     for name, one in totals.items():
         key = names.get(name, name)
         had = found.get(key)
-        found[key] = one if had is None else Total(had.calls + one.calls, had.ms + one.ms, max(had.slots, one.slots))
+        found[key] = one if had is None else _sum(had, one)
     return found
+
+
+def _sum(one: Total, other: Total) -> Total:
+    return Total(one.calls + other.calls, one.ms + other.ms, one.work + other.work, max(one.slots, other.slots))
 
 
 def _often(total: Total) -> bool:
     return total.calls >= CALLS_LEAST and total.slots >= SLOTS_LEAST
-
-
-def _key(name: str) -> Key:
-    return int(name) if name.removeprefix("-").isdigit() else name

@@ -17,17 +17,22 @@ from dataclasses import dataclass, field
 
 from dbdyno.judge.more_work import Added
 from dbdyno.judge.next_steps import next_step
-from dbdyno.judge.same_work import SameWork
+from dbdyno.judge.same_work import Index, SameWork
 from dbdyno.judge.waiting import Blocked, Failed
-from dbdyno.snapshot.causes.change import Cause
+from dbdyno.snapshot.causes import Told
 from dbdyno.snapshot.wording import span, three
 
 MATERIAL = 0.01
 """From such a part of database time on a difference counts in the verdict."""
 BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 """What "no change larger than" may say; beyond the last the verdict is withheld."""
+SMALL = 0.05
+"""A change within this bound is told as none, whether it is certain or not."""
 APART = 1.5
 """From so many times the time for the same work on, a direct cause with half of it is enough for a verdict."""
+UNEXPLAINED, ALIKE, STRICT = 1.25, 1.05, 0.01
+"""A smaller change of time in which the same calls read about as much (`ALIKE`), with no cause, may be the machine's;
+what reads more or less, or is larger, needs such a p where no cause was found."""
 LEAST_BLOCKED = 0.01
 """Sessions that wait for a lock, on average, below which blocked time counts for nothing."""
 LEAST, LEAST_CHOSEN = 5, 3
@@ -38,20 +43,21 @@ LEAST, LEAST_CHOSEN = 5, 3
 class Facts:
     """What a verdict of two periods rests on. `unread`: why the time of statements is not known, where it is not;
     `spent_ms`: statement time a second; `calls`: statements a second; `closed`: the decision on throughput, where
-    the load is a closed loop; `level`: below which p a change of the same work is certain."""
+    the load is a closed loop; `level`: below which p a change of the same work is certain; `least`:
+    sub-intervals that either period needs."""
 
     counts: tuple[int, int]
     work: SameWork | None = None
     blocked: Blocked | None = None
     failed: Failed | None = None
     added: Added | None = None
-    causes: Sequence[Cause] = ()
-    shares: Sequence[float | None] = ()
+    causes: Sequence[Told] = ()
     spent_ms: tuple[float, float] = (0.0, 0.0)
     calls: tuple[float, float] = (0.0, 0.0)
     unread: str = ""
     closed: str = ""
     level: float = 0.05
+    least: int = LEAST
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +87,8 @@ def judge(facts: Facts, threshold: float) -> Verdict:
         found = rule(facts, threshold)
         if found is not None:
             return found
-    if min(facts.counts) < LEAST:
-        few = f"{facts.counts[0]} and {facts.counts[1]} sub-intervals are too few: {LEAST} each are the least"
+    if min(facts.counts) < facts.least:
+        few = f"{facts.counts[0]} and {facts.counts[1]} sub-intervals are too few: {facts.least} each are the least"
         return Verdict("cannot tell", f"Cannot tell: {few}", next="take more snapshots: dbdyno snap watch --every 10s")
     if facts.work is None:
         unread = facts.unread or "no statement ran often enough in both periods"
@@ -95,11 +101,11 @@ def _slower(facts: Facts, threshold: float) -> Verdict | None:
     work = facts.work
     if work is None:
         return None
-    certain = work.p < facts.level and work.ratio > 1 + threshold and min(facts.counts) >= LEAST
-    if not certain and not (work.ratio >= APART and _explained(facts) >= 0.5):
+    certain = _is_certain(facts, work) and work.time.ratio > 1 + threshold
+    if not certain and not (work.time.ratio >= APART and _explained(facts) >= 0.5):
         return None
-    grown = max(facts.spent_ms[1] - facts.spent_ms[0], 0.0) or sum(work.gains.values())
-    title = _titled("Slower", facts, grown) or f"Slower: the same statements take {_times(work)}"
+    grown = max(facts.spent_ms[1] - facts.spent_ms[0], 0.0)
+    title = _titled("Slower", facts, grown) or f"Slower: the same statements take {_times(work.time)}"
     return Verdict("worse", title, (*_who(facts), _same_work(work), *_load(facts)), _next(facts))
 
 
@@ -111,8 +117,8 @@ def _blocked(facts: Facts, threshold: float) -> Verdict | None:
         return None
     if blocked.grown < max(MATERIAL * facts.spent_ms[0] / 1000, LEAST_BLOCKED):
         return None
-    lock = next((one for one in facts.causes if one.code == "lock"), None)
-    words = lock.words if lock else "sessions wait for each other's locks"
+    lock = next((one for one in facts.causes if one.cause.code == "lock"), None)
+    words = lock.cause.words if lock else "sessions wait for each other's locks"
     more = max(blocked.active[1] - blocked.active[0], blocked.grown)
     title = f"Slower: {words} ({blocked.share:.0%} of +{span(1000 * more)} a second)"
     said = (lock.evidence,) if lock and lock.evidence else ()
@@ -153,36 +159,75 @@ def _closed_loop(facts: Facts, threshold: float) -> Verdict | None:
 
 def _faster(facts: Facts, threshold: float) -> Verdict | None:
     work = facts.work
-    better = work is not None and work.p < facts.level and work.ratio < 1 / (1 + threshold)
-    if work is None or not (better or facts.closed == "better"):
+    if work is None:
         return None
-    title = f"Faster: the same statements take {_times(work)}"
+    better = _is_certain(facts, work) and work.time.ratio < 1 / (1 + threshold)
+    if not better and facts.closed != "better":
+        return None
+    title = f"Faster: the same statements take {_times(work.time)}"
     return Verdict("better", title, (_same_work(work), *_changed(facts), *_load(facts)))
 
 
 def _equal(facts: Facts, work: SameWork) -> Verdict:
-    reach = max(work.high - 1, 1 - work.low)
+    """No change larger than a bound; withheld where the bound is wide, or where the machine may have changed."""
+    time = work.time
+    reach = max(time.high - 1, 1 - time.low)
     bound = next((one for one in BOUNDS if reach <= one), None)
-    figures = f"95 % {_signed(work.low)} to {_signed(work.high)} %"
     said = (*_not_sampled(facts), *_changed(facts), *_load(facts))
+    if time.p < facts.level and (bound is None or bound > SMALL):
+        title = f"Cannot tell: the same statements take {_times(time)}, but no cause was found"
+        return Verdict("cannot tell", title, (*_machine(work), *said))
+    figures = f"{_signed(time.low)} to {_signed(time.high)} %"
     if bound is None:
-        title = f"Cannot tell: database time for the same work may have changed by {_signed(work.low)} to"
-        return Verdict("cannot tell", f"{title} {_signed(work.high)} %", (_to_tell(work), *said))
-    title = f"No change larger than {bound:.0%} in database time for the same work ({figures})".replace("%", " %", 1)
-    return Verdict("ok", title.replace("  %", " %"), said)
+        title = f"Cannot tell: database time for the same work may have changed by {figures}"
+        return Verdict("cannot tell", title, (_to_tell(work), *said))
+    title = f"No change larger than {100 * bound:.0f} % in database time for the same work (95 % {figures})"
+    return Verdict("ok", title, said)
+
+
+def _machine(work: SameWork) -> tuple[str, ...]:
+    if not _may_be_the_machine(work):
+        return ()
+    return ("The same calls read as much as before: the machine, or its neighbours, may have changed.",)
+
+
+def _is_certain(facts: Facts, work: SameWork) -> bool:
+    """Whether a change of the same work is more than chance, and more than the machine: by its time; or by the blocks
+    or rows that the same calls read, which no neighbour changes, where time moved the same way."""
+    if min(facts.counts) < facts.least:
+        return False
+    by_effort = work.effort is not None and work.effort.p < STRICT and _together(work.effort, work.time)
+    if work.time.p >= facts.level:
+        return by_effort and bool(facts.causes)
+    return bool(_candidates(facts)) or (work.time.p < STRICT and not _may_be_the_machine(work))
+
+
+def _together(effort: Index, time: Index) -> bool:
+    """Whether both moved by a quarter and more, the same way."""
+    return min(effort.ratio, time.ratio) >= UNEXPLAINED or max(effort.ratio, time.ratio) <= 1 / UNEXPLAINED
+
+
+def _may_be_the_machine(work: SameWork) -> bool:
+    """Whether the same calls read about as much, and take not much longer or less time."""
+    alike = work.effort is not None and 1 / ALIKE <= work.effort.ratio <= ALIKE
+    return alike and 1 / UNEXPLAINED < work.time.ratio < UNEXPLAINED
+
+
+def _candidates(facts: Facts) -> list[Told]:
+    """Causes that are events or states of the server, not merely a statement that takes longer or is called more."""
+    return [one for one in facts.causes if one.cause.direct]
 
 
 def _explained(facts: Facts) -> float:
     """The share of the first direct cause that has one."""
-    found = (share for one, share in zip(facts.causes, facts.shares, strict=True) if one.direct and share is not None)
-    return next(found, 0.0)
+    return next((one.share for one in _candidates(facts) if one.share is not None), 0.0)
 
 
 def _titled(word: str, facts: Facts, grown_ms: float) -> str:
     """The first cause with its share of the change; empty without a cause."""
     if not facts.causes:
         return ""
-    first, share = facts.causes[0], facts.shares[0]
+    first, share = facts.causes[0].cause, facts.causes[0].share
     words = f"{first.words.removeprefix('slower: ')} takes longer" if first.code == "slower" else first.words
     of = f"+{span(grown_ms)} a second" if grown_ms > 0 else ""
     amount = f" ({share:.0%} of {of})" if share is not None and of else f" ({of})" if of else ""
@@ -190,7 +235,7 @@ def _titled(word: str, facts: Facts, grown_ms: float) -> str:
 
 
 def _first_of(facts: Facts, codes: set[str]) -> str:
-    return next((one.words for one in facts.causes if one.code in codes), "")
+    return next((one.cause.words for one in facts.causes if one.cause.code in codes), "")
 
 
 def _text(added: Added) -> str:
@@ -203,13 +248,15 @@ def _who(facts: Facts) -> tuple[str, ...]:
     if not facts.causes:
         return ("No rule found a cause.",)
     first = facts.causes[0]
-    said = [first.evidence, f"since {first.when.removeprefix('before ')} at the latest" if first.when else ""]
+    when = first.cause.when
+    said = [first.evidence, f"since {when.removeprefix('before ')} at the latest" if when else ""]
     return (*filter(None, said), *_changed(facts, beside=first))
 
 
-def _changed(facts: Facts, beside: Cause | None = None) -> tuple[str, ...]:
+def _changed(facts: Facts, beside: Told | None = None) -> tuple[str, ...]:
     """Settings that changed between the periods."""
-    names = [one.words.removeprefix("setting ") for one in facts.causes if one.code == "setting" and one is not beside]
+    some = (one.cause for one in facts.causes if one is not beside)
+    names = [one.words.removeprefix("setting ") for one in some if one.code == "setting"]
     return (f"Changed between the periods: {'; '.join(names[:3])}",) if names else ()
 
 
@@ -218,16 +265,18 @@ def _work_line(facts: Facts) -> tuple[str, ...]:
 
 
 def _same_work(work: SameWork) -> str:
-    figures = f"{_fold(work.ratio)}, 95 % {three(work.low)} to {three(work.high)}"
-    return f"Database time for the same work: {figures}; {work.covered:.0%} of statement time judged."
+    time, effort = work.time, ""
+    figures = f"{_fold(time.ratio)}, 95 % {three(time.low)} to {three(time.high)}"
+    if work.effort is not None and not 1 / ALIKE <= work.effort.ratio <= ALIKE:
+        effort = f"; they read {_fold(work.effort.ratio)}"
+    return f"The same statements take {figures}{effort}; {work.covered:.0%} of statement time judged."
 
 
-def _times(work: SameWork) -> str:
-    change = (work.ratio - 1) * 100
-    figures = f"95 % {_signed(work.low)} to {_signed(work.high)} %"
-    if work.ratio >= 2:
-        return f"{three(work.ratio)} times as long (95 % {three(work.low)} to {three(work.high)})"
-    return f"{abs(change):.3g} % {'longer' if change > 0 else 'less time'} ({figures})"
+def _times(time: Index) -> str:
+    if time.ratio >= 2:
+        return f"{three(time.ratio)} times as long (95 % {three(time.low)} to {three(time.high)})"
+    figures = f"95 % {_signed(time.low)} to {_signed(time.high)} %"
+    return f"{100 * abs(time.ratio - 1):.3g} % {'longer' if time.ratio > 1 else 'less time'} ({figures})"
 
 
 def _fold(ratio: float) -> str:
@@ -235,7 +284,7 @@ def _fold(ratio: float) -> str:
 
 
 def _signed(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.2g}".replace("-", "−")
+    return f"{(ratio - 1) * 100:+,.{0 if abs(ratio - 1) >= 0.1 else 1}f}".replace("-", "−")
 
 
 def _load(facts: Facts) -> tuple[str, ...]:
@@ -247,7 +296,7 @@ def _load(facts: Facts) -> tuple[str, ...]:
 
 def _to_tell(work: SameWork) -> str:
     """How many sub-intervals would bound the change by the largest bound."""
-    half = math.log(work.high / work.low) / 2
+    half = math.log(work.time.high / work.time.low) / 2
     wanted = math.log(1 + BOUNDS[-1])
     count = math.ceil(min(work.counts) * max(half / wanted, 1.2) ** 2)
     return f"About {count} sub-intervals in each period would tell a change of {BOUNDS[-1]:.0%}."
@@ -258,7 +307,7 @@ def _not_sampled(facts: Facts) -> tuple[str, ...]:
 
 
 def _next(facts: Facts) -> str:
-    return next_step(facts.causes[0].code if facts.causes else "")
+    return next_step(facts.causes[0].cause.code if facts.causes else "")
 
 
 def _to_read(facts: Facts) -> str:

@@ -73,6 +73,32 @@ POSTGRES = (
         of_table=True,
         needs="options",
     ),
+    Kind(
+        "kept setting",
+        "pg_db_role_setting",
+        "a.setdatabase, a.setrole, a.name",
+        "a.name || case when a.setrole = 0 then '' else ' of role ' || coalesce(a.role, a.setrole::varchar) end"
+        " || case when a.setdatabase = 0 then '' else ' in database ' || coalesce(a.of_database, '') end",
+        "a.setting",
+    ),
+    Kind("function", "pg_proc", "a.datid, a.oid", "a.datname || '.' || a.name", "coalesce(a.settings, '')"),
+    Kind(
+        "foreign key",
+        "pg_constraint",
+        "a.datid, a.oid",
+        "a.datname || '.' || b.relname || '.' || a.conname",
+        "a.columns",
+        "pg_stat_user_tables",
+        "b.datid = a.datid and b.relid = a.conrelid",
+    ),
+    Kind(
+        "trigger",
+        "pg_trigger",
+        "a.datid, a.oid",
+        "a.datname || '.' || b.relname || '.' || a.tgname",
+        also="pg_stat_user_tables",
+        on="b.datid = a.datid and b.relid = a.tgrelid",
+    ),
 )
 MARIADB = (
     Kind(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.snapshot.interval import Interval
@@ -19,7 +20,8 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
     """The model of an interval's report."""
     from dbdyno.snapshot.causes import within
 
-    head = worst(interval)
+    lost = lost_rows(interval)
+    head = worst(interval, lost)
     first = [one for one in (within(interval),) if one is not None]
     made = [*first, *interval.engine.sections(interval, top), _cost(interval)]
     return {
@@ -35,7 +37,7 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
         ],
         "why": [one.pop("why") for one in first if "why" in one],
         "sections": made,
-        "warnings": _warnings(interval),
+        "warnings": [*_warnings(interval), *(_warning("", one) for one in lost)],
         **_figures(interval, made),
     }
 
@@ -52,11 +54,29 @@ def _figures(interval: Interval, made: list[Part]) -> dict[str, Any]:
     return found
 
 
-def worst(interval: Interval) -> Verdict:
-    """The gravest verdict of all scopes: what the head of a report says. Of equals the server's own."""
+def lost_rows(interval: Interval) -> list[Verdict]:
+    """Statements and tables that were reset one by one, where their view as a whole was not: one verdict a view."""
+    found = []
+    for view, record in interval.after.views.items():
+        scope = record.get("scope")
+        if scope not in ("statements", "objects") or not interval.has(view) or not interval.counters(view):
+            continue
+        counts = interval.query(
+            "select count(*) as n, count(*) filter (where verdict = 'reset') as lost"
+            f" from {interval.table(view)} where life = 'kept'"
+        )[0]
+        if 0 < counts["lost"] < counts["n"]:
+            why = f"{counts['lost']} of {counts['n']} rows of {view} began again: what they counted before is not known"
+            found.append(Verdict("reset", why))
+    return found
+
+
+def worst(interval: Interval, lost: Sequence[Verdict] = ()) -> Verdict:
+    """The gravest verdict of all scopes, and of single rows that were `lost`: what the head of a report says. Of equals
+    the server's own."""
     order = {"cluster": 0, "clock": 1}
     every = sorted(interval.verdicts.items(), key=lambda item: (order.get(item[0][0], 2), str(item[0])))
-    found = max((one for _, one in every), key=lambda one: WORDS.index(one.word), default=OK)
+    found = max((*(one for _, one in every), *lost), key=lambda one: WORDS.index(one.word), default=OK)
     return Verdict(WHOLE, found.why, found.at_us) if found.word == "ok" else found
 
 
@@ -86,13 +106,21 @@ def _warnings(interval: Interval) -> list[dict[str, str]]:
     for (scope, value), one in interval.verdicts.items():
         if one.word == "ok" and not one.why:
             continue
-        head = one.word if one.word != "ok" else "note"
         where = "" if scope in ("cluster", "clock") else f"{scope.removeprefix('view:')}: "
-        text = f"{head}: {where}{one.why}"
-        if value is None or text not in {w["text"] for w in found}:
-            found.append({"code": f"snapshot.{one.word.replace(' ', '_')}", "text": text, "next": _next(one)})
+        warning = _warning(where, one)
+        if value is None or warning["text"] not in {w["text"] for w in found}:
+            found.append(warning)
     unique = {one["text"].partition(": ")[2].rpartition(": ")[2]: one for one in reversed(found)}
     return list(reversed(unique.values()))
+
+
+def _warning(where: str, one: Verdict) -> dict[str, str]:
+    head = one.word if one.word != "ok" else "note"
+    return {
+        "code": f"snapshot.{one.word.replace(' ', '_')}",
+        "text": f"{head}: {where}{one.why}",
+        "next": _next(one),
+    }
 
 
 _NEXT = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.interval import Interval
@@ -23,16 +23,12 @@ KEYS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A statement's calls, milliseconds, and sub-intervals with calls."""
+    """A statement's calls, milliseconds, work (blocks or rows that it read), and sub-intervals with calls."""
 
     calls: float
     ms: float
+    work: float
     slots: int
-
-    @property
-    def mean_ms(self) -> float:
-        """Milliseconds of a call."""
-        return self.ms / self.calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +41,17 @@ class StatementCosts:
     _one: Interval
     _source: str
 
-    def weighed(self, weights: Iterable[tuple[str, float, float]]) -> NDArray[np.float64]:
-        """Return, by sub-interval, the sum over statements of milliseconds and calls, each times its weight.
+    def weighed(self, what: Literal["ms", "work"], weights: Iterable[tuple[str, float, float]]) -> NDArray[np.float64]:
+        """Return, by sub-interval, the sum over statements of a measure and of calls, each times its weight.
 
         Args:
-            weights: Statement, weight of its milliseconds, weight of its calls.
+            weights: Statement, weight of the measure, weight of its calls.
         """
         import numpy as np
 
         rows = self._one.connection.execute(
-            f"""select slot, sum(ms * by_ms + calls * by_calls) as e from {self._source} s
-            join (select unnest($1::varchar[]) as key, unnest($2::double[]) as by_ms, unnest($3::double[]) as by_calls)
+            f"""select slot, sum({what} * weight + calls * by_calls) as e from {self._source} s
+            join (select unnest($1::varchar[]) as key, unnest($2::double[]) as weight, unnest($3::double[]) as by_calls)
             using (key) group by 1""",
             [list(column) for column in zip(*weights, strict=True)],
         ).fetchall()
@@ -80,9 +76,10 @@ def statement_costs(change: Change, one: Interval, *, hourly: bool) -> Statement
         return None
     source = _table(change, one, relation, time, spans, nested="toplevel" in known)
     rows = one.connection.execute(
-        f"select key, sum(calls), sum(ms), count(distinct slot) from {source} where ms is not null group by 1"
+        f"select key, sum(calls), sum(ms), sum(work), count(distinct slot) from {source}"
+        " where ms is not null group by 1"
     ).fetchall()
-    totals = {name: Total(calls, ms, slots) for name, calls, ms, slots in rows}
+    totals = {name: Total(calls, ms, work, slots) for name, calls, ms, work, slots in rows}
     return StatementCosts(totals, sum(s for span in spans for _, s in span), len(spans), one, source)
 
 
@@ -95,7 +92,7 @@ def _table(
     one.connection.execute(
         f"""create or replace temp table {source} as
         select {key}::varchar as key, slot, sum({calls})::double as calls,
-          sum({quoted(time[0])})::double * {time[1]} as ms
+          sum({quoted(time[0])})::double * {time[1]} as ms, coalesce(sum({change.work_sql})::double, 0) as work
         from {relation} s join (select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot) g using (part)
         where {calls} > 0 and {key} is not null{" and toplevel is not false" if nested else ""} group by all""",
         [[number for number, _ in parts], [at for _, at in parts]],

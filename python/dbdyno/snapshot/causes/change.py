@@ -93,6 +93,10 @@ class Change(ABC):
     """Its column of calls."""
     work: str
     """What the work of a call is counted in."""
+    work_sql: str
+    """The work of a row of its view of statements."""
+    sleep: re.Pattern[str]
+    """What a statement calls to sleep: its time is no database time."""
     settings_view: tuple[str, str]
     """The view of settings, and its column of values."""
     jumps: tuple[tuple[str, str, str, str], ...] = ()
@@ -127,7 +131,16 @@ class Change(ABC):
 
     @cached_property
     def statements(self) -> dict[Key, Pair]:
-        """Statements by identifier, without our own."""
+        """Statements by identifier, without our own and without those that sleep."""
+        return {key: one for key, one in self._counted.items() if not self.sleep.search(one.text)}
+
+    @cached_property
+    def slept_ms(self) -> float:
+        """Milliseconds a second of statements that sleep, in the second stretch."""
+        return sum(one.after.get("ms", 0.0) for one in self._counted.values() if self.sleep.search(one.text))
+
+    @cached_property
+    def _counted(self) -> dict[Key, Pair]:
         texts: dict[Key, str] = {}
         sides = [self.read_statements(one, texts) for one in (self.before, self.after)]
         self.go_on(sides)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
@@ -14,6 +15,8 @@ from dbdyno.snapshot.events_table import clock
 from dbdyno.snapshot.happenings import happenings
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
+from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.statement_costs import KEYS
 from dbdyno.snapshot.wording import rate, three, times
 from dbdyno.why import MOST as CAUSES_MOST
 from dbdyno.why import Cause as Reason
@@ -52,6 +55,8 @@ CODES = {
     "buffer_pool": "cache",
     "busy_processors": "processor",
     "settings": "setting",
+    "kept_settings": "setting",
+    "function_settings": "setting",
     "versions": "version",
     "redo_log": "log",
     "room": "log",
@@ -95,46 +100,73 @@ def _score(change: Change, cause: Cause) -> float:
     return cause.weight * (0.3 if share is None else share) - (0 if cause.direct else 0.001)
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A cause as it is told: with the share that no cause before it has, and what else explains the same statements."""
+
+    cause: Cause
+    share: float | None
+    also: tuple[str, ...] = ()
+
+    @property
+    def evidence(self) -> str:
+        """Its evidence, and the other causes of the same."""
+        return "; ".join(filter(None, (self.cause.evidence, *(f"also: {one}" for one in self.also))))
+
+
+def told_once(change: Change, ranked: Sequence[Cause]) -> list[Told]:
+    """Return the causes with shares that add up to 1 at most: what two explain together is told with the first, and a
+    cause that explains nothing beyond those before it is told beside the one that it shares most with."""
+    found: list[Told] = []
+    seen: frozenset[Key] = frozenset()
+    for one in ranked:
+        rest = one.statements - seen
+        if one.statements and not rest:
+            at = max(range(len(found)), key=lambda at: len(found[at].cause.statements & one.statements))
+            found[at] = replace(found[at], also=(*found[at].also, one.words))
+            continue
+        found.append(Told(one, change.share(rest) if one.statements else None))
+        seen |= one.statements
+    return found
+
+
 def happened(change: Change, about: str = "") -> Part:
     """The section of the first causes, with what they leave unexplained."""
     ranked = causes(change)
+    told = told_once(change, ranked)
     rows: list[Row] = [
-        {
-            "what": c.words,
-            "share": change.share(c.statements) if c.statements else None,
-            "evidence": c.evidence,
-            "when": c.when,
-        }
-        for c in ranked
+        {"what": one.cause.words, "share": one.share, "evidence": one.evidence, "when": one.cause.when} for one in told
     ]
-    every = frozenset[Key]().union(*(c.statements for c in ranked[:MOST])) if ranked else frozenset[Key]()
+    every = frozenset[Key]().union(*(one.cause.statements for one in told[:MOST]))
     notes = [budget(change, ranked)]
     known = change.share(every)
     if known is not None and ranked:
         notes.append(f"{1 - known:.0%} of the change is not explained by these")
+    if change.slept_ms >= LEAST_MS:
+        notes.append(f"{three(change.slept_ms)} ms a second of statements that sleep are left out: no database time")
     notes += change.remarks()
     made = section("happened", "What happened", [table("", _SHOWN, rows, top=MOST)], about=about, notes=notes)
-    made["why"] = explained(change, ranked, about).as_dict()
+    made["why"] = explained(change, told, about, budget(change, ranked)).as_dict()
     return made
 
 
-def explained(change: Change, ranked: list[Cause], about: str) -> Why:
+def explained(change: Change, told: Sequence[Told], about: str, withheld: str) -> Why:
     """The first causes in the shape that runs and traces have: of the statement time that a second has more."""
     if not change.both(change.view):
-        return Why(about, "ratio", None, withheld=budget(change, ranked))
-    named = [one for one in ranked if one.code != "setting"][:CAUSES_MOST]
+        return Why(about, "ratio", None, withheld=withheld)
+    named = [one for one in told if one.cause.code != "setting" or one.share][:CAUSES_MOST]
     reasons = tuple(
         Reason(
-            one.code,
+            one.cause.code,
             "",
-            one.words + (f" ({one.when})" if one.when else ""),
+            one.cause.words + (f" ({one.cause.when})" if one.cause.when else ""),
             None,
-            share=change.share(one.statements) if one.statements else None,
+            share=one.share,
             evidence=(one.evidence,) if one.evidence else (),
         )
         for one in named
     )
-    known = change.share(frozenset[Key]().union(*(one.statements for one in named)))
+    known = change.share(frozenset[Key]().union(*(one.cause.statements for one in named)))
     before, after = change.spent_ms
     return Why(
         about,
@@ -320,7 +352,8 @@ def _series(interval: Interval) -> tuple[Series, Series] | None:
         return None
     time, to_ms = next(one for one in rules[0].times if one[0] in {c.name for c in known})
     rows = interval.query(
-        f"select part, sum({time}) * {to_ms} as ms, sum({rules[0].calls}) as calls from {source} group by 1"
+        f"select part, sum({time}) * {to_ms} as ms, sum({rules[0].calls}) as calls from {source}"
+        f" where {_awake(interval, rules[0])} group by 1"
     )
     found = {row["part"]: row for row in rows}
     spent, calls = (
@@ -328,6 +361,16 @@ def _series(interval: Interval) -> tuple[Series, Series] | None:
         for name in ("ms", "calls")
     )
     return spent, calls
+
+
+def _awake(interval: Interval, rules: type[Change]) -> str:
+    """The condition for statements that do not sleep, as SQL."""
+    if interval.after.file("statement_texts") is None:
+        return "true"
+    key = KEYS[interval.before.engine]
+    texts = interval.query(f"select {key} as key, query from {interval.ends('statement_texts')[1]}")
+    asleep = [row["key"] for row in texts if rules.sleep.search(row["query"] or "")]
+    return f"{key}::varchar not in ({', '.join(literal(str(one)) for one in asleep)})" if asleep else "true"
 
 
 def _cut(values: Series) -> tuple[int, float, float]:

@@ -21,7 +21,15 @@ from dbdyno.snapshot.postgres.reader import AgainError, Part, Reader, joined
 from dbdyno.snapshot.postgres.sampler import Sampler
 from dbdyno.snapshot.postgres.seldom import Seldom, Settings
 from dbdyno.snapshot.postgres.sizing import Sizing
-from dbdyno.snapshot.postgres.views import CLUSTER, DATABASE, SETTINGS, SIZES, STATEMENTS, STATEMENTS_INFO
+from dbdyno.snapshot.postgres.views import (
+    CLUSTER,
+    DATABASE,
+    KEPT_SETTINGS,
+    SETTINGS,
+    SIZES,
+    STATEMENTS,
+    STATEMENTS_INFO,
+)
 from dbdyno.snapshot.view import Options, View, unread
 
 if TYPE_CHECKING:
@@ -37,7 +45,7 @@ OPENING = 2
 SETUP = 5
 """Transactions of a session of ours before its first snapshot: its beginning, three timeouts and
 rights, one look at the catalog."""
-_NAMES = [source.name for source in (*CLUSTER, SETTINGS, *SIZES, *DATABASE)]
+_NAMES = [source.name for source in (*CLUSTER, SETTINGS, KEPT_SETTINGS, *SIZES, *DATABASE)]
 _DATABASES = """
 select /* dbdyno */ oid::bigint, datname::text,
   case when not datallowconn then 'it allows no connections'
@@ -127,6 +135,7 @@ class PostgresCollector:
             self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
             views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
             views.append(self._settings.read(reader, SETTINGS, self._facts))
+            views.append(joined(KEPT_SETTINGS, [reader.read(KEPT_SETTINGS)]))
             views += self._sizing.read(reader)
             views += self._statements(reader, before)
             wanted = self._databases(main)

@@ -1,5 +1,6 @@
-"""Columns of tables, what the planner knows of them, settings: rows that seldom change, so that a watch reads them when
-the catalog that they come from was written, or the server's files were read again."""
+"""Columns of tables, what the planner knows of them, functions, keys, triggers, views, settings: rows that seldom
+change, so that a watch reads them when the catalog that they come from was written, or the server's files were read
+again."""
 
 from __future__ import annotations
 
@@ -8,14 +9,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, LiteralString
 
 from dbdyno.snapshot.postgres.reader import joined
-from dbdyno.snapshot.postgres.views import COLUMNS, PLANNER, Source
+from dbdyno.snapshot.postgres.views import COLUMNS, FOREIGN_KEYS, FUNCTIONS, PLANNER, TRIGGERS, VIEWS, Source
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.postgres.reader import Part, Reader
     from dbdyno.snapshot.view import View
 
-_CATALOGS = ((COLUMNS, 1249), (PLANNER, 2619))
-"""What is read so, and the number of its catalog in every version: pg_attribute, pg_statistic."""
+_CATALOGS = (
+    (COLUMNS, 1249),
+    (PLANNER, 2619),
+    (FUNCTIONS, 1255),
+    (FOREIGN_KEYS, 2606),
+    (TRIGGERS, 2620),
+    (VIEWS, 2618),
+)
+"""What is read so, and the number of its catalog in every version: pg_attribute, pg_statistic, ..."""
 _WRITTEN: LiteralString = "select /* dbdyno */ " + ", ".join(
     [f"pg_stat_get_tuples_{what}({number})" for _, number in _CATALOGS for what in ("inserted", "updated", "deleted")]
 )

@@ -71,7 +71,7 @@ CLUSTER: tuple[Source, ...] = (
     Source("pg_replication_slots", ("slot_name",), "now", states=True),
     Source("pg_stat_progress_vacuum", ("pid",), "now", states=True),
 )
-"""Read once for the whole cluster."""
+"""Read once for the whole cluster, with `KEPT_SETTINGS`."""
 
 SETTINGS = Source(
     "pg_settings",
@@ -95,6 +95,93 @@ SETTINGS = Source(
     instead={"setting": _NO_SECRET},
 )
 """The server's settings: read when they may have changed."""
+
+_OPTION = "(select split_part(c, '=', 1) as name, substr(c, strpos(c, '=') + 1) as setting) o"
+_SHOWN_OPTION = (
+    f"case when o.setting <> '' and (o.name ~* '{SECRET_NAMES.pattern}' or o.setting ~* '{CREDENTIALS}')"
+    " then '(hidden)' else o.setting end"
+)
+"""A value that ALTER ROLE, ALTER DATABASE or ALTER FUNCTION keeps, as a store may hold it."""
+
+KEPT_SETTINGS = Source(
+    "pg_db_role_setting",
+    ("setdatabase", "setrole", "name"),
+    "now",
+    rows="(select d.setdatabase, d.setrole, o.name, r.rolname::text as role, b.datname::text as of_database,"
+    f" {_SHOWN_OPTION} as setting from pg_db_role_setting d cross join unnest(d.setconfig) c"
+    f" cross join lateral {_OPTION} left join pg_roles r on r.oid = d.setrole"
+    " left join pg_database b on b.oid = d.setdatabase) s",
+    states=True,
+    only=frozenset({"setdatabase", "setrole"}),
+    extra=(
+        ("name", "name", "key", "text", "VARCHAR"),
+        ("setting", "setting", "text", "text", "VARCHAR"),
+        ("role", "role", "text", "text", "VARCHAR"),
+        ("of_database", "of_database", "text", "text", "VARCHAR"),
+    ),
+)
+"""Settings that the server keeps for a role, a database, or a role in a database."""
+
+FUNCTIONS = Source(
+    "pg_proc",
+    ("oid",),
+    "now",
+    rows="(select p.oid, n.nspname || '.' || p.proname as name, (select string_agg(o.name || '=' ||"
+    f" {_SHOWN_OPTION}, ', ' order by 1) from unnest(p.proconfig) c cross join lateral {_OPTION}) as settings"
+    " from pg_proc p join pg_namespace n on n.oid = p.pronamespace where p.oid >= 16384 and not exists (select from"
+    " pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')) s",
+    states=True,
+    only=frozenset({"oid"}),
+    extra=(
+        ("name", "name", "text", "text", "VARCHAR"),
+        ("settings", "settings", "text", "text", "VARCHAR"),
+    ),
+)
+"""Functions of users, those of extensions left out, with the settings that each is run under."""
+
+FOREIGN_KEYS = Source(
+    "pg_constraint",
+    ("oid",),
+    "now",
+    where="contype = 'f' and conrelid >= 16384",
+    states=True,
+    only=frozenset({"oid", "conname", "conrelid", "confrelid"}),
+    extra=(
+        (
+            "(select string_agg(a.attname::text, ', ' order by u.at) from unnest(conkey) with ordinality u (number, at)"
+            " join pg_attribute a on a.attrelid = conrelid and a.attnum = u.number)",
+            "columns",
+            "text",
+            "text",
+            "VARCHAR",
+        ),
+        ("conkey[1]", "first_column", "gauge", "count", "BIGINT"),
+    ),
+)
+TRIGGERS = Source(
+    "pg_trigger",
+    ("oid",),
+    "now",
+    where="not tgisinternal",
+    states=True,
+    only=frozenset({"oid", "tgname", "tgrelid"}),
+)
+VIEWS = Source(
+    "pg_rewrite",
+    ("ev_class", "relid"),
+    "now",
+    rows="(select distinct r.ev_class, d.refobjid as relid, c.relname::text as name from pg_rewrite r"
+    " join pg_class c on c.oid = r.ev_class and c.oid >= 16384 and c.relkind = 'v'"
+    " join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid"
+    " and d.refclassid = 'pg_class'::regclass and d.refobjid <> r.ev_class) s",
+    states=True,
+    only=frozenset({"ev_class"}),
+    extra=(
+        ("relid", "relid", "key", "count", "BIGINT"),
+        ("name", "name", "text", "text", "VARCHAR"),
+    ),
+)
+"""By what a statement reaches a table that it does not name: foreign keys, triggers, views."""
 
 COLUMNS = Source(
     "pg_attribute",
@@ -222,6 +309,10 @@ DATABASE: tuple[Source, ...] = (
     ),
     COLUMNS,
     PLANNER,
+    FUNCTIONS,
+    FOREIGN_KEYS,
+    TRIGGERS,
+    VIEWS,
 )
 """Read in each database; the database's oid becomes the first key."""
 

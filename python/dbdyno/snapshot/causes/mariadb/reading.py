@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable
 from functools import cached_property
 
@@ -33,6 +34,8 @@ class MariadbChange(Change):
     times = (("SUM_TIMER_WAIT", 1e-6),)
     calls = "COUNT_STAR"
     work = "rows examined"
+    work_sql = "SUM_ROWS_EXAMINED"
+    sleep = re.compile(r"\bsleep\s*\(", re.I)
     settings_view = ("global_variables", "value")
     jitter_us = JITTER_US
 

@@ -59,6 +59,8 @@ class OracleChange(Change):
     times = (("elapsed_time", 1e-3),)
     calls = "executions"
     work = "logical reads"
+    work_sql = "buffer_gets"
+    sleep = re.compile(r"\bdbms_(?:lock|session)\s*\.\s*sleep\b", re.I)
     settings_view = ("parameter", "value")
     jumps = (
         ("system_event", "time_waited_micro_fg", "wait_class <> 'Idle'", "µs of waits"),

@@ -3,11 +3,11 @@ tell (those of a foreign key, a trigger, a function)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator
 from typing import cast
 
 from dbdyno.snapshot.causes.change import LEAST_WORK, Cause, Change, Key, Pair
+from dbdyno.snapshot.causes.postgres.reach import WRITE, way_to
 from dbdyno.snapshot.wording import three
 
 LEAST_SCANS, LEAST_ROWS = 10.0, 100.0
@@ -15,12 +15,11 @@ LEAST_SCANS, LEAST_ROWS = 10.0, 100.0
 OFTEN = (0.5, 3.0)
 """Scans more per call of a statement that may make them: about one, or a few."""
 ROOMIER, AS_MANY = 1.5, 1.1
-WRITE = re.compile(r"\s*(?:insert|update|delete|merge)\b", re.I)
 
 
-def behind(change: Change, table: Pair) -> frozenset[Key]:
+def behind(change: Change, key: Hashable, table: Pair) -> frozenset[Key]:
     """Statements that do more work a call, and are called about as often as a table is scanned since, which they do not
-    name, or only write to."""
+    name, or only write to, and which they can reach by what the catalog has."""
     if (table.after.get("seq_scan", 0.0) - table.before.get("seq_scan", 0.0)) * change.after.seconds < LEAST_SCANS:
         return frozenset()
     naming = change.of_table(table.name, slower=False)
@@ -30,6 +29,7 @@ def behind(change: Change, table: Pair) -> frozenset[Key]:
         if (number not in naming or WRITE.match(one.text))
         and one.heavier()
         and _as_often(one, table, looks_up=number in naming)
+        and way_to(change, number, key) is not None
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Hashable, Iterator
 from typing import Any, cast
 
 from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.postgres.access import WRITE, behind
+from dbdyno.snapshot.causes.postgres.access import behind
 from dbdyno.snapshot.causes.postgres.plans import analyzed
+from dbdyno.snapshot.causes.postgres.reach import WRITE, way_to
 from dbdyno.snapshot.causes.statements import named, no_more_work
 from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.model import Row, moment_us
@@ -57,7 +58,7 @@ def _dropped(change: Change) -> Iterator[Cause]:
         if table is None or _successor(change, row["datid"], row["relid"]) is not None:
             continue
         slow, scans = change.heavier_of(table.name), (table.before.get("seq_scan", 0), table.after.get("seq_scan", 0))
-        slow = slow or behind(change, table)
+        slow = slow or behind(change, (row["datid"], row["relid"]), table)
         if (not slow and scans[1] <= SCANS_MORE * scans[0]) or change.gone_early(_gone_in(change, row)):
             continue
         yield Cause(
@@ -71,17 +72,28 @@ def _dropped(change: Change) -> Iterator[Cause]:
 
 def scans_behind(change: Change) -> Iterator[Cause]:
     """A table that is scanned since whenever a statement runs, by what the server does for it."""
-    for table in change.tables.values():
-        whose = behind(change, table)
+    for key, table in change.tables.items():
+        whose = behind(change, key, table)
         if whose and not any(f" on {table.name} was dropped" in one.words for one in dropped_indexes(change)):
             first = max(whose, key=lambda number: change.statements[number].grown("ms"))
             scans = rate(table.before.get("seq_scan", 0.0), table.after.get("seq_scan", 0.0))
+            words, how = _scanned(change, first, key, table.name)
             yield Cause(
-                f"{table.name} is scanned whenever this runs: {named(change.statements[first])}",
-                f"sequential scans of {table.name} {scans}: by a foreign key, a trigger or a function",
+                f"{words}: {named(change.statements[first])}",
+                f"sequential scans of {table.name} {scans}{how}",
                 whose,
                 weight=2.3,
             )
+
+
+def _scanned(change: Change, number: Key, key: Hashable, table: str) -> tuple[str, str]:
+    """What makes a statement scan a table that it does not read by itself, and what of it the evidence says."""
+    way = way_to(change, number, key)
+    if way is None or not way.kind:
+        return f"{table} is scanned whenever this runs", ": by a foreign key, a trigger or a function"
+    if way.lacks:
+        return f"foreign key {way.name} has no index on {table} ({way.lacks}), which is scanned whenever this runs", ""
+    return f"{table} is scanned by {way.kind} {way.name} whenever this runs", ""
 
 
 def _made_anew(change: Change, rows: list[dict[str, Any]]) -> Iterator[Cause]:

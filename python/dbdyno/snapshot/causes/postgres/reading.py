@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
@@ -24,6 +25,8 @@ class PostgresChange(Change):
     times = (("total_exec_time", 1.0), ("total_time", 1.0))
     calls = "calls"
     work = "blocks"
+    work_sql = "shared_blks_hit + shared_blks_read"
+    sleep = re.compile(r"\bpg_sleep(?:_for|_until)?\s*\(", re.I)
     settings_view = ("pg_settings", "setting")
     jumps = (
         ("pg_stat_database", "sessions", "true", "sessions begun"),

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from statistics import median
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.statements import no_more_work, slower_at_same_work
+from dbdyno.snapshot.causes.statements import named, no_more_work, slower_at_same_work
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
 from dbdyno.snapshot.postgres.epochs import upgraded
@@ -85,7 +86,31 @@ def lock_waits(change: Change) -> Iterator[Cause]:
         # a lock of a table is waited for while a statement is parsed, which is in no statement's time
         outside = 1000 * (new - old) > 2 * max(change.grown_ms, 0.0)
         whose, weight = (frozenset[int](), OUTSIDE) if outside else (waiting, 2.8)
-        yield Cause("sessions wait for each other's locks", evidence, whose, weight=weight)
+        yield Cause(_what_for(change), evidence, whose, weight=weight)
+
+
+def _what_for(change: Change) -> str:
+    """What sessions wait for: the lock of a table, or row locks of a statement, where most wait for the same."""
+    one = change.after
+    source, _ = one.samples("blocked", BLOCKED)
+    rows = one.query(
+        f"select locktype, datid, relation, statement, count(*) as n from {source} where {one.inside} group by all"
+    )
+    whole = sum(row["n"] for row in rows)
+    tables, statements = Counter[str](), Counter[Key]()
+    for row in rows:
+        if row["locktype"] == "relation" and row["relation"] is not None:
+            table = change.tables.get((int(row["datid"] or 0), int(row["relation"])))
+            tables[table.name if table else "a table"] += row["n"]
+        elif row["locktype"] in ("transactionid", "tuple") and row["statement"] is not None:
+            statements[int(row["statement"])] += row["n"]
+    for found in tables.most_common(1):
+        if found[1] >= MOSTLY * whole:
+            return f"sessions wait for a lock on {found[0]}"
+    for key, count in statements.most_common(1):
+        if count >= MOSTLY * whole and key in change.statements:
+            return f"sessions wait for row locks of each other in {named(change.statements[key])}"
+    return "sessions wait for each other's locks"
 
 
 def _holders(one: Interval) -> str:

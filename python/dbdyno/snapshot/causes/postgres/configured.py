@@ -1,0 +1,75 @@
+"""Causes in settings: those of the server's files that plans depend on, and those that the server keeps for a role, a
+database or a function. What a session sets for itself is asked of nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from dbdyno.snapshot.causes.change import Cause, Change, Key
+from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.wording import setting
+
+KEPT, FUNCTIONS = "pg_db_role_setting", "pg_proc"
+MATTERS = 2.7
+"""The weight of a kept setting whose statements became slower: above that of the plans it changed, which show it."""
+
+
+def kept_settings(change: Change) -> Iterator[Cause]:
+    """Settings that ALTER ROLE or ALTER DATABASE keeps, together for each role and database, with the statements of
+    these that became slower or do more work since."""
+    rows = _changed(change, KEPT, "setrole, setdatabase, name", ("role", "of_database"))
+    for (role, database), some in groupby(rows, key=lambda row: (int(row["setrole"]), int(row["setdatabase"]))):
+        changed = list(some)
+        whose = f" of role {changed[0]['role'] or role}" if role else ""
+        whose += f" in database {changed[0]['of_database']}" if database else ""
+        slow = _slower_of(change, role, database)
+        words = ", ".join(setting(row["name"], row["old"], row["new"]) for row in changed)
+        plural = "" if len(changed) == 1 else "s"
+        yield Cause(f"setting{plural}{whose}: {words}", _count(slow), slow, weight=MATTERS if slow else 0.4)
+
+
+def function_settings(change: Change) -> Iterator[Cause]:
+    """A setting that ALTER FUNCTION keeps, with the slower statements that name the function."""
+    for row in _changed(change, FUNCTIONS, "datid, oid", ("name",), value="settings"):
+        name = str(row["name"])
+        slow = frozenset(n for n in change.heavier_of(name) if n in change.statements)
+        words = f"settings of function {name}: {row['old'] or '(none)'} → {row['new'] or '(none)'}"
+        yield Cause(words, _count(slow), slow, weight=MATTERS if slow else 0.4)
+
+
+def _changed(change: Change, view: str, key: str, shown: tuple[str, ...], value: str = "setting") -> list[Row]:
+    """Rows of a view whose value is not what it was; a function that came or went is no change of its settings."""
+    if not change.both(view):
+        return []
+    before, after = change.before.ends(view)[0], change.after.ends(view)[1]
+    columns = ", ".join(f"coalesce(b.{name}, a.{name}) as {name}" for name in shown)
+    join = "join" if view == FUNCTIONS else "full join"
+    return change.before.query(
+        f"select {key}, {columns}, a.{value} as old, b.{value} as new from {before} a {join} {after} b using ({key})"
+        f" where a.{value} is distinct from b.{value} order by {key}"
+    )
+
+
+def _slower_of(change: Change, role: int, database: int) -> frozenset[Key]:
+    """The statements of a role, in a database, that take longer or do more work; 0 for any."""
+    which = " and ".join(f"{column} = {number}" for column, number in (("userid", role), ("dbid", database)) if number)
+    rows = change.after.query(
+        f"select distinct queryid from {change.view} where calls > 0{' and ' + which if which else ''}", change.view
+    )
+    found = (int(row["queryid"]) for row in rows if row["queryid"] is not None)
+    known = ((number, change.statements[number]) for number in found if number in change.statements)
+    return frozenset(number for number, one in known if one.heavier() or one.slower())
+
+
+def _count(slow: frozenset[Key]) -> str:
+    if not slow:
+        return ""
+    return (
+        "1 of its statements takes longer since"
+        if len(slow) == 1
+        else f"{len(slow)} of its statements take longer since"
+    )
+
+
+RULES = (kept_settings, function_settings)

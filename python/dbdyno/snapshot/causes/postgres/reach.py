@@ -1,0 +1,126 @@
+"""Which tables a statement can reach: those that its text names, and those behind views, foreign keys, triggers and
+functions of users, as the catalog has them.
+
+The text is parsed by sqlglot; what that cannot parse is read by its words. Statements inside of a function or a
+trigger are not known, so a function or trigger of a user may reach any table. What a store of an earlier version did
+not read is not known either, and then nothing is excluded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import cast
+
+from dbdyno.snapshot.causes.change import Change, Key, Pair
+from dbdyno.snapshot.model import Row
+
+WRITE = re.compile(r"\s*(?:insert|update|delete|merge)\b", re.I)
+_VIEWS = ("pg_constraint", "pg_trigger", "pg_rewrite", "pg_proc")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a statement reaches a table that it does not read by itself: `kind` is foreign key, trigger, view or
+    function, empty where it is not known; `lacks`: the columns that a foreign key has no index on."""
+
+    kind: str
+    name: str
+    lacks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The relations and the functions that a statement names, in small letters, without their schemas."""
+
+    tables: frozenset[str]
+    functions: frozenset[str]
+
+
+@lru_cache(maxsize=4096)
+def names_of(text: str) -> Names:
+    """Return what a statement names; its words, where it cannot be parsed."""
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tree = sqlglot.parse_one(text, read="postgres")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        words = frozenset(word.lower() for word in _WORD.findall(text))
+        return Names(words, words)
+    tables = {one.name.lower() for one in tree.find_all(exp.Table)}
+    functions = {one.name.lower() for one in tree.find_all(exp.Anonymous)}
+    functions |= {one.sql_name().lower() for one in tree.find_all(exp.Func) if not isinstance(one, exp.Anonymous)}
+    return Names(frozenset(tables), frozenset(functions))
+
+
+def way_to(change: Change, number: Key, table: Hashable) -> Way | None:
+    """Return how a statement reaches a table behind what it names; None where it cannot."""
+    one = change.statements[number]
+    known = change.once("catalog", lambda: _catalog(change))
+    if known is None:
+        return Way("", "")
+    named = names_of(one.text)
+    found = [
+        *_by_foreign_keys(change, known, one, named, table),
+        *_by_triggers(change, known, one, named, table),
+        *(Way("view", row["name"]) for row in known["pg_rewrite"] if _is(row, "relid", table) and _named(row, named)),
+        *(Way("function", row["name"]) for row in known["pg_proc"] if _short(row["name"]) in named.functions),
+    ]
+    return next(iter(found), None)
+
+
+def _catalog(change: Change) -> dict[str, list[Row]] | None:
+    """What the catalog has at the end of the second stretch."""
+    if not all(change.after.has(view) for view in _VIEWS):
+        return None
+    return {view: change.after.query(f"from {change.after.ends(view)[1]}") for view in _VIEWS}
+
+
+def _by_foreign_keys(
+    change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable
+) -> list[Way]:
+    """Foreign keys of a table that is written, from it or to it; those without an index come first."""
+    if not WRITE.match(one.text):
+        return []
+    ways = []
+    for row in known["pg_constraint"]:
+        sides = [change.tables.get((row["datid"], row[side])) for side in ("conrelid", "confrelid")]
+        written = [_short(side.name) in named.tables for side in sides if side is not None]
+        if any(written) and (_is(row, "conrelid", table) or _is(row, "confrelid", table)):
+            lacking = _is(row, "conrelid", table) and not _indexed(change, row)
+            ways.append(Way("foreign key", row["conname"], row["columns"] if lacking else ""))
+    return sorted(ways, key=lambda way: not way.lacks)
+
+
+def _indexed(change: Change, key: Row) -> bool:
+    """Whether an index begins with the first column of a foreign key; yes where that is not known."""
+    if not change.after.has("pg_index") or "first_column" not in change.after.columns("pg_index"):
+        return True
+    source = change.after.ends("pg_index")[1]
+    which = f"datid = {int(key['datid'])} and relid = {int(key['conrelid'])}"
+    return bool(change.after.query(f"select 1 from {source} where {which} and first_column = {key['first_column']}"))
+
+
+def _by_triggers(change: Change, known: dict[str, list[Row]], one: Pair, named: Names, table: Hashable) -> list[Way]:
+    """Triggers of the tables that a statement writes: what they run is not known, so they may reach any table."""
+    del table
+    if not WRITE.match(one.text):
+        return []
+    owners = ((row, change.tables.get((row["datid"], row["tgrelid"]))) for row in known["pg_trigger"])
+    return [Way("trigger", row["tgname"]) for row, owner in owners if owner and _short(owner.name) in named.tables]
+
+
+def _is(row: Row, column: str, table: Hashable) -> bool:
+    return (row["datid"], row[column]) == cast("tuple[int, int]", table)
+
+
+def _named(row: Row, named: Names) -> bool:
+    return str(row["name"]).lower() in named.tables
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2].lower()
