@@ -159,8 +159,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What stands first. `headline` is the finding, and the largest on a page; without one it is the `title`, the name of
-    what the page is about. `word` is the answer in a word, `sentences` what it rests on, `next` what to do."""
+    """What comes first. `headline` is the finding, and the largest on a page; without one it is the `title`, the name
+    of what the page is about. `word` is the answer in a word, `sentences` what it rests on, `next` what to do."""
 
     kind: str
     title: str

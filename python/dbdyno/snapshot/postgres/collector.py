@@ -15,6 +15,7 @@ from dbdyno.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.plans import generic
 from dbdyno.snapshot.postgres import facts, host, texts
+from dbdyno.snapshot.postgres.catalog import KEPT_SETTINGS
 from dbdyno.snapshot.postgres.facts import FactsReader
 from dbdyno.snapshot.postgres.patience import open_patiently
 from dbdyno.snapshot.postgres.reader import AgainError, Part, Reader, joined
@@ -24,7 +25,6 @@ from dbdyno.snapshot.postgres.sizing import Sizing
 from dbdyno.snapshot.postgres.views import (
     CLUSTER,
     DATABASE,
-    KEPT_SETTINGS,
     SETTINGS,
     SIZES,
     STATEMENTS,

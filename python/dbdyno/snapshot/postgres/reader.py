@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.postgres.facts import OWN_MARK
 from dbdyno.snapshot.postgres.patience import LOCKED, after_a_wait
-from dbdyno.snapshot.postgres.views import Source, known
+from dbdyno.snapshot.postgres.source import Source
+from dbdyno.snapshot.postgres.views import known
 from dbdyno.snapshot.view import Column, View
 
 if TYPE_CHECKING:

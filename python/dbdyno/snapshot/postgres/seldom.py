@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, LiteralString
 
+from dbdyno.snapshot.postgres.catalog import COLUMNS, FOREIGN_KEYS, FUNCTIONS, PLANNER, TRIGGERS, VIEWS
 from dbdyno.snapshot.postgres.reader import joined
-from dbdyno.snapshot.postgres.views import COLUMNS, FOREIGN_KEYS, FUNCTIONS, PLANNER, TRIGGERS, VIEWS, Source
+from dbdyno.snapshot.postgres.source import Source
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.postgres.reader import Part, Reader
