@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from dbdyno.errors import StatsError
-from dbdyno.stats.changes import change_points, detectable_step
+from dbdyno.stats.changes import Change, change_points, detectable_step, level_moves
 
 
 def series(levels, *, spread=0.02, seed=1):
     rng = np.random.default_rng(seed)
     return np.asarray(levels) * np.exp(rng.normal(0, spread, len(levels)))
+
+
+def steps(levels, *, seed=1) -> list[Change]:
+    """What is found of a series: its changes, or the step that may explain it as well as a drift does."""
+    moves = level_moves(series(levels, seed=seed), level=0.95)
+    return [*moves.changes, *([moves.drift.step] if moves.drift and moves.drift.step else [])]
 
 
 def test_a_step_is_found_where_it_is_with_its_size():
@@ -21,17 +27,17 @@ def test_a_step_is_found_where_it_is_with_its_size():
     assert found.p <= 0.01
 
 
-@pytest.mark.parametrize(("step", "widest"), [(0.97, 12), (0.94, 4)])
-def test_where_a_change_began_is_held_by_its_interval(step: float, widest: int):
+@pytest.mark.parametrize(("step", "widest", "least"), [(0.97, 12, 30), (0.94, 4, 70)])
+def test_where_a_change_began_is_held_by_its_interval(step: float, widest: int, least: int):
     """100 series of 24 runs, steps of one and a half and of three times the noise: the larger has a narrow interval."""
-    every = [change_points(series([100.0] * 14 + [100.0 * step] * 10, seed=seed), level=0.95) for seed in range(100)]
+    every = [steps([100.0] * 14 + [100.0 * step] * 10, seed=seed) for seed in range(100)]
     found = [one[0] for one in every if len(one) == 1]
     held = sum(one.first <= 14 <= one.last for one in found)
-    assert len(found) > 60 and held >= 0.95 * len(found) - 2.6 * np.sqrt(len(found) * 0.95 * 0.05)
+    assert len(found) > least and held >= 0.95 * len(found) - 2.6 * np.sqrt(len(found) * 0.95 * 0.05)
     assert np.median([one.last - one.first for one in found]) <= widest
 
 
-@pytest.mark.parametrize(("side", "around"), [(9, 1), (40, 0)])
+@pytest.mark.parametrize(("side", "around"), [(9, 1), (24, 0)])
 def test_a_step_far_larger_than_the_noise_began_where_it_is(side: int, around: int):
     """Of n runs on a side the last is the odd one by chance once in n: only from some twenty on that is ruled out."""
     (found,) = change_points(series([100.0] * side + [150.0] * side), level=0.95)
@@ -56,14 +62,9 @@ def test_a_level_series_has_none_in_19_of_20():
 
 
 def test_steps_of_three_times_the_noise_are_found():
-    hits = sum(
-        any(
-            abs(change.at - 10) <= 1
-            for change in change_points(series([100.0] * 10 + [94.0] * 10, seed=seed), level=0.95)
-        )
-        for seed in range(100)
-    )
-    assert hits >= 90
+    """With ten runs on a side three of four, since neighbours may be alike; half are told from a drift."""
+    found = [steps([100.0] * 10 + [94.0] * 10, seed=seed) for seed in range(100)]
+    assert sum(any(abs(one.at - 10) <= 1 for one in every) for every in found) >= 65
 
 
 @pytest.mark.parametrize("n", [12, 24])
@@ -74,8 +75,8 @@ def test_a_step_that_would_be_found_four_times_out_of_five_is(n: int):
     assert 25 <= found <= 49
 
 
-def test_eight_values_cannot_show_a_change_at_99_percent():
-    assert detectable_step(series([100.0] * 8), level=0.99) == np.inf
+def test_eight_values_show_only_a_step_far_beyond_the_noise():
+    assert detectable_step(series([100.0] * 8), level=0.99) > 1 + 6 * 0.02
     assert detectable_step([5.0] * 12, level=0.95) == 1.0
 
 

@@ -40,13 +40,18 @@ parameters = {mean_us = 800}
 BEGIN = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 
 
-def nights(folder: Path, means_us: list[int], *, failing: Sequence[int] = ()) -> list[Run]:
+def nights(folder: Path, means_us: list[int], *, failing: Sequence[int] = (), both: bool = False) -> list[Run]:
     """A run for each night; all say that they were made with the plan of the first. In those that are `failing` half of
-    arm one's transactions do."""
+    arm one's transactions do; where it is the machine that changes, `both` arms have its means."""
     (folder / "p.toml").write_text(PLAN % means_us[0])
     fails = 'name = "one"\nparameters = {mean_us = 1000, errors = 0.5}'
     texts = [PLAN % mean for mean in means_us]
     texts = [text.replace('name = "one"', fails) if at in failing else text for at, text in enumerate(texts)]
+    if both:
+        texts = [
+            text.replace("mean_us = 800", f"mean_us = {8 * mean // 10}")
+            for text, mean in zip(texts, means_us, strict=True)
+        ]
     plans = [parse_plan(text, Path("p.toml")) for text in texts]
     runs = []
     for night, plan in enumerate(plans):
@@ -74,11 +79,11 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_change_is_told_with_its_day_its_run_and_its_size(changed: Path):
-    done = dbdyno("trend", "p.toml", cwd=changed, COLUMNS="120")
+    done = dbdyno("trend", "p.toml", "--level", cwd=changed, COLUMNS="120")
     assert done.returncode == 1, done.stderr
     assert "SLOWER" in done.stdout
     assert "2026-11-08 03:00 (2026-11-08-nightly-0007)" in done.stdout.replace("\n", " ")
-    model = json.loads(dbdyno("trend", "p.toml", "--format", "json", cwd=changed).stdout)
+    model = json.loads(dbdyno("trend", "p.toml", "--level", "--format", "json", cwd=changed).stdout)
     one, two = model["arms"]
     assert [change["run"] for change in one["changes"]] == [7]
     assert one["changes"][0]["low"] < 1 / 1.15 < one["changes"][0]["high"]
@@ -99,7 +104,7 @@ def test_runs_of_a_machine_in_another_state_are_shown_and_count_for_none(tmp_pat
     runs = nights(tmp_path, [1000] * 9 + [1400] * 4)
     for at, run in enumerate(runs):
         canaries(run, 5e6 if at < 9 else 7e6)
-    model = trend_of(list(list_runs(tmp_path / "runs")), "p.toml")
+    model = trend_of(list(list_runs(tmp_path / "runs")), "p.toml", levels=True)
     assert [row["comparable"] for row in model["runs"]] == [True] * 9 + [False] * 4
     assert [arm["changes"] for arm in model["arms"]] == [[], []]
     verdict = model["verdict"]
@@ -118,29 +123,72 @@ def test_an_arm_that_fails_has_no_trend_of_its_quick_remains(tmp_path: Path):
     assert done.returncode == 1, done.stderr
     assert "NO VERDICT" in done.stdout
     assert "transactions failed in the last run (2026-11-10-nightly-0009)" in done.stdout
-    model = json.loads(dbdyno("trend", "p.toml", "--format", "json", cwd=tmp_path).stdout)
+    model = json.loads(dbdyno("trend", "p.toml", "--level", "--format", "json", cwd=tmp_path).stdout)
     assert [len(row["failed"]) for row in model["runs"]] == [0] * 5 + [1] * 5
     assert [arm["runs"] for arm in model["arms"]] == [5, 10]
     assert any("in 5 of 10 runs: it counts for no change there" in own["text"] for own in model["warnings"])
-    rows = dbdyno("trend", "p.toml", "--format", "csv", cwd=tmp_path).stdout.splitlines()
+    rows = dbdyno("trend", "p.toml", "--level", "--format", "csv", cwd=tmp_path).stdout.splitlines()
     assert sum(row.split(",")[-2].lower() == "true" for row in rows[1:]) == 15
 
 
-def test_eight_runs_that_could_show_no_change_at_all_say_so(tmp_path: Path):
-    model = trend_of(nights(tmp_path, [1000] * 8), "p.toml")
+def test_an_arm_counts_for_no_change_where_its_base_failed(tmp_path: Path):
+    model = trend_of(nights(tmp_path, [1000] * 10, failing=range(5, 10)), "p.toml")
+    assert [(arm["name"], arm["base"], arm["runs"]) for arm in model["arms"]] == [("two", "one", 5)]
+
+
+def test_seven_runs_could_show_no_change_and_say_so(tmp_path: Path):
+    model = trend_of(nights(tmp_path, [1000] * 7), "p.toml")
     verdict = model["verdict"]
-    assert (verdict["decision"], verdict["headline"]) == ("unclear", "8 runs are too few for a trend.")
+    assert (verdict["decision"], verdict["headline"]) == ("unclear", "7 runs are too few for a trend.")
+
+
+def test_a_machine_that_slows_is_no_change_of_an_arm_with_a_base(tmp_path: Path):
+    """Its level changed by 15 % with that of its base: "slower", exit 1. Its ratio did not."""
+    runs = nights(tmp_path, [1000] * 7 + [1150] * 6, both=True)
+    model = trend_of(runs, "p.toml")
+    (two,) = model["arms"]
+    assert (model["follows"], model["unit"], two["changes"], two["drift"]) == ("ratio", "ratio", [], None)
+    assert model["verdict"]["decision"] == "not found"
+    assert all(abs(row["values"]["two"] / 1.25 - 1) < 0.1 for row in model["runs"])
+    (warned,) = [own for own in model["warnings"] if own["code"] == "base"]
+    assert warned["text"].startswith("one, the base, itself became 1")
+    text = render_text(model, width=160, color=False)
+    assert "two to one" in text and "one (base)" in text
+    page = render_html(model)
+    assert "ratio to the base arm" in page and "`--level` follows the arm by itself" in page
+    by_level = trend_of(runs, "p.toml", levels=True)
+    assert [[one["run"] for one in arm["changes"]] for arm in by_level["arms"]] == [[7], [7]]
+    assert "level of each arm" in render_html(by_level)
+
+
+def test_a_slow_drift_is_told_as_one_and_is_no_change_at_a_run(tmp_path: Path):
+    """A straight line up by a half in 14 runs was "slower since" the run in its middle."""
+    runs = nights(tmp_path, [1000 + 40 * night for night in range(14)], both=True)
+    model = trend_of(runs, "p.toml", levels=True)
+    assert [arm["changes"] for arm in model["arms"]] == [[], []]
+    assert all(arm["drift"]["step"] is None and 0.55 < arm["drift"]["ratio"] < 0.75 for arm in model["arms"])
+    assert model["verdict"]["decision"] == "unclear"
+    assert model["verdict"]["headline"].startswith("one drifts: ")
+    assert "It changed at no single run" in model["verdict"]["sentences"][0]
+    assert "drifts: " in render_text(model, width=160, color=False)
+    assert dbdyno("trend", "p.toml", "--level", cwd=tmp_path).returncode == 0
+
+
+def test_the_help_says_what_is_tested():
+    text = " ".join(dbdyno("trend", "--help").stdout.split())
+    for words in ("resemble the runs before them", "two modes", "a single odd run", "a steady drift", "--level"):
+        assert words in text
 
 
 def test_the_picture_has_every_run_and_the_level_before_and_after(changed: Path):
-    model = json.loads(dbdyno("trend", "p.toml", "--format", "json", cwd=changed).stdout)
+    model = json.loads(dbdyno("trend", "p.toml", "--level", "--format", "json", cwd=changed).stdout)
     spec = json.dumps(figures.draw("trend", model).to_dict(validate=True))
     assert spec.count("2026-11-08") >= 2
     assert all(f"2026-11-{night:02d}" in spec for night in range(1, 14))
 
 
 def test_a_metric_may_be_named_and_an_unknown_one_is_refused(changed: Path):
-    done = dbdyno("trend", "p.toml", "--metric", "p50", "--format", "json", cwd=changed)
+    done = dbdyno("trend", "p.toml", "--level", "--metric", "p50", "--format", "json", cwd=changed)
     assert json.loads(done.stdout)["unit"] == "ns"
     assert done.returncode == 1
     assert dbdyno("trend", "p.toml", "--metric", "speed", cwd=changed).returncode == 2
@@ -160,7 +208,7 @@ def test_runs_on_another_engine_are_left_out_and_said_to_be(tmp_path: Path):
         run.save(bench="postgres")
     trend = trend_of([Run(run.path, run.manifest) for run in runs], "p")
     assert [row["run"] for row in trend["runs"]] == [run.id for run in runs[5:]]
-    assert [arm["changes"] for arm in trend["arms"]] == [[], []]
+    assert [arm["changes"] for arm in trend["arms"]] == [[]]
     said = [own["text"] for own in trend["warnings"]]
     assert "5 of 13 runs of this plan were on another engine than the last (mock)" in said
     assert any(text.startswith("no run has canaries of its machine") for text in said)

@@ -24,6 +24,7 @@ class Run(TypedDict, total=False):
     values: dict[str, float | None]
     lows: dict[str, float | None]
     highs: dict[str, float | None]
+    levels: dict[str, float | None]
     failed: dict[str, float]
     canaries: dict[str, float]
     off: dict[str, float]
@@ -44,7 +45,7 @@ def page(model: Analysis) -> Page:
         tone=answer.tone,
         headline=fmt.line(reading.dig(model, "verdict", "headline") or ""),
         sentences=tuple(reading.strings(model, "verdict", "sentences")),
-        chips=(counted(len(runs), "run"), fmt.line(model.get("label") or "")),
+        chips=(counted(len(runs), "run"), fmt.line(model.get("label") or ""), _followed(model)),
         alerts=((alerts, "warnings"),) if alerts else (),
         section="Verdict",
     )
@@ -56,7 +57,8 @@ def _arms(model: Analysis, runs: list[Run]) -> Section:
     rows = []
     for arm in reading.entries(model, "arms"):
         name = str(arm.get("name") or "")
-        line = [value for run in runs if _counts(run, name) and (value := (run.get("values") or {}).get(name))]
+        base = arm.get("base")
+        line = [value for run in runs if _counts(run, name, base) and (value := (run.get("values") or {}).get(name))]
         changes = [fmt.change(one.get("ratio")) for one in arm.get("changes") or []]
         rows.append(
             {
@@ -64,7 +66,7 @@ def _arms(model: Analysis, runs: list[Run]) -> Section:
                 "runs": arm.get("runs"),
                 "first": line[0] if line else None,
                 "last": line[-1] if line else None,
-                "changes": ", ".join(changes) or "none",
+                "changes": ", ".join(changes) or _drift(arm.get("drift")) or "none",
                 "line": Cell(line),
             }
         )
@@ -76,18 +78,24 @@ def _arms(model: Analysis, runs: list[Run]) -> Section:
         Column("changes", "changes of its level", "text"),
         Column("line", "in order of time", kind="spark"),
     )
-    about = "A change is told where the runs before and after differ by more than a random order of them does."
+    about = (
+        "A change is reported at a run if neither chance, runs that resemble those before them, two modes of the"
+        f" machine nor a steady drift explain it. The value of a run is {_value(model)}."
+    )
     drawn = common.figures(model, "trend")
     return Section("trend_arms", "The arms over time", about, tables=(common.table("", shown, rows),), figures=drawn)
 
 
 def _runs(model: Analysis, runs: list[Run]) -> Section:
-    names = [str(arm.get("name") or "") for arm in reading.entries(model, "arms")]
+    arms = [(str(arm.get("name") or ""), str(arm.get("base") or "")) for arm in reading.entries(model, "arms")]
+    names = [name for name, _ in arms]
+    bases = sorted({base for _, base in arms if base})
     begins = {one.get("run"): name for name, one in _changes(model)}
     unit = _unit(model)
     shown = (
         *columns("started:text run:text blocks:count"),
-        *(Column(f"arm{at}", fmt.line(name, 30), unit) for at, name in enumerate(names)),
+        *(Column(f"arm{at}", _arm_label(name, base), unit) for at, (name, base) in enumerate(arms)),
+        *(Column(f"base{at}", f"{fmt.line(name, 30)} (base)", _level_unit(model)) for at, name in enumerate(bases)),
         *columns("cpu:change:CPU_canary fsync:change:fsync_canary mark:text:_"),
     )
     rows = []
@@ -98,6 +106,7 @@ def _runs(model: Analysis, runs: list[Run]) -> Section:
         marks += [] if run.get("comparable") else ["not comparable"]
         values = run.get("values") or {}
         cells: dict[str, object] = {f"arm{number}": values.get(name) for number, name in enumerate(names)}
+        cells |= {f"base{number}": (run.get("levels") or {}).get(name) for number, name in enumerate(bases)}
         cells |= {
             "started": str(run.get("started_at") or "")[:16].replace("T", " "),
             "run": fmt.line(run.get("run") or ""),
@@ -110,8 +119,9 @@ def _runs(model: Analysis, runs: list[Run]) -> Section:
     return Section("trend_runs", "The runs", tables=(Table("", shown, tuple(rows)),))
 
 
-def _counts(run: Given, arm: str) -> bool:
-    return bool(run.get("comparable")) and arm not in (run.get("failed") or {})
+def _counts(run: Given, arm: str, base: object = None) -> bool:
+    failed = run.get("failed") or {}
+    return bool(run.get("comparable")) and arm not in failed and base not in failed
 
 
 def _changes(model: Analysis) -> Iterator[tuple[str, Given]]:
@@ -120,12 +130,41 @@ def _changes(model: Analysis) -> Iterator[tuple[str, Given]]:
             yield fmt.line(arm.get("name") or ""), one
 
 
+def _drift(given: Given | None) -> str:
+    """A drift in a word or two; empty where there is none."""
+    if not given:
+        return ""
+    step = given.get("step")
+    return (
+        f"{fmt.change(step.get('ratio'))}, at once or slowly" if step else f"drifts: {fmt.change(given.get('ratio'))}"
+    )
+
+
+def _followed(model: Analysis) -> str:
+    return "ratio to the base arm" if model.get("follows") == "ratio" else "level of each arm"
+
+
+def _value(model: Analysis) -> str:
+    if model.get("follows") == "ratio":
+        return "the arm's ratio to its base in the same run (`--level` follows the arm by itself)"
+    return "the arm's own level, in which a machine that changes shows, too"
+
+
+def _arm_label(name: str, base: str) -> str:
+    return f"{fmt.line(name, 30)} to {fmt.line(base, 30)}" if base else fmt.line(name, 30)
+
+
 def _unit(model: Analysis) -> str:
-    return "per_s" if model.get("unit") == "1/s" else "ns"
+    return "change" if model.get("follows") == "ratio" else _level_unit(model)
+
+
+def _level_unit(model: Analysis) -> str:
+    return "per_s" if model.get("metric") == "throughput" else "ns"
 
 
 def _flat(model: Analysis, runs: list[Run]) -> Iterator[dict[str, object]]:
     begins = {(name, one.get("run")) for name, one in _changes(model)}
+    bases = {arm.get("name"): arm.get("base") for arm in reading.entries(model, "arms")}
     for at, run in enumerate(runs):
         for name, value in (run.get("values") or {}).items():
             yield {
@@ -136,6 +175,8 @@ def _flat(model: Analysis, runs: list[Run]) -> Iterator[dict[str, object]]:
                 "value": value,
                 "low": (run.get("lows") or {}).get(name),
                 "high": (run.get("highs") or {}).get(name),
-                "comparable": _counts(run, name),
+                "base": bases.get(name),
+                "level": (run.get("levels") or {}).get(name),
+                "comparable": _counts(run, name, bases.get(name)),
                 "changed": (fmt.line(name), at) in begins,
             }

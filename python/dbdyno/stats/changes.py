@@ -1,35 +1,47 @@
-"""Where a series changed its level: candidates by PELT, each tested by permutation.
+"""Where a series changed its level, and whether it drifts: what neither chance nor a wandering machine explains.
 
-Killick, Fearnhead and Eckley's PELT (JASA 107, 2012; the library `ruptures`) proposes where the mean of the logs
-changes, with a penalty of 3 log(n) times the variance of neighbours' differences. A proposed place is a change only if,
-among the values from the change before to the one after, the largest |t| of all splits is larger than in all but a
-share of (1 - level) / candidates of 999 random orders of them: the search for the best place is part of what is tested.
+Runs of one plan on one machine are not independent: neighbours are alike, single runs are far off, some machines jump
+between two modes. A change is reported only where three explanations without one are refused, each by simulation
+(`level_chances`), so the level holds for the worst of them:
 
-Where it began is known within an interval: the places at which a permutation test does not refuse a change. If a change
-is at a place, the values before it are exchangeable among themselves, and so are those after it; their orders say how
-much clearer than that place the clearest split is by chance alone. So the places that are not refused hold the true one
-with the level, whatever the distribution, as far as each side is level and its values do not depend on each other. Of
-n values on a side the last is the odd one by chance once in n, so the neighbours of a place are ruled out only by some
+1. a steady level with noise whose neighbours are alike to any degree (AR(1)), or that jumps between two modes;
+2. a drift along a straight line over the whole series, as strong as the one that would be seen in it;
+3. for two changes at once (up and down again), also a single step.
+
+Where the first is refused and the second is not, the level moved, but the runs cannot tell whether at once: this is a
+`Drift`, with the step that may explain it as well. Parts between changes are searched again, each by itself.
+
+Where a change began is known within an interval: the places at which a permutation test does not refuse it. If a change
+is at a place, the values before it are exchangeable among themselves, and so are those after it, once the likeness of
+neighbours is removed; their orders say how much clearer than that place the clearest split is by chance alone. Of n
+values on a side the last is the odd one by chance once in n, so the neighbours of a place are ruled out only by some
 twenty or more.
+
+    >>> row = [10.1, 9.9, 10.0, 10.2, 9.8, 10.0, 9.9, 10.1, 12.1, 11.9, 12.0, 12.2, 11.8, 12.0, 11.9, 12.1]
+    >>> moves = level_moves(row, level=0.95)
+    >>> [(one.at, round(one.ratio, 2)) for one in moves.changes], moves.drift
+    ([(8, 1.2)], None)
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dbdyno.errors import StatsError
 from dbdyno.stats.arrays import Floats
+from dbdyno.stats.level_chances import answer, chances_steady
+from dbdyno.stats.level_models import SIDE_LEAST, clean, evidence
 
 LEAST = 8
 """Fewer values than this have no trend."""
-SIDE_LEAST = 3
-ORDERS = 999
 TRIALS = 199
 """Orders in a simulation of what would be found."""
+RHO_MOST, OFF_MOST = 0.9, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,56 +58,72 @@ class Change:
     last: int
 
 
-def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Change]:
-    """The changes of a series of numbers above 0, in its order.
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """The level moved from the first value to the last by `ratio` along a straight line; or at once, by `step`, which
+    is None where a step is refused."""
 
-    Raises `StatsError` below `LEAST` values, for values not above 0, or where `ruptures` is not installed.
+    ratio: float
+    low: float
+    high: float
+    p: float
+    step: Change | None
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """The changes of a series in its order, or its drift."""
+
+    changes: list[Change]
+    drift: Drift | None
+
+
+def level_moves(values: ArrayLike, *, level: float, seed: int = 0) -> Moves:
+    """Return the changes and the drift of a series of numbers above 0.
+
+    Raises `StatsError` below `LEAST` values, or for values not above 0.
     """
-    given = np.asarray(values, dtype=np.float64)
-    if given.size < LEAST:
-        raise StatsError(
-            f"{given.size} {'value is' if given.size == 1 else 'values are'} too few for a trend; {LEAST} are needed"
-        )
-    if not (np.isfinite(given) & (given > 0)).all():
-        raise StatsError("a trend needs numbers above 0")
-    logs = np.log(given)
-    spread = float(np.median(np.abs(np.diff(logs)))) * 1.4826 / math.sqrt(2)
-    if spread == 0:
-        spread = float(np.diff(logs).std()) or 1e-9
-    places = _proposed(logs / spread)
-    rng, share = np.random.default_rng(seed), (1 - level) / max(len(places), 1)
-    # The weakest goes until all that are left hold among their neighbours.
-    while places:
-        chances = [_p_of(logs, places, at, rng) for at in places]
-        if max(chances) <= share:
-            break
-        del places[int(np.argmax(chances))]
+    logs = _logs(values)
+    if float(np.ptp(logs)) == 0:
+        return Moves([], None)
+    found, slow = _search(logs, 0, logs.size, 1 - level)
+    places = _settled(logs, sorted(found))
     borders = [0, *places, logs.size]
-    return [
-        _change(logs, before, at, after, level, p, _begun(logs, before, at, after, level, rng))
-        for before, at, after, p in zip(borders, borders[1:], borders[2:], chances if places else [], strict=False)
+    sides = _clean_sides(logs, borders)
+    rho, rng = _likeness(sides, borders), np.random.default_rng(seed)
+    chances = [found[key] for key in sorted(found)]
+    changes = [
+        _change(sides, (before, at, after), level, p, rho, rng)
+        for before, at, after, p in zip(borders, borders[1:], borders[2:], chances, strict=False)
     ]
+    if slow is None:
+        return Moves(changes, None)
+    at, p, may_step = slow
+    return Moves(changes, _drift(logs, at if may_step else None, level, p, rng))
+
+
+def change_points(values: ArrayLike, *, level: float, seed: int = 0) -> list[Change]:
+    """Return the changes of a series; see `level_moves`."""
+    return level_moves(values, level=level, seed=seed).changes
 
 
 def detectable_step(values: ArrayLike, *, level: float, power: float = 0.8, seed: int = 0) -> float:
     """The ratio of a lasting step in the middle of a series that scatters like this one, which holds none, from which
-    on `change_points` would find it with this chance: 1.05 for 5 %; infinite where it would find none of any size.
+    on `level_moves` would find it with this chance: 1.05 for 5 %; infinite where it would find none of any size.
 
-    By simulation: the step is added to random orders of the series, and tested as `change_points` tests. How the
-    series scatters is taken from its own values, so the answer is rough for few of them. Raises as `change_points`.
+    By simulation: the step is added to random orders of the series (of its innovations, where neighbours are alike),
+    and tested as `level_moves` tests. How the series scatters is taken from its own values, so the answer is rough for
+    few of them. Raises as `level_moves`.
     """
-    given = np.asarray(values, dtype=np.float64)
-    if given.size < LEAST or not (np.isfinite(given) & (given > 0)).all():
-        raise StatsError(f"a trend needs {LEAST} numbers above 0")
-    rng, logs = np.random.default_rng(seed), np.log(given)
+    rng, logs = np.random.default_rng(seed), _logs(values)
     spread = float(logs.std(ddof=1))
     if spread == 0:
         return 1.0
-    orders = rng.permuted(np.tile(logs, (TRIALS, 1)), axis=1)
+    orders = _orders(logs, _likeness(logs, [0, logs.size]), TRIALS, rng)
     later = np.arange(logs.size) >= logs.size // 2
 
     def chance(step: float) -> float:
-        return float(np.mean([_has_step(row + step * later, level, rng) for row in orders]))
+        return float((chances_steady(evidence(orders + step * later), logs.size) <= 1 - level).mean())
 
     low, high = 0.0, 16 * spread
     if chance(high) < power:
@@ -106,64 +134,126 @@ def detectable_step(values: ArrayLike, *, level: float, power: float = 0.8, seed
     return math.exp(high)
 
 
-def _has_step(row: Floats, level: float, rng: np.random.Generator) -> bool:
-    """Whether the clearest split of a row is clearer than in all but a share of its random orders."""
-    orders = _largest_t(rng.permuted(np.tile(row, (TRIALS, 1)), axis=1))
-    return bool((1 + (orders >= _largest_t(row[None, :])[0]).sum()) / (TRIALS + 1) <= 1 - level)
+def _logs(values: ArrayLike) -> Floats:
+    given = np.asarray(values, dtype=np.float64)
+    if given.size < LEAST:
+        raise StatsError(
+            f"{given.size} {'value is' if given.size == 1 else 'values are'} too few for a trend; {LEAST} are needed"
+        )
+    if not (np.isfinite(given) & (given > 0)).all():
+        raise StatsError("a trend needs numbers above 0")
+    return np.asarray(np.log(given), dtype=np.float64)
 
 
-def _proposed(scaled: Floats) -> list[int]:
-    try:
-        import ruptures
-    except ImportError as error:
-        raise StatsError("a trend needs the package ruptures", next_step="pip install 'dbdyno[trend]'") from error
-    search = ruptures.Pelt(model="l2", min_size=SIDE_LEAST, jump=1).fit(scaled.reshape(-1, 1))
-    return [int(at) for at in search.predict(pen=3 * math.log(scaled.size)) if at < scaled.size]
+def _search(
+    logs: Floats, begin: int, end: int, share: float
+) -> tuple[dict[int, float], tuple[int, float, bool] | None]:
+    """The places of changes with their p between two borders; or, where the level moved but a drift is not refused, the
+    likeliest place of a step, p, and whether a step is not refused either."""
+    n = end - begin
+    if n < LEAST or float(np.ptp(logs[begin:end])) == 0:
+        return {}, None
+    told = answer(logs[None, begin:end], level=1 - share)
+    at, p = begin + int(told.seen.at[0]), float(told.p[0])
+    if told.two[0]:
+        found = {begin + int(place): p for place in told.seen.pair[0]}
+    elif told.step[0]:
+        found = {at: p}
+    else:
+        return {}, (at, p, bool(told.either[0])) if told.either[0] or told.drift[0] else None
+    borders = [begin, *sorted(found), end]
+    for one, other in pairwise(borders):
+        found = {**found, **_search(logs, one, other, share / (len(borders) - 1))[0]}
+    return found, None
 
 
-def _p_of(logs: Floats, places: list[int], at: int, rng: np.random.Generator) -> float:
-    """The chance of a split as clear as the best one around `at`, where the order means nothing."""
-    before = max((place for place in places if place < at), default=0)
-    after = min((place for place in places if place > at), default=logs.size)
-    part = logs[before:after]
-    orders = rng.permuted(np.tile(part, (ORDERS, 1)), axis=1)
-    found = _largest_t(part[None, :])[0]
-    return float((1 + int((_largest_t(orders) >= found).sum())) / (ORDERS + 1))
+def _settled(logs: Floats, places: list[int]) -> list[int]:
+    """Each place where the cleaned values are divided best between its neighbours."""
+    cleaned, borders = clean(logs[None, :])[0], [0, *places, logs.size]
+    for number in range(1, len(borders) - 1):
+        before, after = borders[number - 1], borders[number + 1]
+        borders[number] = before + SIDE_LEAST + int(_split_t(cleaned[None, before:after])[0].argmax())
+    return borders[1:-1]
 
 
-def _largest_t(rows: Floats) -> Floats:
-    """The largest |t| over all splits of each row that leave `SIDE_LEAST` on either side."""
+def _clean_sides(logs: Floats, borders: list[int]) -> Floats:
+    """The values between borders, those more than five scales from their median moved to that distance."""
+    parts = []
+    for one, other in pairwise(borders):
+        part, middle = logs[one:other], float(np.median(logs[one:other]))
+        scale = 1.4826 * float(np.median(np.abs(part - middle)))
+        parts.append(np.clip(part, middle - OFF_MOST * scale, middle + OFF_MOST * scale) if scale > 0 else part)
+    return np.concatenate(parts)
+
+
+def _likeness(logs: Floats, borders: list[int]) -> float:
+    """The lag-1 autocorrelation about the level between borders, freed of its bias (Marriott and Pope 1954)."""
+    rest = np.concatenate([logs[one:other] - logs[one:other].mean() for one, other in pairwise(borders)])
+    squares, n = float(rest @ rest), logs.size
+    r = float(rest[1:] @ rest[:-1]) / squares if squares > 0 else 0.0
+    return min(max(r + (1 + 3 * r) / n, 0.0), RHO_MOST)
+
+
+def _orders(part: Floats, rho: float, count: int, rng: np.random.Generator) -> Floats:
+    """Random orders of what each value adds to its neighbour's share, put together again."""
+    rest = part - part.mean()
+    added = np.concatenate([rest[:1] * math.sqrt(1 - rho**2), rest[1:] - rho * rest[:-1]])
+    rows = rng.permuted(np.tile(added, (count, 1)), axis=1)
+    rows[:, 0] /= math.sqrt(1 - rho**2)
+    for at in range(1, part.size if rho > 0 else 0):
+        rows[:, at] += rho * rows[:, at - 1]
+    return np.asarray(rows + part.mean(), dtype=np.float64)
+
+
+def _split_t(rows: Floats) -> Floats:
+    """|t| at all splits of each row that leave `SIDE_LEAST` on either side."""
     n = rows.shape[1]
     sizes = np.arange(SIDE_LEAST, n - SIDE_LEAST + 1)
-    sums, squares = np.cumsum(rows, axis=1), np.cumsum(rows**2, axis=1)
-    left, left_squares = sums[:, sizes - 1], squares[:, sizes - 1]
-    right, right_squares = sums[:, -1:] - left, squares[:, -1:] - left_squares
-    within = left_squares - left**2 / sizes + right_squares - right**2 / (n - sizes)
-    variance = np.maximum(within / (n - 2), 1e-18)
-    apart = np.abs(left / sizes - right / (n - sizes))
-    largest: Floats = (apart / np.sqrt(variance * (1 / sizes + 1 / (n - sizes)))).max(axis=1)
-    return largest
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    gain = np.cumsum(centred, axis=1)[:, sizes - 1] ** 2 * n / (sizes * (n - sizes))
+    within = np.maximum((centred**2).sum(axis=1, keepdims=True) - gain, 1e-18)
+    return np.asarray(np.sqrt(gain / within * (n - 2)), dtype=np.float64)
 
 
-def _begun(logs: Floats, before: int, at: int, after: int, level: float, rng: np.random.Generator) -> tuple[int, int]:
-    """The first and the last place at which a change may have begun, of all between its neighbours."""
-    part, here = logs[before:after], [at]
-    found = _largest_t(part[None, :])[0] * (1 - 1e-9)
+def _begun(part: Floats, at: int, level: float, rho: float, rng: np.random.Generator) -> tuple[int, int]:
+    """The first and the last place of a part at which its change may have begun."""
+    here, found = [at], float(_split_t(part[None, :]).max()) * (1 - 1e-9)
     for place in range(SIDE_LEAST, part.size - SIDE_LEAST + 1):
-        sides = [np.tile(side, (TRIALS, 1)) for side in (part[:place], part[place:])]
-        orders = np.hstack([rng.permuted(side, axis=1) for side in sides])
-        if (1 + (_largest_t(orders) >= found).sum()) / (TRIALS + 1) > 1 - level:
-            here.append(before + place)
+        orders = np.hstack([_orders(side, rho, TRIALS, rng) for side in (part[:place], part[place:])])
+        if (1 + (_split_t(orders).max(axis=1) >= found).sum()) / (TRIALS + 1) > 1 - level:
+            here.append(place)
     return min(here), max(here)
 
 
-def _change(logs: Floats, before: int, at: int, after: int, level: float, p: float, begun: tuple[int, int]) -> Change:
+def _change(
+    logs: Floats, borders: tuple[int, int, int], level: float, p: float, rho: float, rng: np.random.Generator
+) -> Change:
     from scipy import special
 
-    one, two = logs[before:at], logs[at:after]
+    before, at, after = borders
+    one, two, fewer = logs[before:at], logs[at:after], (1 + rho) / (1 - rho)
     mean = float(two.mean() - one.mean())
-    a, b = float(one.var(ddof=1)) / one.size, float(two.var(ddof=1)) / two.size
-    error = math.sqrt(a + b)
+    a, b = (fewer * float(side.var(ddof=1)) / side.size for side in (one, two))
     df = (a + b) ** 2 / (a**2 / (one.size - 1) + b**2 / (two.size - 1)) if a + b > 0 else 1.0
-    half = float(special.stdtrit(df, 0.5 + level / 2)) * error
-    return Change(at, math.exp(mean), math.exp(mean - half), math.exp(mean + half), p, *begun)
+    half = float(special.stdtrit(max(df / fewer, 1.0), 0.5 + level / 2)) * math.sqrt(a + b)
+    first, last = _begun(logs[before:after], at - before, level, rho, rng)
+    return Change(at, math.exp(mean), math.exp(mean - half), math.exp(mean + half), p, before + first, before + last)
+
+
+def _drift(logs: Floats, at: int | None, level: float, p: float, rng: np.random.Generator) -> Drift:
+    from scipy import special
+
+    n, cleaned = logs.size, clean(logs[None, :])[0]
+    line = np.arange(n) - (n - 1) / 2
+    slope = float(cleaned @ line / (line @ line))
+    rest = cleaned - cleaned.mean() - slope * line
+    rho = _likeness(rest, [0, n])
+    fewer = (1 + rho) / (1 - rho)
+    error = math.sqrt(fewer * float(rest @ rest) / (n - 2) / float(line @ line))
+    half = float(special.stdtrit(max((n - 2) / fewer, 1.0), 0.5 + level / 2)) * error
+    low, middle, high = (math.exp((slope + by) * (n - 1)) for by in (-half, 0.0, half))
+    step = None
+    if at is not None:
+        sides = _clean_sides(logs, [0, at, n])
+        step = _change(sides, (0, at, n), level, p, _likeness(sides, [0, at, n]), rng)
+    return Drift(middle, low, high, p, step)

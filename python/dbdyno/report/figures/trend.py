@@ -41,6 +41,7 @@ class _Arm(TypedDict, total=False):
     """An arm that all runs have."""
 
     name: str
+    base: str | None
     changes: list[_Change]
 
 
@@ -59,10 +60,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
     """The chart, or None for fewer than three runs."""
     runs = reading.listed(_Run, analysis, "runs")
     arms = reading.listed(_Arm, analysis, "arms")[:PANELS_MOST]
-    panels = [(arm, points) for arm in arms if len(points := _points(runs, str(arm.get("name") or ""))) >= 3]
+    panels = [(arm, points) for arm in arms if len(points := _points(runs, arm)) >= 3]
     if analysis.get("kind") != "trend" or not panels:
         return None
-    label = axes.duration_label if analysis.get("unit") == "ns" else lambda value: fmt.significant(value, 3)
+    labels = {"ns": axes.duration_label, "ratio": axes.change_label}
+    label = labels.get(str(analysis.get("unit")), lambda value: fmt.significant(value, 3))
     colours = theme.arm_colours(len(arms), 0)
     charts = [
         _panel(arm, points, (len(runs), _days(runs, look) if arm is panels[-1][0] else None), label, colour, look)
@@ -89,7 +91,8 @@ def _panel(
     x_scale = {"domain": [-0.5, count - 0.5], "nice": False, "zero": False}
     x = alt.X("at:Q", scale=x_scale, axis=bare if days is None else days)
     y_scale = {"domain": [low, high], "nice": False, "zero": False}
-    y_axis = {**base.y_title(fmt.line(arm.get("name") or "", 30), look), **axes.labelled(ticks, label)}
+    against = f" to {fmt.line(arm.get('base') or '', 20)}" if arm.get("base") else ""
+    y_axis = {**base.y_title(fmt.line(arm.get("name") or "", 30) + against, look), **axes.labelled(ticks, label)}
     y = alt.Y("value:Q", scale=y_scale, axis=y_axis)
     levels = alt.Chart(base.data(_levels(points, [int(one["run"]) for one in arm.get("changes") or []], count)))
     begun = [
@@ -116,8 +119,9 @@ def _panel(
     return views.layer(*layers, width=look.plot, height=look.height(150))
 
 
-def _points(runs: list[_Run], name: str) -> list[_Point]:
+def _points(runs: list[_Run], arm: _Arm) -> list[_Point]:
     points: list[_Point] = []
+    name, base = str(arm.get("name") or ""), arm.get("base")
     for at, run in enumerate(runs):
         value = fmt.number((run.get("values") or {}).get(name))
         if value is None:
@@ -130,7 +134,7 @@ def _points(runs: list[_Run], name: str) -> list[_Point]:
                 "value": value,
                 "low": value if ends[0] is None else ends[0],
                 "high": value if ends[1] is None else ends[1],
-                "counts": bool(run.get("comparable")) and name not in (run.get("failed") or {}),
+                "counts": bool(run.get("comparable")) and not {name, base} & set(run.get("failed") or {}),
                 "tip": f"{day}: {fmt.significant(value, 4)}",
             }
         )
@@ -164,8 +168,8 @@ def _days(runs: list[_Run], look: theme.Look) -> dict[str, object]:
 FIGURE = base.Figure(
     "trend",
     "The runs in order of time",
-    "Each dot is a run with the interval of its mean over blocks; a line is the level between two changes, a band the"
-    " runs with which a change may have begun. Hollow and grey: a run that counts for no change; its machine was in"
-    " another state, or the arm failed.",
+    "Each dot is a run with the interval of its mean over blocks (of the ratio to the base arm, if there is one); a"
+    " line is the level between two changes, a band the runs with which a change may have begun. Hollow and grey: a"
+    " run that counts for no change; its machine was in another state, or the arm failed.",
     draw,
 )

@@ -1,67 +1,27 @@
 """All runs of one plan over time: where an arm changed, on a machine that did not.
 
-The unit is the run: its number is the geometric mean over its blocks. A run whose canaries (a loop on the CPU, an
-fsync) lie off the others' says that the machine was another one that day: it is shown, and counts for no change. Nor
-does an arm count in a run in which it failed: what is left of its transactions may be the quick ones.
+The unit is the run (`trend_rows`). Of a plan with a base arm each other arm is followed by its ratio to the base of the
+same run, in which what hits all arms alike cancels; the level of the base is looked at for a warning alone. With
+`levels`, or with a single arm, each arm's own level is followed. What is tested is in `stats.changes`.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from typing import TypedDict
 
 from dbdyno.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
-from dbdyno.stats.gates_lost import SHARE_MOST
+from dbdyno.stats import changes as found
 from dbdyno.study.analysis.contract.declared import SCHEMA
 from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
-
-CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
-"""By how much (log) the median of a run's canary may lie off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
-
-
-class RunRow(TypedDict, total=False):
-    """A run at its place: by arm the value with both ends of its interval, and the share that failed where it is too
-    much; `off` is by how much its canaries lie off those of most, `unread` why nothing could be read."""
-
-    run: str
-    started_at: str
-    values: dict[str, float | None]
-    lows: dict[str, float | None]
-    highs: dict[str, float | None]
-    failed: dict[str, float]
-    blocks: int
-    canaries: dict[str, float]
-    off: dict[str, float]
-    comparable: bool
-    unread: str
-
-
-class Change(TypedDict):
-    """A lasting change from a run on; it began with one of the runs `first` to `last`."""
-
-    run: int
-    first: int
-    last: int
-    ratio: float
-    low: float
-    high: float
-    p: float
-
-
-class ArmRow(TypedDict):
-    """An arm: how many of its runs count, where it changed, or from which ratio on that would have been found."""
-
-    name: str
-    runs: int
-    changes: list[Change]
-    found_from: float | None
+from dbdyno.study.analysis.trend_rows import RunRow, bases_of, counts, rows_of
+from dbdyno.study.analysis.trend_words import ArmRow, Change, Drift, verdict_of
 
 
 class Trend(TypedDict):
-    """The model of a trend page."""
+    """The model of a trend page. `follows` is "ratio" or "level": what the values of its runs are."""
 
     schema: int
     kind: str
@@ -69,6 +29,7 @@ class Trend(TypedDict):
     metric: str
     label: str
     unit: str
+    follows: str
     higher_is_better: bool
     level: float
     runs: list[RunRow]
@@ -77,9 +38,9 @@ class Trend(TypedDict):
     warnings: list[Caution]
 
 
-def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> Trend:
-    """The model of a trend page, of the runs on the engine of the last. Raises `EvidenceError` where there is no run,
-    `StatsError` for an unknown metric."""
+def trend_of(runs: Sequence[Run], title: str, metric: str | None = None, *, levels: bool = False) -> Trend:
+    """Return the model of a trend page, of the runs on the engine of the last. Raises `EvidenceError` where there is no
+    run, `StatsError` for an unknown metric."""
     from dbdyno.stats.metrics import metric_named
     from dbdyno.study.analysis.analyse import headline_of
 
@@ -89,91 +50,99 @@ def trend_of(runs: Sequence[Run], title: str, metric: str | None = None) -> Tren
     runs = [run for run in runs if run.manifest.bench == engine]
     headline = metric or headline_of(runs[-1])
     about, level = metric_named(headline), float(runs[-1].manifest.plan["judge"]["level"])
-    rows = [_row(run, headline) for run in runs]
-    _compare_machines(rows)
-    names = [arm["name"] for arm in runs[-1].manifest.arms]
-    arms: list[ArmRow] = []
+    bases = {} if levels else bases_of(runs[-1])
+    rows = rows_of(runs, headline, bases)
+    names = [str(arm["name"]) for arm in runs[-1].manifest.arms]
+    followed = [name for name in names if name in bases or not bases]
     warnings: list[Caution] = []
-    for name in names:
-        counting = [at for at, row in enumerate(rows) if _counts(row, name)]
-        values = [rows[at]["values"][name] or 0.0 for at in counting]
-        own_level = 1 - (1 - level) / len(names)
-        try:
-            changes = _changes(values, counting, own_level)
-        except StatsError as error:
-            changes = []
-            warnings.append({"code": "trend", "text": f"{name}: {error.message}", "next": error.next_step or ""})
-        arms.append(
-            {
-                "name": name,
-                "runs": len(values),
-                "changes": changes,
-                "found_from": _found_from(values, changes, own_level),
-            }
-        )
+    arms = [_arm(name, bases.get(name), rows, 1 - (1 - level) / len(followed), warnings) for name in followed]
+    warnings += _base_moves(sorted(set(bases.values())), rows, level, about.higher_is_better)
     warnings += _failing(rows, names)
     if len(runs) < every:
         text = f"{every - len(runs)} of {every} runs of this plan were on another engine than the last ({engine})"
         warnings.append({"code": "engine", "text": text, "next": "they are left out"})
-    if not any(row["canaries"] for row in rows):
-        text = "no run has canaries of its machine: a machine in another state would show as a change"
-        warnings.append({"code": "machine", "text": text, "next": "look at what else ran there"})
-    left = sum(not row["comparable"] for row in rows)
-    if left:
-        text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"
-        warnings.append({"code": "machine", "text": text, "next": "their canaries stand in the table"})
+    warnings += _machines(rows)
     return {
         "schema": SCHEMA,
         "kind": "trend",
         "title": title,
         "metric": headline,
         "label": about.label,
-        "unit": about.unit,
+        "unit": "ratio" if bases else about.unit,
+        "follows": "ratio" if bases else "level",
         "higher_is_better": about.higher_is_better,
         "level": level,
         "runs": rows,
         "arms": arms,
-        "verdict": _verdict(arms, rows, about.higher_is_better, about.label, level),
+        "verdict": verdict_of(arms, rows, about, level),
         "warnings": warnings,
     }
 
 
-def _row(run: Run, headline: str) -> RunRow:
-    from dbdyno.stats.means import mean_interval
-    from dbdyno.study.analysis.measured.measures import measure
-
-    row: RunRow = {
-        "run": run.id,
-        "started_at": str(run.manifest.started_at),
-        "values": {},
-        "lows": {},
-        "highs": {},
-        "failed": {},
+def _arm(name: str, base: str | None, rows: list[RunRow], level: float, warnings: list[Caution]) -> ArmRow:
+    """What is found of an arm; a reason why nothing can be is put into the warnings."""
+    counting = [at for at, row in enumerate(rows) if counts(row, name, base)]
+    values = [rows[at]["values"][name] or 0.0 for at in counting]
+    row: ArmRow = {
+        "name": name,
+        "base": base,
+        "runs": len(values),
+        "changes": [],
+        "drift": None,
+        "found_from": None,
     }
     try:
-        measures = measure(run)
-    except EvidenceError as error:
-        return {**row, "blocks": 0, "canaries": {}, "unread": error.message}
-    level = float(run.manifest.plan["judge"]["level"])
-    for arm in measures.arms:
-        logs = [math.log(value) for value in arm.values[headline] if value > 0 and math.isfinite(value)]
-        mean, low, high = mean_interval(logs, level)
-        for ends, value in ((row["values"], mean), (row["lows"], low), (row["highs"], high)):
-            ends[arm.label] = math.exp(value) if math.isfinite(value) else None
-        failed, good = arm.of("failed"), arm.of("transactions")
-        if failed > SHARE_MOST * (failed + good):
-            row["failed"][arm.label] = failed / (failed + good)
-    blocks = measures.arms[0].blocks
-    row["canaries"] = {
-        name: statistics.median(known)
-        for name in CANARIES
-        if (known := [block.canaries[name] for block in blocks if block.canaries.get(name)])
+        moves = found.level_moves(values, level=level)
+    except StatsError as error:
+        warnings.append({"code": "trend", "text": f"{name}: {error.message}", "next": error.next_step or ""})
+        return row
+    row["changes"] = [_change(one, counting) for one in moves.changes]
+    row["drift"] = _drift(moves.drift, counting)
+    if not moves.changes and moves.drift is None:
+        least = found.detectable_step(values, level=level)
+        row["found_from"] = least if math.isfinite(least) else None
+    return row
+
+
+def _change(one: found.Change, places: list[int]) -> Change:
+    return {
+        "run": places[one.at],
+        "first": places[one.first],
+        "last": places[one.last],
+        "ratio": one.ratio,
+        "low": one.low,
+        "high": one.high,
+        "p": one.p,
     }
-    return {**row, "blocks": len(blocks)}
 
 
-def _counts(row: RunRow, arm: str) -> bool:
-    return row["comparable"] and arm not in row["failed"] and bool(row["values"].get(arm))
+def _drift(one: found.Drift | None, places: list[int]) -> Drift | None:
+    if one is None:
+        return None
+    step = None if one.step is None else _change(one.step, places)
+    return {"ratio": one.ratio, "low": one.low, "high": one.high, "p": one.p, "step": step}
+
+
+def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool) -> list[Caution]:
+    """A warning for each base whose own level moved: the ratios do not show it."""
+    from dbdyno.stats.words import change_of
+
+    warnings: list[Caution] = []
+    for name in bases:
+        values = [
+            row["levels"][name] or 0.0
+            for row in rows
+            if row["comparable"] and name not in row["failed"] and row["levels"].get(name)
+        ]
+        if len(values) < found.LEAST:
+            continue
+        moves = found.level_moves(values, level=1 - (1 - level) / len(bases))
+        last = moves.drift or (moves.changes[-1] if moves.changes else None)
+        if last is not None:
+            by = change_of(last.ratio, last.low, last.high, higher_is_better=higher)
+            text = f"{name}, the base, itself became {by}: the machine, the server, or what all arms share"
+            warnings.append({"code": "base", "text": text, "next": "`dbdyno trend --level` follows each arm by itself"})
+    return warnings
 
 
 def _failing(rows: list[RunRow], names: list[str]) -> list[Caution]:
@@ -190,89 +159,14 @@ def _failing(rows: list[RunRow], names: list[str]) -> list[Caution]:
     return warnings
 
 
-def _compare_machines(rows: list[RunRow]) -> None:
-    """Marks the runs whose canaries are like those of most."""
-    usual = {
-        name: statistics.median(known)
-        for name in CANARIES
-        if (known := [row["canaries"][name] for row in rows if name in row["canaries"]])
-    }
-    for row in rows:
-        off = {name: row["canaries"][name] / usual[name] for name in row["canaries"]}
-        row["off"] = off
-        row["comparable"] = row["blocks"] > 0 and all(
-            abs(math.log(ratio)) <= CANARIES[name] for name, ratio in off.items()
-        )
-
-
-def _changes(values: list[float], places: list[int], level: float) -> list[Change]:
-    from dbdyno.stats.changes import change_points
-
-    return [
-        {
-            "run": places[one.at],
-            "first": places[one.first],
-            "last": places[one.last],
-            "ratio": one.ratio,
-            "low": one.low,
-            "high": one.high,
-            "p": one.p,
-        }
-        for one in change_points(values, level=level)
-    ]
-
-
-def _found_from(values: list[float], changes: list[Change], level: float) -> float | None:
-    """From which ratio on a change would have been found, where there is none; None where none of any size would."""
-    from dbdyno.stats.changes import LEAST, detectable_step
-
-    least = detectable_step(values, level=level) if len(values) >= LEAST and not changes else math.inf
-    return least if math.isfinite(least) else None
-
-
-def _verdict(arms: list[ArmRow], rows: list[RunRow], higher: bool, label: str, level: float) -> VerdictRow:
-    from dbdyno.stats.words import change_of
-
-    told = sorted(
-        ((one["run"], arm["name"], one) for arm in arms for one in arm["changes"]), key=lambda row: row[0], reverse=True
-    )
-    sentences = []
-    for at, name, one in told:
-        by = change_of(one["ratio"], one["low"], one["high"], higher_is_better=higher)
-        sentences.append(f"{name} is {by} in {label} since {_day(rows[at])} ({rows[at]['run']}).")
-        sentences.append(f"{_begun(one, rows)} ({100 * level:g} %).")
-    from dbdyno.decisions import NO_VERDICT
-    from dbdyno.stats.words import percent
-
-    counted = sum(row["comparable"] for row in rows)
-    if failed := rows[-1]["failed"]:
-        shares = ", ".join(f"{percent(share)} % of {name}'s" for name, share in failed.items())
-        headline = f"{shares} transactions failed in the last run ({rows[-1]['run']})."
-        return {"decision": NO_VERDICT, "headline": headline, "sentences": sentences}
-    if not told:
-        least = [arm["found_from"] for arm in arms if arm["found_from"]]
-        if not least:
-            return {"decision": "unclear", "headline": _too_few(counted), "sentences": []}
-        change = f"{(max(least) - 1) * 100:.2g}"
-        would = f"A lasting change of about {change} % in the middle of them would be found four times out of five."
-        return {"decision": "not found", "headline": f"No change found in {counted} runs.", "sentences": [would]}
-    last = told[0][2]
-    worse = (last["ratio"] < 1) == higher
-    decision = "slower" if worse else "faster"
-    return {"decision": decision, "headline": sentences[0], "sentences": sentences[1:]}
-
-
-def _begun(change: Change, rows: list[RunRow]) -> str:
-    """Which runs may be the first of a change."""
-    first, last = change["first"], change["last"]
-    if first == last:
-        return "It began with that run and no other"
-    return f"It began with one of the runs from {_day(rows[first])} to {_day(rows[last])}"
-
-
-def _day(row: RunRow) -> str:
-    return row["started_at"][:16].replace("T", " ")
-
-
-def _too_few(runs: int) -> str:
-    return f"{runs} {'run is' if runs == 1 else 'runs are'} too few for a trend."
+def _machines(rows: list[RunRow]) -> list[Caution]:
+    """Warnings of runs on other machines, and where the canaries that would tell are missing."""
+    warnings: list[Caution] = []
+    if not any(row["canaries"] for row in rows):
+        text = "no run has canaries of its machine: a machine in another state would show as a change"
+        warnings.append({"code": "machine", "text": text, "next": "look at what else ran there"})
+    left = sum(not row["comparable"] for row in rows)
+    if left:
+        text = f"{left} of {len(rows)} runs were made on another machine, or on this one in another state"
+        warnings.append({"code": "machine", "text": text, "next": "their canaries stand in the table"})
+    return warnings

@@ -1,0 +1,156 @@
+"""How often a steady, drifting or stepping series looks as one that is given does, by simulation.
+
+A series of n values is held against thousands of normal ones of the same length, drawn once with a fixed seed:
+
+- steady ones whose neighbours are alike to any degree (AR(1) coefficients of 0 to 0.95). The chance of a movement as
+  clear as the one seen is the largest of all coefficients, so it need not be known which is true;
+- ones that drift along a straight line, by as much as the one given seems to; and
+- ones with a step, as large as the one given seems to have.
+
+    >>> import numpy as np
+    >>> noise = np.resize([0.1, -0.2, 0.15, -0.1, 0.05, 0, -0.05], 24)
+    >>> rows = np.stack([noise, noise + np.linspace(0, 2, 24), noise + np.r_[np.zeros(12), np.ones(12)]])
+    >>> answer(rows, level=0.95).kinds()
+    ['steady', 'drift', 'step']
+
+Limits: drifting and stepping series have independent noise. A drift in noise whose neighbours are much alike is taken
+for a step more often than the level says, the more the longer the series.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dbdyno.stats.arrays import Floats
+from dbdyno.stats.level_models import SIDE_LEAST, Evidence, evidence
+
+DEGREES = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9, 0.95)
+EACH, EACH_LEAST, EACH_VALUES = 1_999, 399, 100_000
+"""Steady series of each degree: fewer of them where they are long, but at least so many."""
+MOVING, MOVING_LEAST, MOVING_VALUES = 12_000, 4_000, 600_000
+"""Drifting and stepping series in all."""
+ALIKE = 12
+"""One in so many of them has the most alike size, and is what a series is held against."""
+SEED = 20_261_127
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What is told of each row: the largest chance of what is refused, and one of four flags; none where the row may
+    be steady. `either`: a step or a drift, which of the two cannot be told."""
+
+    seen: Evidence
+    p: Floats
+    two: Flags
+    step: Flags
+    drift: Flags
+    either: Flags
+
+    def kinds(self) -> list[str]:
+        """Return what is told of each row as a word."""
+        flags = {"two": self.two, "step": self.step, "drift": self.drift, "either": self.either}
+        return [next((word for word, rows in flags.items() if rows[at]), "steady") for at in range(self.p.size)]
+
+
+def answer(rows: Floats, *, level: float) -> Answers:
+    """Return what is told of rows of logarithms in the order of time.
+
+    Two steps, and a drift without one, are further questions about rows that moved: each has half of the share.
+    """
+    seen, n, share = evidence(rows), rows.shape[1], 1 - level
+    steady = chances_steady(seen, n)
+    moved = steady <= share
+    if not moved.any():
+        return Answers(seen, steady, moved, moved, moved, moved)
+    not_two, drifting = 2 * chances_not_two(seen, n), chances_drifting(seen, n)
+    two = moved & (not_two <= share)
+    step = moved & ~two & (drifting <= share)
+    drift = moved & ~two & ~step & (2 * chances_stepping(seen, n) <= share)
+    p = np.where(two, np.maximum(steady, not_two), np.where(step, np.maximum(steady, drifting), steady))
+    return Answers(seen, p, two, step, drift, moved & ~two & ~step & ~drift)
+
+
+def alike_noise(rng: np.random.Generator, rhos: Floats, n: int) -> Floats:
+    """Return a row of n normal values of variance 1 for each AR(1) coefficient."""
+    rows = rng.normal(size=(rhos.size, n))
+    rows[:, 1:] *= np.sqrt(1 - rhos**2)[:, None]
+    for at in range(1, n):
+        rows[:, at] += rhos * rows[:, at - 1]
+    return rows
+
+
+def chances_steady(given: Evidence, n: int) -> Floats:
+    """Return the chance of so clear a movement in a steady series, by row."""
+    largest: Floats = np.stack([_tail(table, given.moved) for table in _steady(n)]).max(axis=0)
+    return largest
+
+
+def chances_drifting(given: Evidence, n: int) -> Floats:
+    """Return the chance that a series that drifts looks so much more like one with a step than like a drift."""
+    table = _drifting(n)
+    return _near(given.step - given.drift, given.drift_size, table.step - table.drift, table.drift_size)
+
+
+def chances_stepping(given: Evidence, n: int) -> Floats:
+    """Return the chance that a series with a step looks so much more like a drift than like one with a step."""
+    table = _stepping(n)
+    return _near(given.drift - given.step, given.step_size, table.drift - table.step, table.step_size)
+
+
+def chances_not_two(given: Evidence, n: int) -> Floats:
+    """Return the chance that a series with a drift or a single step looks so much more like one with two steps."""
+    clearer, drifting, stepping = _beyond(given), _drifting(n), _stepping(n)
+    one = _near(clearer, given.drift_size, _beyond(drifting), drifting.drift_size)
+    other = _near(clearer, given.step_size, _beyond(stepping), stepping.step_size)
+    return np.maximum(one, other)
+
+
+def _beyond(one: Evidence) -> Floats:
+    return one.two - np.maximum(one.step, one.drift)
+
+
+@lru_cache(maxsize=32)
+def _steady(n: int) -> tuple[Floats, ...]:
+    rng, each = np.random.default_rng(SEED), min(max(EACH_VALUES // n, EACH_LEAST), EACH)
+    return tuple(np.sort(evidence(alike_noise(rng, np.full(each, rho), n)).moved) for rho in DEGREES)
+
+
+@lru_cache(maxsize=32)
+def _drifting(n: int) -> Evidence:
+    rng, line = np.random.default_rng(SEED + 1), np.arange(n) - (n - 1) / 2
+    sizes = rng.uniform(0, 2.5 * np.sqrt(n), _moving(n))
+    return evidence(rng.normal(size=(sizes.size, n)) + sizes[:, None] * line / np.linalg.norm(line))
+
+
+@lru_cache(maxsize=32)
+def _stepping(n: int) -> Evidence:
+    rng = np.random.default_rng(SEED + 2)
+    begin = rng.integers(SIDE_LEAST, n - SIDE_LEAST + 1, _moving(n))
+    steps = (np.arange(n) >= begin[:, None]) - (n - begin[:, None]) / n
+    sizes = rng.uniform(0, 2.5 * np.sqrt(n), begin.size)
+    return evidence(
+        rng.normal(size=(begin.size, n)) + sizes[:, None] * steps / np.linalg.norm(steps, axis=1, keepdims=True)
+    )
+
+
+def _moving(n: int) -> int:
+    return min(max(MOVING_VALUES // n, MOVING_LEAST), MOVING)
+
+
+def _tail(table: Floats, values: Floats) -> Floats:
+    """The share of a sorted table, and of the value itself, that is as large."""
+    return (1 + table.size - np.searchsorted(table, values * (1 - 1e-12))) / (table.size + 1)
+
+
+def _near(values: Floats, sizes: Floats, table: Floats, of_size: Floats) -> Floats:
+    """The share of those in a table with the most alike sizes that is as large, by value."""
+    order, alike = np.argsort(of_size), table.size // ALIKE
+    begin = np.clip(np.searchsorted(of_size[order], sizes) - alike // 2, 0, table.size - alike)
+    rows = table[order][begin[:, None] + np.arange(alike)]
+    shares: Floats = (1 + (rows >= values[:, None]).sum(axis=1)) / (alike + 1)
+    return shares

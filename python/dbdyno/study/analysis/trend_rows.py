@@ -1,0 +1,125 @@
+"""The runs of a trend: what each arm did in each run, and whether the run counts.
+
+The number of a run is the geometric mean over its blocks: of the arm's own values (its level), or of their ratios to
+the base arm in the same blocks. A machine that became slower moves every level and no ratio, so the ratio is followed
+wherever a plan has a base arm. A run whose canaries (a loop on the CPU, an fsync) are off those of most was made on a
+machine in another state: it is shown, and counts for no change. Nor does an arm count in a run in which it or its base
+failed: what is left of its transactions may be the quick ones.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from dbdyno.errors import EvidenceError
+from dbdyno.evidence.run import Run
+from dbdyno.stats.gates_lost import SHARE_MOST
+
+if TYPE_CHECKING:
+    from dbdyno.study.analysis.measured.measures import ArmMeasures
+
+CANARIES = {"cpu_ns": 0.15, "fsync_ns": 1.0}
+"""By how much (log) the median of a run's canary may be off that of all runs: 15 % of CPU, 2.7 times of an fsync."""
+
+
+class RunRow(TypedDict, total=False):
+    """A run at its place: by arm the value that is followed with both ends of its interval, the arm's own level, and
+    the share that failed where it is too much; `off` is by how much its canaries are off those of most, `unread` why
+    nothing could be read."""
+
+    run: str
+    started_at: str
+    values: dict[str, float | None]
+    lows: dict[str, float | None]
+    highs: dict[str, float | None]
+    levels: dict[str, float | None]
+    failed: dict[str, float]
+    blocks: int
+    canaries: dict[str, float]
+    off: dict[str, float]
+    comparable: bool
+    unread: str
+
+
+def bases_of(run: Run) -> dict[str, str]:
+    """Return the base of each arm of a run that is compared with another arm."""
+    names = [str(arm["name"]) for arm in run.manifest.arms]
+    against = {str(arm["name"]): str(arm.get("against") or "") for arm in run.manifest.arms}
+    bases = {name: against[name] if against[name] in names else names[0] for name in names}
+    return {name: base for name, base in bases.items() if base != name}
+
+
+def rows_of(runs: Sequence[Run], headline: str, bases: dict[str, str]) -> list[RunRow]:
+    """Return a row for each run. Arms in `bases` have their ratio to it for a value, the others their level."""
+    rows = [_row(run, headline, bases) for run in runs]
+    _compare_machines(rows)
+    return rows
+
+
+def counts(row: RunRow, arm: str, base: str | None) -> bool:
+    """Return whether an arm of a run counts for a change."""
+    failed = row["failed"]
+    return row["comparable"] and arm not in failed and base not in failed and bool(row["values"].get(arm))
+
+
+def _row(run: Run, headline: str, bases: dict[str, str]) -> RunRow:
+    from dbdyno.stats.means import mean_interval
+    from dbdyno.study.analysis.measured.measures import measure
+
+    row: RunRow = {
+        "run": run.id,
+        "started_at": str(run.manifest.started_at),
+        "values": {},
+        "lows": {},
+        "highs": {},
+        "levels": {},
+        "failed": {},
+    }
+    try:
+        measures = measure(run)
+    except EvidenceError as error:
+        return {**row, "blocks": 0, "canaries": {}, "unread": error.message}
+    level, arms = float(run.manifest.plan["judge"]["level"]), {arm.label: arm for arm in measures.arms}
+    for name, arm in arms.items():
+        own, base = _logs(arm, headline), arms.get(bases.get(name, ""))
+        row["levels"][name] = _size(mean_interval(own, level)[0])
+        followed = [a - b for a, b in zip(own, _logs(base, headline), strict=True)] if base else own
+        ends = mean_interval(followed, level)
+        row["values"][name], row["lows"][name], row["highs"][name] = map(_size, ends)
+        failed, good = arm.of("failed"), arm.of("transactions")
+        if failed > SHARE_MOST * (failed + good):
+            row["failed"][name] = failed / (failed + good)
+    blocks = measures.arms[0].blocks
+    row["canaries"] = {
+        name: statistics.median(known)
+        for name in CANARIES
+        if (known := [block.canaries[name] for block in blocks if block.canaries.get(name)])
+    }
+    return {**row, "blocks": len(blocks)}
+
+
+def _logs(arm: ArmMeasures, headline: str) -> list[float]:
+    """The logs of an arm's values by block, NaN where there is none."""
+    return [math.log(value) if value > 0 and math.isfinite(value) else math.nan for value in arm.values[headline]]
+
+
+def _size(log: float) -> float | None:
+    return math.exp(log) if math.isfinite(log) else None
+
+
+def _compare_machines(rows: list[RunRow]) -> None:
+    """Marks the runs whose canaries are like those of most."""
+    usual = {
+        name: statistics.median(known)
+        for name in CANARIES
+        if (known := [row["canaries"][name] for row in rows if name in row["canaries"]])
+    }
+    for row in rows:
+        off = {name: row["canaries"][name] / usual[name] for name in row["canaries"]}
+        row["off"] = off
+        row["comparable"] = row["blocks"] > 0 and all(
+            abs(math.log(ratio)) <= CANARIES[name] for name, ratio in off.items()
+        )

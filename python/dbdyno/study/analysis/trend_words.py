@@ -1,0 +1,128 @@
+"""What a trend says: the verdict of its changes and drifts, in words.
+
+A change at a run is "slower" or "faster". So is a level that moved where the runs cannot tell whether at once: the
+size is known, the place is not. A drift in which no step fits is the arm's own where its ratio to a base arm drifts; of
+a level it may be the machine's, so there the decision is "unclear".
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from dbdyno.decisions import NO_VERDICT
+from dbdyno.stats.metrics import Metric
+from dbdyno.stats.words import change_of, direction, percent
+from dbdyno.study.analysis.contract.rows import VerdictRow
+from dbdyno.study.analysis.trend_rows import RunRow
+
+
+class Change(TypedDict):
+    """A lasting change from a run on; it began with one of the runs `first` to `last`."""
+
+    run: int
+    first: int
+    last: int
+    ratio: float
+    low: float
+    high: float
+    p: float
+
+
+class Drift(TypedDict):
+    """A level that moved by `ratio` from the first run to the last; `step` is a change that fits as well."""
+
+    ratio: float
+    low: float
+    high: float
+    p: float
+    step: Change | None
+
+
+class ArmRow(TypedDict):
+    """An arm: its base where its ratio is followed, how many of its runs count, where it changed or by how much it
+    drifts, and from which ratio on a change would have been found."""
+
+    name: str
+    base: str | None
+    runs: int
+    changes: list[Change]
+    drift: Drift | None
+    found_from: float | None
+
+
+def verdict_of(arms: list[ArmRow], rows: list[RunRow], about: Metric, level: float) -> VerdictRow:
+    """Return the verdict: a last run that failed first, then the latest change, then drifts."""
+    changes = sorted(
+        ((one["run"], arm, one) for arm in arms for one in arm["changes"]), key=lambda row: row[0], reverse=True
+    )
+    sentences = [line for _, arm, one in changes for line in _of_change(arm, one, rows, about, level)]
+    drifts = [(arm, arm["drift"]) for arm in arms if arm["drift"]]
+    drifts.sort(key=lambda pair: pair[1]["step"] is None)
+    sentences += [line for arm, one in drifts for line in _of_drift(arm, one, rows, about, level)]
+    if failed := rows[-1]["failed"]:
+        shares = ", ".join(f"{percent(share)} % of {name}'s" for name, share in failed.items())
+        headline = f"{shares} transactions failed in the last run ({rows[-1]['run']})."
+        return {"decision": NO_VERDICT, "headline": headline, "sentences": sentences}
+    if not sentences:
+        return _nothing_found(arms, rows)
+    if changes:
+        decision = direction(changes[0][2]["ratio"], about.higher_is_better)
+    else:
+        arm, drift = drifts[0]
+        own = drift["step"] is not None or arm["base"] is not None
+        decision = direction(drift["ratio"], about.higher_is_better) if own else "unclear"
+    return {"decision": decision, "headline": sentences[0], "sentences": sentences[1:]}
+
+
+def day(row: RunRow) -> str:
+    """Return when a run began, to the minute."""
+    return row["started_at"][:16].replace("T", " ")
+
+
+def _of_change(arm: ArmRow, one: Change, rows: list[RunRow], about: Metric, level: float) -> list[str]:
+    by = change_of(one["ratio"], one["low"], one["high"], higher_is_better=about.higher_is_better)
+    return [
+        f"{arm['name']} is {by} in {about.label}{_against(arm)} since {day(rows[one['run']])} "
+        f"({rows[one['run']]['run']}).",
+        f"It began with {_begun(one, rows)} ({100 * level:g} %).",
+    ]
+
+
+def _of_drift(arm: ArmRow, one: Drift, rows: list[RunRow], about: Metric, level: float) -> list[str]:
+    step = one["step"]
+    if step is not None:
+        by = change_of(step["ratio"], step["low"], step["high"], higher_is_better=about.higher_is_better)
+        return [
+            f"{arm['name']} became {by} in {about.label}{_against(arm)}, at once or by a slow drift: these runs cannot "
+            "tell which.",
+            f"If at once, it began with {_begun(step, rows)} ({100 * level:g} %).",
+        ]
+    by = change_of(one["ratio"], one["low"], one["high"], higher_is_better=about.higher_is_better)
+    told = [f"{arm['name']} drifts: {by} in {about.label}{_against(arm)} from the first run to the last."]
+    told.append("It changed at no single run: a steady drift fits better than any step.")
+    if arm["base"] is None:
+        told.append("The machine may drift: with a base arm in the plan its ratio would tell.")
+    return told
+
+
+def _against(arm: ArmRow) -> str:
+    return f" against {arm['base']}" if arm["base"] else ""
+
+
+def _begun(change: Change, rows: list[RunRow]) -> str:
+    """Which runs may be the first of a change."""
+    first, last = change["first"], change["last"]
+    if first == last:
+        return "that run and no other"
+    return f"one of the runs from {day(rows[first])} to {day(rows[last])}"
+
+
+def _nothing_found(arms: list[ArmRow], rows: list[RunRow]) -> VerdictRow:
+    counted = sum(row["comparable"] for row in rows)
+    least = [arm["found_from"] for arm in arms if arm["found_from"]]
+    if not least:
+        few = f"{counted} {'run is' if counted == 1 else 'runs are'} too few for a trend."
+        return {"decision": "unclear", "headline": few, "sentences": []}
+    change = f"{(max(least) - 1) * 100:.2g}"
+    would = f"A lasting change of about {change} % in the middle of them would be found four times out of five."
+    return {"decision": "not found", "headline": f"No change found in {counted} runs.", "sentences": [would]}
