@@ -76,7 +76,8 @@ def test_a_trigger_that_scans(on: OnPostgres) -> None:
     load = asks(on.lab, "update orders set v = v where id = 5", 20)
     made = on.plant("create trigger t before update on orders for each row execute function looks()")
     found = on.first_causes(load, made)
-    assert all(one.startswith("orders is scanned by trigger t whenever this runs: update orders set v = v") for one in found)
+    words = "orders is scanned by trigger t whenever this runs: update orders set v = v"
+    assert all(one.startswith(words) for one in found)
 
 
 @pytest.mark.soak
