@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import time
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -335,3 +337,35 @@ def test_with_these_grants_it_works_and_is_put_back(own: Postgres, plain: Postgr
         conn.execute("alter system reset checkpoint_timeout")
         conn.execute("select pg_reload_conf()")
     assert eventually(lambda: show(own, "checkpoint_timeout") == "5min")
+
+
+@pytest.mark.parametrize(
+    ("line", "stops"),
+    [
+        ("shared_buffers = 333MB", False),
+        ("work_mem = lots", False),
+        ("no_such_setting = 1", True),
+        ("work_mem = = 4MB", True),
+        ("include 'missing.conf'", True),
+    ],
+)
+def test_only_what_stops_a_reload_refuses_one(others: Postgres, line: str, *, stops: bool) -> None:
+    """A line that waits for a restart was "an error, so that a reload fails"; the server itself is the judge here."""
+    changes = classified(others, checkpoint_timeout="11min")
+    with contextlib.closing(others.connect()) as conn:
+        place = Path(show(others, "config_file"))
+        before = place.read_bytes()
+        try:
+            place.write_bytes(before + b"\nbgwriter_delay = 217ms\n" + line.encode() + b"\n")
+            conn.execute("select pg_reload_conf()")
+            if stops:
+                time.sleep(0.3)
+                assert show(others, "bgwriter_delay") == "200ms", "the server changed nothing"
+            else:
+                assert eventually(lambda: show(others, "bgwriter_delay") == "217ms", 10)
+            refused = refusal(others, conn, changes, allow_alter_system=True)
+            assert ("a reload changes nothing" in str(refused)) == stops
+        finally:
+            place.write_bytes(before)
+            conn.execute("select pg_reload_conf()")
+            assert eventually(lambda: show(others, "bgwriter_delay") == "200ms", 10)

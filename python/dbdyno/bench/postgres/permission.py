@@ -106,10 +106,10 @@ def _others_in_waiting(conn: Connection) -> TargetError | None:
         ).fetchall()
     except psycopg.errors.InsufficientPrivilege:
         return None
-    broken = [f"{name}: {error}" for name, _, error in rows if error and "restart" not in error]
+    broken = [f"{name}: {error}" if name else error for name, _, error in rows if error and not _passed_over(error)]
     if broken:
         return TargetError(
-            f"the server's configuration files have an error, so that a reload fails: {broken[0]}",
+            f"the server's configuration files have an error, so that a reload changes nothing: {broken[0]}",
             next_step="correct it (see pg_file_settings), then run again",
         )
     in_files = {name.lower(): setting for name, setting, _ in rows}
@@ -123,6 +123,15 @@ def _others_in_waiting(conn: Connection) -> TargetError | None:
             next_step="have a DBA reload the server first, or take those edits back",
         )
     return None
+
+
+def _passed_over(error: str) -> bool:
+    """Return True for an error of `pg_file_settings` that a reload passes over, while it applies all other lines.
+
+    So it does with a value that waits for a restart, that the command line overrides, or that is not valid; not with a
+    line that it cannot parse, a name that it does not know, or a file that it cannot read.
+    """
+    return "could not be applied" in error or "restart" in error
 
 
 def _waits(fact: SettingFact, in_files: dict[str, str]) -> bool:
