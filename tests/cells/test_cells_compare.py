@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -310,7 +311,7 @@ def two(tmp_path: Path) -> tuple[Path, Path]:
 def test_the_command_tells_it_in_words_and_ends_with_1_where_something_is_worse(two):
     said = run("compare", *two)
     assert said.exit_code == 1, said.output
-    assert "verdict: worse  worse: CD_IO_TM_R_SM_RQ" in said.output
+    assert re.search(r"WORSE\s+worse: CD_IO_TM_R_SM_RQ", said.output)
     assert "Flash was first in" in said.output
     assert run("compare", two[0], two[0]).exit_code == 0
 

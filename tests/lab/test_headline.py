@@ -44,7 +44,7 @@ def test_an_arm_that_failed_half_of_its_transactions_has_no_verdict(lab):
     gate = next(gate for gate in model["gates"] if gate["ok"] is False)
     assert (gate["code"], gate["effect"]) == ("errors", "withholds")
     page = (run_of(lab) / "report.html").read_text()
-    assert '<p class="decision bad">No verdict</p>' in page
+    assert '<span class="pill bad">No verdict</span></p><h1 class="finding">' in page
 
 
 def test_an_arm_of_which_everything_fails_ends_the_run_with_or_without_a_warm_up(lab):
