@@ -129,6 +129,18 @@ fn a_setting_that_cannot_be_leaves_the_machine_as_it_was() {
     assert_eq!(serde_json::to_string(&machine.describe()).unwrap(), before);
 }
 
+/// 50 cells of 16 modules each are more flash than a machine may have: it was refused between the two settings.
+#[test]
+fn settings_that_fit_only_together_are_taken_together() {
+    let mut machine = Machine::parse(built_in("exadata-x2").unwrap()).unwrap();
+    let before = serde_json::to_string(&machine.describe()).unwrap();
+    assert!(machine.set("cells.count", "50").is_err());
+    assert!(machine.set_all([("cells.count", "50"), ("cells.modules", "16")]).is_err());
+    assert!(machine.set_all([("cells.modules", "4"), ("cells.count", "many")]).is_err());
+    assert_eq!(serde_json::to_string(&machine.describe()).unwrap(), before);
+    machine.set_all([("cells.count", "50"), ("cells.modules", "4")]).unwrap();
+}
+
 /// 4 stripes of 2 mirrors of 2 disks each, by 3 channels; a log on one of the disks' own stripes.
 #[test]
 fn counted_devices_stack_neighbours_together() {

@@ -111,19 +111,28 @@ impl Machine {
 
     /// Changes a parameter: a dotted path or an unambiguous end of one, and a value as text.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), MachineError> {
+        self.set_all([(name, text)])
+    }
+
+    /// Changes parameters together: only the whole has to be a machine, not what it is between two of
+    /// them. One that is refused changes nothing.
+    pub fn set_all<'a>(&mut self, settings: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<(), MachineError> {
+        let before = self.given.clone();
+        let changed = settings.into_iter().try_for_each(|(name, text)| self.give(name, text));
+        let checked = changed.and_then(|()| self.check());
+        if checked.is_err() {
+            self.given = before;
+        }
+        checked
+    }
+
+    fn give(&mut self, name: &str, text: &str) -> Result<(), MachineError> {
         let path = self.resolve(name)?;
         let row = self.row(&path, name)?;
         let value = schema::fitting(row, &path, &schema::from_text(row, text))?;
         let source = Some("a setting of the run".into());
-        let before = self.given.insert(path.clone(), Given { value, source, line: 0 });
-        let checked = self.check();
-        if checked.is_err() {
-            match before {
-                Some(before) => self.given.insert(path, before),
-                None => self.given.remove(&path),
-            };
-        }
-        checked
+        self.given.insert(path, Given { value, source, line: 0 });
+        Ok(())
     }
 
     /// The path that a setting's name stands for. Where instances have parameters of one name, the end

@@ -192,9 +192,7 @@ impl Run {
         }
         let machines = spec.arms.iter().map(|arm| {
             let mut machine = machine.clone();
-            for (name, value) in &arm.settings {
-                machine.set(name, value)?;
-            }
+            machine.set_all(arm.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())))?;
             if arm.sessions == 0 || arm.sessions > u32::from(u16::MAX) {
                 return Err(RunError::arm(&arm.name, &format!("1 to {} sessions", u16::MAX)));
             }

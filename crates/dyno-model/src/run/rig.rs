@@ -243,9 +243,7 @@ impl Command {
 impl Bench {
     fn new(spec: &RigSpec) -> Result<Self, RunError> {
         let mut machine = Machine::parse(&spec.machine)?;
-        for (name, value) in &spec.settings {
-            machine.set(name, value)?;
-        }
+        machine.set_all(spec.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())))?;
         let none = || RunError::Spec("this machine has no storage cells".into());
         let parameters = machine.rack()?.ok_or_else(none)?;
         let simulation = Simulation::new(spec.seed);
