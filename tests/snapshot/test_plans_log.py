@@ -19,7 +19,7 @@ from command_line import dbdyno
 from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.plans.entries import BadTimeError, Clock
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
-from dbdyno.snapshot.plans.flips import Run, boundaries
+from dbdyno.snapshot.plans.flips import Run, boundaries, flips, seen
 from dbdyno.snapshot.plans.formats import form_of
 from dbdyno.snapshot.plans.gathered import Gathered
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
@@ -302,6 +302,23 @@ def runs(words: str) -> list[Run]:
 )
 def test_a_flip_is_a_plan_that_takes_over_and_not_one_of_several_by_turns(words: str, places: list[int]) -> None:
     assert boundaries(runs(words)) == places
+
+
+def test_a_flip_inside_of_a_whole_second_has_its_medians() -> None:
+    """With %t, the prefix that log readers recommend, it said "p50 before 0 ns"."""
+    whole = "2026-11-21 00:59:57 UTC [28]: user=me,db=app "
+    text = "".join(
+        text_line(f"duration: {ms} ms  plan:\n{plan}", prefix=whole)
+        for ms, plan in [("2.0", PLAN)] * 25 + [("9.0", SCAN)] * 25 + [("3.0", PLAN)] * 25
+    )
+    with Gathered() as gathered:
+        read([of_stream("a.log", io.BytesIO(text.encode()))], gathered, Clock())
+        seen(gathered.connection)
+        found = sorted(flips(gathered.connection), key=lambda one: one.line)
+    assert [(one.old_ns, one.new_ns, one.before, one.after) for one in found] == [
+        (2e6, 9e6, 25, 25),
+        (9e6, 3e6, 25, 25),
+    ]
 
 
 class CountedRuns(list[Run]):

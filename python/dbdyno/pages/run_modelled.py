@@ -157,17 +157,17 @@ def _law(broken: int, looks: int) -> str:
 
 
 def _device(model: Analysis, row: dict[str, object], *, several: bool) -> dict[str, object]:
-    busiest = fmt.number(row.get("utilisation_max")) or 0.0
-    mean = fmt.number(row.get("utilisation")) or 0.0
+    busiest, mean = fmt.number(row.get("utilisation_max")), fmt.number(row.get("utilisation"))
+    apart = busiest is not None and mean is not None and busiest - mean >= 0.005
     many, servers = fmt.number(row.get("stations")) or 1, fmt.number(row.get("servers")) or 1
     name = fmt.line(row.get("station") or "?") + (f" × {fmt.count(many)}" if many > 1 else "")
     return {
         **row,
         "station": name + (f", {fmt.count(servers)} at once" if servers > 1 else ""),
         **({"arm": arm(model, row.get("arm"))} if several else {}),
-        "bar": Cell(min(max(mean, 0.0), 1.0)),
+        "bar": Cell(None if mean is None else min(max(mean, 0.0), 1.0)),
         "busy": mean,
-        "busiest": busiest if many > 1 and busiest - mean >= 0.005 else Cell("", "words"),
+        "busiest": busiest if many > 1 and apart else Cell("", "words"),
     }
 
 

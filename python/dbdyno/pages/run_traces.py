@@ -121,11 +121,15 @@ def contributions(model: Analysis) -> Iterator[Section]:
 
 
 def _part(name: str, rows: list[dict[str, object]], most: float) -> Row:
-    base, value, difference = (
-        round(sum(fmt.number(row.get(key)) or 0.0 for row in rows)) for key in ("base_ns", "value_ns", "difference_ns")
-    )
-    bar = Cell(max(min(difference / most, 1.0), -1.0))
+    base, value, difference = (_sum(rows, key) for key in ("base_ns", "value_ns", "difference_ns"))
+    bar = Cell(None if difference is None else max(min(difference / most, 1.0), -1.0))
     return Row({"name": name, "a": base, "b": value, "difference": difference, "bar": bar})
+
+
+def _sum(rows: list[dict[str, object]], key: str) -> int | None:
+    """The sum of a column; None where a part of it is not known."""
+    values = [fmt.number(row.get(key)) for row in rows]
+    return None if None in values else round(sum(value for value in values if value is not None))
 
 
 def pairs(model: Analysis) -> Iterator[Section]:

@@ -86,14 +86,16 @@ def _timeline(model: Analysis) -> Iterator[Section]:
     every = fmt.number(model.get("every_ns")) or 1e9
     classes = reading.entries(model, "classes")
     whole = sum(fmt.number(entry.get("time_ns")) or 0.0 for entry in classes) or 1.0
-    rows = [{**entry, "share": (fmt.number(entry.get("time_ns")) or 0.0) / whole} for entry in classes]
+    times = [fmt.number(entry.get("time_ns")) for entry in classes]
+    shares = [None if None in times or time is None else time / whole for time in times]
+    rows = [{**entry, "share": share} for entry, share in zip(classes, shares, strict=True)]
     by_class = common.table("", columns("class:text time_ns:seconds:seconds share:share"), rows, look="slim")
     rows = [
         {
             **row,
             "name": fmt.line(row.get("name") or f"session {row.get('session')}"),
             "from": fmt.clock(row.get("started_ns"), every),
-            "elapsed": (row.get("elapsed_ns") or 0) / 1e9,
+            "elapsed": None if row.get("elapsed_ns") is None else row["elapsed_ns"] / 1e9,
         }
         for row in sessions
     ]

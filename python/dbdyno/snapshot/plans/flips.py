@@ -30,6 +30,9 @@ WINDOW = 20
 SHARE = 0.9
 LEAST_BEFORE = 2
 RUNS_MOST = 500_000
+Place = tuple[int, int, int]
+"""When an execution ended [us since 1970], its file and its line: the order of executions."""
+AFTER_ALL: Place = (1 << 62, 0, 0)
 _SAME = "at_us, duration_us, plan, source, fingerprint"
 """What an execution is known by in two logs of one server."""
 
@@ -44,6 +47,11 @@ class Run:
     count: int
     file: int = 0
     line: int = 0
+
+    @property
+    def place(self) -> Place:
+        """Of the first: a log may tell whole seconds only, in which many executions end."""
+        return self.first_us, self.file, self.line
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +179,13 @@ def _of(connection: duckdb.DuckDBPyConnection, statement: str, runs: list[Run]) 
     places = boundaries(runs)
     begins = [0, *places]
     for number, at in enumerate(places):
-        start, end = begins[number], begins[number + 2] if number + 2 < len(begins) else len(runs)
+        start = begins[number]
+        end = runs[begins[number + 2]].place if number + 2 < len(begins) else AFTER_ALL
         old, new = runs[start].plan, runs[at].plan
         trees = [tree(connection, one) for one in (old, new)]
         if differ_in_words_alone(*trees):
             continue
-        spans = [(old, runs[start].first_us, runs[at].first_us), (new, runs[at].first_us, runs[end - 1].last_us + 1)]
+        spans = [(old, runs[start].place, runs[at].place), (new, runs[at].place, end)]
         counts, medians = zip(*(_median(connection, statement, *span) for span in spans), strict=True)
         row = connection.execute(
             "select query from log_statements where fingerprint in"
@@ -190,14 +199,17 @@ def _of(connection: duckdb.DuckDBPyConnection, statement: str, runs: list[Run]) 
 
 
 def _median(
-    connection: duckdb.DuckDBPyConnection, statement: str, plan: str, from_us: int, to_us: int
+    connection: duckdb.DuckDBPyConnection, statement: str, plan: str, first: Place, end: Place
 ) -> tuple[int, float]:
-    row = connection.execute(
+    after = "(at_us > $us or (at_us = $us and (file > $file or (file = $file and line >= $line))))"
+    until = "(at_us < $to_us or (at_us = $to_us and (file < $to_file or (file = $to_file and line < $to_line))))"
+    row: Any = connection.execute(
         "select count(*), median(duration_us) * 1000 from log_seen"
-        " where statement = ? and plan = ? and at_us >= ? and at_us < ?",
-        [statement, plan, from_us, to_us],
-    ).fetchone() or (0, 0)
-    return int(row[0]), float(row[1] or 0)
+        f" where statement = $statement and plan = $plan and {after} and {until}",
+        {"statement": statement, "plan": plan}
+        | dict(zip(("us", "file", "line", "to_us", "to_file", "to_line"), (*first, *end), strict=True)),
+    ).fetchone()
+    return int(row[0]), float(row[1])
 
 
 def tree(connection: duckdb.DuckDBPyConnection, plan: str) -> Node:
