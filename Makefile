@@ -145,7 +145,7 @@ coverage: setup $(VENV)/dev $(VENV)/extra  ## lines of Python that the default t
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report | tail -1
 
-bench: setup $(VENV)/dev  ## figures of docs/explanation/performance.md
+bench: setup $(VENV)/dev  ## all benches: figures into benches/results.jsonl, and docs/explanation/performance.md made of them
 	$(BIN)/python benches/all.py
 
 # Lint and tests of Rust in one. By itself cargo-clippy looks at all dependencies a second time, and at our crates beside

@@ -17,26 +17,17 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+from figures import ROOT, example, figure, parse
 
 from dbdyno import _core
 
 QUANTILES = [0.5, 0.9, 0.99, 0.999]
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def make(rows: int, folder: str) -> list[Path]:
     """Writes the parts with the example `capture`."""
-    capture = [
-        "cargo",
-        "run",
-        "--release",
-        "--quiet",
-        "-p",
-        "dyno-evidence",
-        "--example",
-        "capture",
-    ]
-    subprocess.run([*capture, "--", str(rows), "20", folder], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    capture = [*example("dyno-evidence", "capture"), str(rows), "20", folder]
+    subprocess.run(capture, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return sorted(Path(folder).glob("*.parquet"))
 
 
@@ -61,7 +52,7 @@ def main() -> None:
     """Best of three of each, in turn."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=8_000_000)
-    rows = parser.parse_args().rows
+    rows = parse(parser, rows=20_000).rows
     with tempfile.TemporaryDirectory() as folder:
         parts = make(rows, folder)
         best = {"dbdyno": float("inf"), "duckdb": float("inf")}
@@ -79,6 +70,13 @@ def main() -> None:
         f"{rows} operations in 20 blocks: dbdyno {best['dbdyno']:.2f} s,"
         f" duckdb {best['duckdb']:.2f} s,"
         f" ratio {best['duckdb'] / best['dbdyno']:.1f}"
+    )
+    figure(
+        f"summary of {rows:,} operations in 20 blocks",
+        best["dbdyno"],
+        "s",
+        against="DuckDB",
+        ratio=best["dbdyno"] / best["duckdb"],
     )
 
 

@@ -23,6 +23,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from figures import figure, parse
+
 LINES = 100_000
 SMALL = {"cells.disks": "3", "cells.modules": "4", "cells.groups.RECO.size_gb": "20"}
 
@@ -91,7 +93,7 @@ def main() -> None:
     parser.add_argument("--late", type=float, default=0.2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--serve", type=Path)
-    given = parser.parse_args()
+    given = parse(parser, cells=3, late=0.05, rounds=1)
     if given.serve:
         serve(given.cells, given.late, given.serve)
         return
@@ -111,8 +113,12 @@ def main() -> None:
         f" {min(seconds):.2f} s, median {statistics.median(seconds):.2f} s,"
         f" {max(one[1] for one in rounds):.0f} MB, {rounds[0][2]:,} rows"
     )
+    what = f"cells show of {given.cells} cells that answer {given.late * 1e3:.0f} ms late"
+    figure(what, statistics.median(seconds), "s", aim="< 3")
+    figure(f"{what}: peak memory", max(one[1] for one in rounds), "MB", aim="< 150")
     reads = [read() for _ in range(given.rounds)]
     print(f"read: {LINES:,} lines: best {min(reads):.3f} s, median {statistics.median(reads):.3f} s")
+    figure(f"reading {LINES:,} lines of a listing", statistics.median(reads), "s", aim="< 0.3")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import figure, parse
+
 from dbdyno.bench.postgres.server import Postgres, open_target
 from dbdyno.snapshot.store import Store
 
@@ -36,7 +38,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=20.0, help="seconds")
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--sample", type=float, default=1.0, help="seconds; 0 for never")
-    given = parser.parse_args()
+    given = parse(parser, targets=3, every=1.0, seconds=2.0)
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     with open_target(None, settings=SETTINGS) as target, tempfile.TemporaryDirectory() as folder:
         with target.connect() as connection:
@@ -46,7 +48,7 @@ def main() -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             text = fleet(target, given, Path(folder), silent.getsockname()[1])
             (Path(folder) / "fleet.toml").write_text(text)
-            watched(Path(folder), given.seconds)
+            watched(Path(folder), given)
         told(Path(folder) / "stores", given)
 
 
@@ -60,8 +62,9 @@ def fleet(target: Postgres, given: argparse.Namespace, folder: Path, hanging: in
     return "\n".join(rows)
 
 
-def watched(folder: Path, seconds: float) -> None:
+def watched(folder: Path, given: argparse.Namespace) -> None:
     """Runs the watch, looks at its process, ends it as systemd would."""
+    seconds = given.seconds
     with (folder / "said").open("wb") as said:
         child = subprocess.Popen(
             [sys.executable, "-m", "dbdyno", "snap", "watch", str(folder / "fleet.toml")], stdout=said, stderr=said
@@ -78,6 +81,9 @@ def watched(folder: Path, seconds: float) -> None:
     cpu = used.ru_utime + used.ru_stime
     print(f"one process for {passed:.0f} s: {cpu:.1f} s of CPU ({cpu / passed:.1%} of a core), {threads} threads,")
     print(f"  {used.ru_maxrss / 1024:.0f} MB at most; ended {passed - seconds:.1f} s after SIGTERM")
+    what = f"watching {given.targets} targets every {given.every:g} s"
+    figure(what, 100 * cpu / passed, "% of a core")
+    figure(f"{what}: peak memory", used.ru_maxrss / 1024, "MB")
 
 
 def told(stores: Path, given: argparse.Namespace) -> None:
@@ -96,6 +102,8 @@ def told(stores: Path, given: argparse.Namespace) -> None:
             f"  {statistics.median(gaps):.1f} s between two, 99 % within {gaps[int(len(gaps) * 0.99)]:.1f}, at most"
             f" {gaps[-1]:.1f}"
         )
+        what = f"longest gap of {given.targets} targets"
+        figure(what, gaps[-1], "s", against="--every", ratio=gaps[-1] / given.every)
     print(f"the one that hangs: {len(Store(stores / 'hangs').numbers())} snapshots", flush=True)
 
 

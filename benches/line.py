@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import numpy as np
 from engine import engine, load_spec
+from figures import figure, parse
 
 from dbdyno import _core
 from dbdyno.bench.postgres.server import Postgres
@@ -65,29 +66,32 @@ def delays(target: Postgres, sessions: int, seconds: float) -> None:
             f"  delay {ms:2d} ms: a round trip's error p50 {p50:7.1f} us, p99 {p99:7.1f} us,"
             f" least {error.min():7.1f} us ({error.size} round trips); the line by itself late {late:.1f} us on average"
         )
+        figure(f"a line of {ms} ms, {sessions} session(s): error of a round trip", float(p50), "us")
 
 
-def rate(target: Postgres) -> None:
+def rate(target: Postgres, count: int) -> None:
     """Prints how long a large result took against what its bits take."""
     spec = load_spec(target, f"select repeat('x', {BYTES});", 1)
     spec["arms"][0] |= {"name": "narrow", "network": {"delay_ns": 0, "rate_bit_per_s": RATE}}
-    took = times(spec, [(0, 0, None, 30)])["narrow"] / 1e6
+    took = times(spec, [(0, 0, None, count)])["narrow"] / 1e6
     expected = BYTES * 8e3 / RATE
     print(
         f"{BYTES:,} bytes at 100 Mbit/s: {np.median(took):.2f} ms (p50), {np.quantile(took, 0.99):.2f} ms (p99);"
         f" their bits take {expected:.2f} ms"
     )
+    middle = float(np.median(took))
+    figure("2.5 MB at 100 Mbit/s", middle, "ms", against="their bits", ratio=middle / expected)
 
 
 def main() -> None:
     """Both, on a server of its own."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=6, help="of each delay")
-    options = parser.parse_args()
+    options = parse(parser, seconds=0.75)
     with engine(1) as target:
         for sessions in (1, 8):
             delays(target, sessions, options.seconds)
-        rate(target)
+        rate(target, 12 if options.smoke else 30)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ departure. SimPy is no requirement of dbdyno: without it the other figures are p
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import resource
@@ -17,15 +18,13 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from figures import ROOT, example, figure, parse
+
 CUSTOMERS = 100_000
 RHO = 0.8
 
 
-COMMITS = 200_000
-
-
-def flash_log() -> dict[str, float]:
+def flash_log(commits: int) -> dict[str, float]:
     """CPU time, peak memory of this process and size of the evidence of a whole block."""
     from dbdyno import _core
 
@@ -39,7 +38,7 @@ def flash_log() -> dict[str, float]:
         for word in ("off", "on")
     ]
     machine = _core.model_machine("exadata-x2")
-    spec = {"machine": machine, "seed": 1, "transactions": COMMITS, "arms": arms}
+    spec = {"machine": machine, "seed": 1, "transactions": commits, "arms": arms}
     with tempfile.TemporaryDirectory() as folder:
         begin = time.process_time()
         answer = _core.ModelRun(spec).block(0, Path(folder))
@@ -47,7 +46,7 @@ def flash_log() -> dict[str, float]:
         written = sum(part.stat().st_size for part in Path(folder).rglob("*.parquet"))
     events = sum(arm["events"] for arm in answer["report"]["arms"])
     return {
-        "flash_log_commits": 2 * 20 * COMMITS,
+        "flash_log_commits": 2 * 20 * commits,
         "flash_log_cpu_s": round(cpu_s, 2),
         "flash_log_events": events,
         "flash_log_rows": answer["rows"] + answer["waits"],
@@ -56,9 +55,9 @@ def flash_log() -> dict[str, float]:
     }
 
 
-def example(name: str) -> dict[str, float]:
+def printed(name: str, *sizes: int) -> dict[str, float]:
     """The figures that an example prints: the kernel in its styles, or the flash card."""
-    command = ["cargo", "run", "--release", "-q", "-p", "dyno-model", "--example", name]
+    command = [*example("dyno-model", name), *map(str, sizes)]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found
@@ -92,14 +91,34 @@ def simpy_events_per_s() -> float | None:
 
 def main() -> None:
     """Prints one JSON object."""
-    card = {f"flash_card_{name}": value for name, value in example("flash_bench").items()}
-    figures = {**flash_log(), **card, **example("kernel_bench")}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, default=200_000, help="of each session and arm")
+    parser.add_argument("--writes", type=int, default=2_000_000, help="to the flash card")
+    parser.add_argument("--customers", type=int, default=1_000_000)
+    given = parse(parser, commits=100, writes=20_000, customers=200_000)
+    card = {f"flash_card_{name}": value for name, value in printed("flash_bench", given.writes).items()}
+    figures = {**flash_log(given.commits), **card, **printed("kernel_bench", given.customers)}
     simpy = simpy_events_per_s()
     if simpy is not None:
         figures["simpy_events_per_s"] = round(simpy)
         for style in ("machine", "server", "customers"):
             figures[f"{style}_over_simpy"] = round(figures[f"{style}_events_per_s"] / simpy, 1)
     print(json.dumps(figures, indent=1))
+    told(figures)
+
+
+def told(found: dict[str, float]) -> None:
+    """Keeps the figures that have an aim."""
+    figure("flash-log on a rack", found["flash_log_cpu_s"], "CPU-seconds", aim="< 60")
+    figure("flash-log on a rack: peak memory", found["flash_log_peak_mb"], "MB", aim="< 500")
+    figure("flash card, writes a second", found["flash_card_host_writes_per_s"], "1/s", aim=">= 2 million")
+    aims = {"machine": "100x SimPy, 0.5 of the heap", "server": "", "customers": "0.25 of the heap"}
+    for style, aim in aims.items():
+        rate = found[f"{style}_events_per_s"]
+        figure(f"M/M/1, {style}", rate, "events/s", against="a bare heap", ratio=found[f"{style}_over_bare"], aim=aim)
+        if "simpy_events_per_s" in found:
+            ratio = rate / found["simpy_events_per_s"]
+            figure(f"M/M/1, {style}, and SimPy", rate, "events/s", against="SimPy", ratio=ratio, aim=aim)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A table to Parquet, Parquet into a table, a table to another: dbdyno and its peers in turn on one server. The limit
 is COPY BINARY thrown away on the way out, `COPY FROM` of a binary file on the way in.
 
-    python benches/move.py [--rounds 3] [--rows 2000000] [--way out|in] [--peers /path/to/python] [--spark ...]
+    python benches/move.py [--rounds 3] [--rows 2000000] [--way out|in|both] [--peers /path/to/python] [--spark ...]
     python benches/move.py --set-up    # Debian's pgloader and PostgreSQL's JDBC driver, into target/bench
 
 Two million rows of nine columns, read once before so that they are in memory. Every reader is a process of its own, its
@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 
 import psycopg
+from figures import figure, parse
 from move_peers import (
     ADBC,
     ADBC_IN,
@@ -68,6 +69,8 @@ class Reader:
 
     def turn(self, folder: Path) -> None:
         """Once, in a process of its own, into a folder that is gone afterwards."""
+        if shutil.which(self.command[0]) is None:
+            self.reason = f"{self.command[0]} is not installed"
         if self.reason:
             return
         out = folder / "out"
@@ -96,12 +99,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--way", choices=["out", "in"], default="out")
+    parser.add_argument("--way", choices=["out", "in", "both"], default="both")
     parser.add_argument("--peers", default=sys.executable)
     parser.add_argument("--spark", default=sys.executable, help="a Python with pyspark")
     parser.add_argument("--only", default="", help="readers whose names hold one of these, with commas between")
     parser.add_argument("--set-up", action="store_true")
-    given = parser.parse_args()
+    given = parse(parser, rounds=1, rows=2_000, way="both")
     if given.set_up:
         set_up(PROGRAMS)
         return
@@ -115,17 +118,24 @@ def main() -> None:
             conn.execute("vacuum (freeze, analyze) t")
             conn.execute("select sum(id), sum(length(note)) from t")
         ENVIRONMENT["PYTHONPYCACHEPREFIX"] = str(Path(place) / "bytecode")
-        readers = (_out if given.way == "out" else _in)(dsn, url, given, Path(place))
-        wanted = given.only.split(",")
-        readers = [one for one in readers if one is readers[0] or any(word in one.name for word in wanted)]
-        for turn in range(given.rounds):
-            for reader in readers if turn % 2 == 0 else readers[::-1]:
-                if given.way == "in":
-                    with psycopg.connect(dsn, autocommit=True) as conn:
-                        conn.execute("truncate u")
-                        conn.execute("checkpoint")
-                reader.turn(Path(place))
-    _print(readers, os.getloadavg()[0])
+        for way, made in (("out", _out), ("in", _in)):
+            if given.way in (way, "both"):
+                readers = made(dsn, url, given, Path(place))
+                wanted = given.only.split(",")
+                readers = [one for one in readers if one is readers[0] or any(word in one.name for word in wanted)]
+                in_turn(readers, dsn if way == "in" else "", given.rounds, Path(place))
+                _print(way, readers, os.getloadavg()[0])
+
+
+def in_turn(readers: list[Reader], dsn: str, rounds: int, place: Path) -> None:
+    """Every reader once a round, forwards and backwards. `dsn`: where their table is emptied before each."""
+    for turn in range(rounds):
+        for reader in readers if turn % 2 == 0 else readers[::-1]:
+            if dsn:
+                with psycopg.connect(dsn, autocommit=True) as conn:
+                    conn.execute("truncate u")
+                    conn.execute("checkpoint")
+            reader.turn(place)
 
 
 def _out(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Reader]:
@@ -175,9 +185,9 @@ def _in(dsn: str, url: str, given: argparse.Namespace, folder: Path) -> list[Rea
     ]
 
 
-def _print(readers: list[Reader], load: float) -> None:
+def _print(way: str, readers: list[Reader], load: float) -> None:
     limit = statistics.median(readers[0].wall)
-    print(f"{'':32}{'wall s':>8}{'least':>8}{'of COPY':>9}{'CPU s':>8}{'peak MB':>9}   (load {load:.1f})")
+    print(f"{way:32}{'wall s':>8}{'least':>8}{'of COPY':>9}{'CPU s':>8}{'peak MB':>9}   (load {load:.1f})")
     for one in readers:
         if one.reason:
             print(f"{one.name:32}left out: {one.reason}")
@@ -187,6 +197,8 @@ def _print(readers: list[Reader], load: float) -> None:
         print(
             f"{one.name:32}{wall:8.2f}{min(one.wall):8.2f}{share:>9}{statistics.median(one.cpu):8.2f}{one.peak_mb:9.0f}"
         )
+        peer, ratio = readers[0].name, statistics.median(one.wall) / limit
+        figure(f"{way}: {one.name}", statistics.median(one.wall), "s", against=peer, ratio=ratio)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ with adbc.connect(sys.argv[1]) as conn, conn.cursor() as cursor:
 
 DUCKDB = """
 import sys, duckdb
-db = duckdb.connect()
+db = duckdb.connect(config={"autoinstall_known_extensions": "false"})
 db.execute("load postgres")
 db.execute("attach '" + sys.argv[1] + "' as pg (type postgres)")
 db.execute("insert into pg.public.u select * from read_parquet('" + sys.argv[2] + "/*.parquet')")
@@ -45,7 +45,7 @@ with adbc.connect(sys.argv[1]) as conn, conn.cursor() as cursor:
 """
 DUCKDB_OUT = """
 import sys, duckdb
-db = duckdb.connect()
+db = duckdb.connect(config={"autoinstall_known_extensions": "false"})
 db.execute("load postgres")
 db.execute("attach '" + sys.argv[1] + "' as pg (type postgres, read_only)")
 db.execute("copy (from pg.public.t) to '" + sys.argv[2] + "/t.parquet' (compression zstd)")

@@ -17,10 +17,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from typing import Any
 
 from engine import PgbenchResult
+from figures import lacks, parse
 from parity import alone, compare, dyno
 
 from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
@@ -66,7 +66,7 @@ def sysbench(target: MariaDB, mix: str, sessions: int, seconds: float, command: 
         f"--mysql-db={given['database']}",
         f"--table-size={ROWS}",
         f"--threads={sessions}",
-        f"--time={seconds:.0f}",
+        f"--time={max(seconds, 1):.0f}",
         "--rand-type=uniform",
         command,
     ]
@@ -101,9 +101,9 @@ def main() -> None:
     parser.add_argument("--mix", choices=MIXES, action="append", help="default: both")
     parser.add_argument("--sessions", type=int, action="append", help="default: 1 and 8")
     parser.add_argument("--alone", action="store_true", help="ahead of everybody else's work (Linux, root)")
-    options = parser.parse_args()
+    options = parse(parser, pairs=1, seconds=0.2)
     if shutil.which("sysbench") is None:
-        sys.exit("sysbench is not installed: tools/setup-test installs Debian's")
+        lacks("sysbench is not installed: tools/setup-test installs Debian's")
     with EmbeddedMariaDB(SETTINGS) as engine:
         target = MariaDB.on(engine)
         if options.alone:

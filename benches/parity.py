@@ -1,7 +1,7 @@
 """Two load generators in turn on one server: throughput ratio and client CPU per transaction, with intervals.
 
-The order is ABBA, so that a machine that speeds up or slows down favours neither; the first turns do not count. The
-interval is over pairs (t on log ratios).
+The order is ABBA, so that a machine that speeds up or slows down favours neither; the first turns do not count, unless
+there is one pair only. The interval is over pairs (t on log ratios).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from engine import PgbenchResult
+from figures import figure
 from scipy import stats
 
 from dbdyno import _core
@@ -43,9 +44,10 @@ def dyno(spec: Any, seconds: float) -> PgbenchResult:
 def compare(name: str, peer: str, runs: tuple[Run, Run], pairs: int) -> None:
     """Pairs of the peer's run and ours, in the order ABBA; prints one line."""
     seen = []
-    for pair in range(pairs + 1):
+    warm = 1 if pairs > 1 else 0
+    for pair in range(pairs + warm):
         got = {which: runs[which]() for which in ([0, 1] if pair % 2 else [1, 0])}
-        if pair:
+        if pair >= warm:
             seen.append((got[0].tps, got[1].tps, got[0].cpu_us, got[1].cpu_us))
     found = np.array(seen)
     middle = np.median(found, axis=0)
@@ -56,6 +58,9 @@ def compare(name: str, peer: str, runs: tuple[Run, Run], pairs: int) -> None:
         f"CPU ratio {words(np.log(found[:, 3] / found[:, 2]))}",
         flush=True,
     )
+    for what, unit, theirs, ours in (("throughput", "1/s", 0, 1), ("CPU of a transaction", "us", 2, 3)):
+        ratio, low, high = interval(np.log(found[:, ours] / found[:, theirs]))
+        figure(f"{name}: {what}", middle[ours], unit, against=peer, ratio=ratio, interval=(low, high))
 
 
 def alone(server: int | None) -> None:
@@ -67,8 +72,16 @@ def alone(server: int | None) -> None:
         Path(f"/proc/{process}/autogroup").write_text("-15")
 
 
-def words(logs: np.ndarray) -> str:
-    """Ratio and 95 % interval."""
+def interval(logs: np.ndarray) -> tuple[float, float, float]:
+    """Ratio and its 95 % interval, not known of one pair."""
+    if len(logs) < 2:
+        return float(np.exp(logs[0])), float("nan"), float("nan")
     half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / np.sqrt(len(logs))
     middle = logs.mean()
-    return f"{np.exp(middle):.3f} ({np.exp(middle - half):.3f} to {np.exp(middle + half):.3f})"
+    return float(np.exp(middle)), float(np.exp(middle - half)), float(np.exp(middle + half))
+
+
+def words(logs: np.ndarray) -> str:
+    """The same as text."""
+    ratio, low, high = interval(logs)
+    return f"{ratio:.3f} ({low:.3f} to {high:.3f})"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from figures import figure, lacks, parse
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.binaries import Binaries, version_of
@@ -59,8 +60,11 @@ Figures = dict[str, tuple[float, float]]
 def main() -> int:
     """Runs the load, prints the figures."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--pg-bin", type=Path, required=True)
-    bindir = given.parse_args().pg_bin.resolve()
+    given.add_argument("--pg-bin", type=Path)
+    named = parse(given).pg_bin
+    if named is None:
+        lacks("name a server that has pg_profile: --pg-bin FOLDER")
+    bindir = named.resolve()
     binaries = Binaries(bindir, version_of(bindir) or "", "--pg-bin")
     with tempfile.TemporaryDirectory() as folder, EmbeddedPostgres(settings=SETTINGS, binaries=binaries) as server:
         figures = both(server, Store(Path(folder) / "snaps"))
@@ -69,6 +73,7 @@ def main() -> int:
         differs = abs(theirs - ours) > 0.02 * max(abs(theirs), abs(ours))
         off += differs
         print(f"{name:<44} {theirs:>16,.6g} {ours:>16,.6g}{'   differs' if differs else ''}")
+    figure("figures that differ from pg_profile's by more than 2 %", off, f"of {len(figures)}", aim="0")
     return 1 if off else 0
 
 

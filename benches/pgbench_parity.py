@@ -13,6 +13,7 @@ import functools
 import tempfile
 
 from engine import PgbenchResult, engine, load_spec, timed_pgbench
+from figures import parse
 from parity import alone, compare, dyno
 
 from dbdyno.bench.postgres.server import Postgres
@@ -43,7 +44,16 @@ def pgbench(target: Postgres, text: str, sessions: int, seconds: float) -> Pgben
     with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
         script.write(text)
         script.flush()
-        size = ["-c", str(sessions), "-j", str(min(sessions, 2)), "-T", str(round(seconds)), "-D", f"scale={SCALE}"]
+        size = [
+            "-c",
+            str(sessions),
+            "-j",
+            str(min(sessions, 2)),
+            "-T",
+            str(max(round(seconds), 1)),
+            "-D",
+            f"scale={SCALE}",
+        ]
         return timed_pgbench(target, "-n", "-M", "prepared", *size, "-f", script.name)
 
 
@@ -53,8 +63,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--alone", action="store_true", help="ahead of everybody else's work (Linux, root)")
-    options = parser.parse_args()
-    with engine(SCALE) as target:
+    options = parse(parser, pairs=1, seconds=0.2)
+    with engine(1 if options.smoke else SCALE) as target:
         if options.alone and target.engine:
             alone(target.engine.pid)
         for name, text in (("select-only", SELECT), ("tpcb-like", TPCB)):

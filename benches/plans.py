@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import psycopg
+from figures import figure, parse
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.plans.entries import Clock
@@ -59,7 +60,7 @@ def main() -> None:
     parser.add_argument("--mb", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--only", default="read,cost")
-    given = parser.parse_args()
+    given = parse(parser, mb=1, rounds=2)
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     with EmbeddedPostgres(settings=SETTINGS) as engine, contextlib.closing(_session(engine)) as conn:
         _fill(conn)
@@ -102,6 +103,8 @@ def cost(conn: psycopg.Connection[tuple[object, ...]], rounds: int) -> None:
         for name, values in found.items():
             middle = statistics.median(values)
             print(f"  {name:40} {middle:8.1f} us  {middle / base - 1:+7.1%}", flush=True)
+            what = f"{'a point query' if query == POINT else 'a join'}, auto_explain: {name}"
+            figure(what, middle, "us", against="off", ratio=middle / base)
     _set(conn, OFF)
 
 
@@ -143,6 +146,8 @@ def _read(what: str, path: Path) -> None:
         f" {file.executions / spent:,.0f} executions a second of CPU; wc -l {beside:,.0f} MB",
         flush=True,
     )
+    rate = file.bytes / 1e6 / spent
+    figure(f"reading a {what}", rate, "MB per CPU-second", against="wc -l", ratio=rate / beside)
 
 
 if __name__ == "__main__":

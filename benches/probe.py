@@ -19,6 +19,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from figures import figure, parse
+
 from dbdyno import _core
 
 BYTES = 64 << 20
@@ -89,7 +91,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--folder", type=Path, default=None)
-    asked = parser.parse_args()
+    asked = parse(parser, rounds=1, seconds=0.3)
     cost = {
         "one path": {},
         "two, race": {"paths": ["a", "b"], "rule": "first"},
@@ -119,6 +121,10 @@ def _compare(folder: Path, seconds: float, rounds: int, dsync: bool) -> None:
             f"{key}: probe / fio = {statistics.median(ratios):.2f}"
             f" ({ratios[0]:.2f} to {ratios[-1]:.2f} in {len(ratios)} rounds)"
         )
+        ours = statistics.median(one[key] for one, _ in pairs)
+        what = f"redo probe, {'O_DIRECT and O_DSYNC' if dsync else 'O_DIRECT'}, {key}"
+        unit = "1/s" if key == "rate" else "us"
+        figure(what, ours, unit, against="fio", ratio=statistics.median(ratios))
 
 
 def _words(found: dict[str, float]) -> str:

@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+from figures import figure, parse
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
@@ -139,7 +140,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--own-core", action="store_true")
-    chosen = parser.parse_args()
+    chosen = parse(parser, rounds=1, seconds=1)
     if chosen.own_core:
         first, *_, last = sorted(os.sched_getaffinity(0))
         PLACED[:] = ["taskset", "--cpu-list", str(last)]
@@ -148,7 +149,7 @@ def main() -> None:
         engine = stack.enter_context(EmbeddedPostgres())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/var/tmp")))
         folder.chmod(0o755)
-        pgbench(engine, engine.port, "-i", "-s", "5", "-q")
+        pgbench(engine, engine.port, "-i", "-s", "1" if chosen.smoke else "5", "-q")
         ports = {"direct": engine.port, "proxy": stack.enter_context(proxy(engine, folder))}
         ports["proxy --spin off"] = stack.enter_context(proxy(engine, folder, "--spin", "off"))
         ports["proxy --binds"] = stack.enter_context(proxy(engine, folder, "--binds"))
@@ -160,7 +161,7 @@ def main() -> None:
         for clients in (ROUND_TRIP, THROUGHPUT):
             names = [*ports, *([RELAY] if relayed else [])]
             arms = found.setdefault(clients, {name: [] for name in names})
-            for name in [*names, *reversed(names)] * chosen.rounds:
+            for name in names if chosen.smoke else [*names, *reversed(names)] * chosen.rounds:
                 options = ["-n", "-S", "-M", "prepared", "-c", str(clients), "-T", str(chosen.seconds)]
                 # The relay never sleeps, so it is there only while it is measured.
                 with relay(relayed, engine) if name == RELAY else contextlib.nullcontext(ports[name]) as port:
@@ -177,10 +178,13 @@ def told(found: dict[int, dict[str, list[float]]]) -> None:
         taken_us = statistics.median(1e6 / tps for tps in rates)
         if name != "direct":
             print(f"  {name}: {taken_us:.1f} us, {taken_us - direct_us:+.1f} us (least {1e6 / max(rates):.1f} us)")
+            figure(f"a round trip by {name}", taken_us, "us", against="direct", ratio=taken_us / direct_us)
     direct = statistics.median(found[THROUGHPUT]["direct"])
     print(f"select-only, eight sessions: {direct:,.0f} transactions/s directly")
     for name, rates in found[THROUGHPUT].items():
         print(f"  {name}: {statistics.median(rates):,.0f} transactions/s, {statistics.median(rates) / direct:.3f}")
+        ratio = statistics.median(rates) / direct
+        figure(f"select-only of 8 sessions by {name}", statistics.median(rates), "1/s", against="direct", ratio=ratio)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from figures import figure, parse
+
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.record.place import Place
 from dbdyno.trace.record.recording import Wanted, recording
@@ -92,16 +94,16 @@ def main() -> None:
     parser.add_argument("--mode", choices=["sites", "watch"], default="sites")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=int, default=5)
-    chosen = parser.parse_args()
+    chosen = parse(parser, rounds=1, seconds=1)
     with EmbeddedPostgres() as engine:
-        pgbench(engine, "-i", "-s", "5", "-q")
+        pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
         workloads = workloads_of(chosen.seconds)
         for name, options in workloads.items():
             arms: dict[str, list[dict[str, float]]] = {"A": [], "B": []}
-            for arm in ORDER * chosen.rounds:
+            for arm in ORDER[: 2 if chosen.smoke else 4] * chosen.rounds:
                 mode = chosen.mode if arm == "B" else None
                 arms[arm].append(turn(engine, recorded(engine, mode), options))
-            told(name, arms)
+            told(f"{name}, {chosen.mode}", arms)
 
 
 def told(name: str, arms: dict[str, list[dict[str, float]]]) -> None:
@@ -124,6 +126,9 @@ def told(name: str, arms: dict[str, list[dict[str, float]]]) -> None:
         f"  notes/s {middle('B', 'notes_s'):,.0f}, lost {sum(one['lost'] for one in arms['B']):.0f},"
         f" recorder {middle('B', 'own'):.1%} of a core"
     )
+    used = [middle(arm, "cpu_us") for arm in "AB"]
+    figure(f"{name}: CPU of a transaction", used[1], "us", against="not recorded", ratio=used[1] / max(used[0], 1e-9))
+    figure(f"{name}: throughput", middle("B", "tps"), "1/s", against="not recorded", ratio=ratio)
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from figures import figure, parse
 from record import pgbench, recorded, turn, workloads_of
 
 from dbdyno.bench.postgres.binaries import find_binaries
@@ -117,6 +118,7 @@ def beside_peer(program: Path, seconds: int, rounds: int) -> None:
                     f"  {arm:7} CPU a transaction {statistics.median(used):6.1f} us (least {min(used):6.1f});"
                     f" transactions/s {tps:8,.0f} ({tps / base:.3f}); the tracer itself {own:.1%} of a core"
                 )
+                figure(f"{name} beside {arm}", tps, "1/s", against="nobody", ratio=tps / base)
 
 
 def main() -> None:
@@ -127,7 +129,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int)
     parser.add_argument("--hertz", type=float, default=10)
     parser.add_argument("--clients", type=int, default=4)
-    chosen = parser.parse_args()
+    chosen = parse(parser, rounds=1, seconds=2)
     if chosen.peer:
         beside_peer(chosen.peer, chosen.seconds or 5, chosen.rounds)
         return
@@ -136,7 +138,7 @@ def main() -> None:
     spent: list[float] = []
     over = threading.Event()
     with EmbeddedPostgres() as engine, tempfile.TemporaryDirectory() as folder:
-        pgbench(engine, "-i", "-s", "5", "-q")
+        pgbench(engine, "-i", "-s", "1" if chosen.smoke else "5", "-q")
         thread = threading.Thread(target=looks, args=[engine, chosen.hertz, over, seen, spent])
         out = Path(folder) / "run"
         with recording(Place(int(engine.pid or 0)), out, Wanted(cost_limit=0)) as it:
@@ -157,6 +159,10 @@ def main() -> None:
     for event in sorted({*exact, *seen}, key=lambda event: -exact.get(event, (0, 0))[1]):
         count, total, middle, longest = exact.get(event, (0, 0.0, 0.0, 0.0))
         print(f"| {event} | {count:,} | {total:,.1f} | {middle:,.1f} | {longest:,.2f} | {seen[event] * each_ms:,.0f} |")
+        if total:
+            figure(
+                f"sampled {event}", seen[event] * each_ms, "ms", against="exact", ratio=seen[event] * each_ms / total
+            )
     print(*behind, sep="\n")
 
 

@@ -1,14 +1,11 @@
 """A large trace from a small one: copies one after the other, the clock of each shifted.
 
-    python benches/replicate.py SOURCE OUT --megabytes 200
-
 Every `tim=` moves on by the length of the source, so that time goes forward; everything else stays
 as it is. A header and lines before the first record are written once.
 """
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 
@@ -76,18 +73,3 @@ def fixture(calls: int = 4000) -> bytes:
         ]
         tim += 1400 + ela
     return ("\n".join(lines) + "\n").encode()
-
-
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--megabytes", type=int, default=200)
-    options = parser.parse_args()
-    size = replicate(options.source.read_bytes(), options.out, options.megabytes)
-    print(f"{options.out}: {size / 1e6:.0f} MB")
-
-
-if __name__ == "__main__":
-    main()

@@ -31,9 +31,11 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from engine import pgbench
+from figures import figure, parse
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.binaries import find_binaries
@@ -52,7 +54,7 @@ SETTINGS = {
     "max_wal_size": "4GB",
     "track_io_timing": "on",
 }
-STATEMENTS, TEXT_BYTES = 5_000, 20_000
+TEXT_BYTES = 20_000
 KEEP = "minute:2d, hour:60d, day:2y"
 SESSIONS, PERIOD_S, WINDOW_S = 100, 0.1, 0.5
 
@@ -63,12 +65,14 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=10_000)
     parser.add_argument("--pairs", type=int, default=120)
     parser.add_argument("--only", default="objects,statements,sampling", help="of objects,statements,sampling,long")
+    parser.add_argument("--texts", type=int, default=5_000, help="statements with long texts")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of sampling")
     parser.add_argument("--days", type=float, default=1.0, help="of the synthetic stretch, a snapshot a minute")
     parser.add_argument("--statements", type=int, default=200, help="of the synthetic stretch")
     parser.add_argument("--sessions", type=int, default=0, help="of the synthetic stretch, sampled each second")
-    given = parser.parse_args()
-    load = os.getloadavg()[0]
-    print(f"load of the machine {load:.1f} on {os.cpu_count()} cores", flush=True)
+    tiny: dict[str, Any] = {"tables": 40, "pairs": 2, "days": 10 / 1440, "texts": 20, "seconds": 1.0}
+    given = parse(parser, **tiny, only="objects,statements,sampling,long")
+    print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     if "long" in given.only:
         long_stretch(given.days, given.statements, given.sessions)
     if not {"objects", "statements", "sampling"} & set(given.only.split(",")):
@@ -78,9 +82,9 @@ def main() -> None:
             conn.execute("create extension pg_stat_statements")
         store = Store(Path(folder) / "snaps")
         if "statements" in given.only:
-            statements(target, store)
+            statements(target, store, given.texts)
         if "sampling" in given.only:
-            sampling(target, given.pairs)
+            sampling(target, given.pairs, given.seconds)
         if "objects" in given.only:
             objects(target, store, given.tables)
 
@@ -112,13 +116,13 @@ def long_stretch(days: float, statements: int, sessions: int) -> None:
             ("prune", ["snap", "prune", "--keep", KEEP]),
             ("report, pruned, first time", ["snap", "report", "1", str(count + 1)]),
         ):
-            _measured(label, [*arguments, "--store", str(store)])
+            _measured(f"{days:g} days of snapshots", label, [*arguments, "--store", str(store)])
             if label.startswith("prune"):
                 size_mb = sum(path.stat().st_size for path in store.rglob("*") if path.is_file()) / 1e6
                 print(f"    the store has {size_mb:.0f} MB, {len(list(store.glob('0*')))} snapshots", flush=True)
 
 
-def _measured(label: str, arguments: list[str]) -> None:
+def _measured(what: str, label: str, arguments: list[str]) -> None:
     """Time, CPU and memory of a command as a process of its own."""
     began = time.perf_counter()
     child = subprocess.Popen([sys.executable, "-m", "dbdyno", *arguments], stdout=subprocess.DEVNULL)
@@ -126,6 +130,8 @@ def _measured(label: str, arguments: list[str]) -> None:
     child.returncode = os.waitstatus_to_exitcode(status)
     wall, cpu, memory = time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
     print(f"  {label}: {wall:.2f} s, {cpu:.2f} s of CPU, {memory:.0f} MB (exit {child.returncode})", flush=True)
+    figure(f"{what}, {label}", wall, "s")
+    figure(f"{what}, {label}: peak memory", memory, "MB", aim="< 300" if "first" not in label else "")
 
 
 def dsn(target: Postgres) -> str:
@@ -168,7 +174,7 @@ def objects(target: Postgres, store: Store, tables: int) -> None:
         with target.connect() as conn:
             for n in dice.sample(range(tables), tables // 5):
                 conn.execute(f"insert into t{n} values (1, 1) on conflict (id) do update set v = 2")
-        time.sleep(1.2)
+        time.sleep(1.2 if tables > 100 else 0.1)
         taken.append(snap(target, store, times))
     sizes = [size(one) / 1e6 for one in taken]
     print(f"{tables} tables with an index each, {tables // 5} changed between snapshots:")
@@ -194,13 +200,16 @@ def objects(target: Postgres, store: Store, tables: int) -> None:
         f"  report: model {model_s:.2f} s; `dbdyno snap report` as a process {whole_s:.2f} s, {spent:.2f} s of CPU",
         flush=True,
     )
+    figure(f"snapshot of {tables:,} tables", statistics.median(times[1:]), "s", aim="< 2")
+    figure(f"snapshot of {tables:,} tables, stored", statistics.median(sizes[1:]), "MB", aim="< 1")
+    figure(f"snap report of {tables:,} tables", whole_s, "s", aim="< 1")
 
 
-def statements(target: Postgres, store: Store) -> None:
+def statements(target: Postgres, store: Store, count: int) -> None:
     """Snapshots while pg_stat_statements holds many statements and very long texts."""
     padding = "x" * TEXT_BYTES
     with target.connect() as conn:
-        for n in range(STATEMENTS):
+        for n in range(count):
             signs = "".join("+-"[n >> bit & 1] + "1" for bit in range(13))
             conn.execute(f"select /* {padding} */ 1{signs}", prepare=False)
         conn.execute("select pg_stat_statements_reset(0, 0, 1)")
@@ -224,6 +233,8 @@ def statements(target: Postgres, store: Store) -> None:
         shown = ", ".join(f"{name} {ms:.0f} ms" for name, ms in spent.items())
         took = statistics.median(times[:1] if label == "first" else times[1:])
         print(f"  snapshot: {label} {took:.2f} s, of it {shown}", flush=True)
+        what = f"reading {row[0]:,} statements with {row[1]:.0f} MB of texts, {label}"
+        figure(what, spent.get("pg_stat_statements", math.nan), "ms", aim="< 100")
     with target.connect() as conn:
         conn.execute("select pg_stat_statements_reset()")
 
@@ -262,7 +273,7 @@ with open_collector(sys.argv[1], Options()) as collector:
     while sampler.samples < 5:
         time.sleep(0.05)
     looks, cpu, began = sampler.samples, time.process_time(), time.perf_counter()
-    time.sleep(20)
+    time.sleep(float(sys.argv[2]))
     views, _ = sampler.take()
     spent, passed = time.process_time() - cpu, time.perf_counter() - began
     print(spent / passed, (sampler.samples - looks) / passed, views[0].rows.count(b"\\n"))
@@ -270,13 +281,16 @@ with open_collector(sys.argv[1], Options()) as collector:
 """
 
 
-def sampling(target: Postgres, pairs: int) -> None:
+def sampling(target: Postgres, pairs: int, seconds: float) -> None:
     """What the sampler costs here, in its backend, and in throughput."""
     with crowd(target):
-        done = subprocess.run([sys.executable, "-c", _CHILD, dsn(target)], check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", _CHILD, dsn(target), str(seconds)], check=True, capture_output=True, text=True
+        )
         share, rate, rows = (float(word) for word in done.stdout.split())
-        print(f"sampling {SESSIONS} sessions at {rate:.1f} Hz, {rows:.0f} rows in 20 s:")
+        print(f"sampling {SESSIONS} sessions at {rate:.1f} Hz, {rows:.0f} rows in {seconds:g} s:")
         print(f"  client {share:.2%} of a core")
+        figure(f"sampling {SESSIONS} sessions, the client", 100 * share, "% of a core", aim="< 1 %")
     pgbench(target, "-i", "-q", "-s", "10")
     with crowd(target):
         ratios, server = _paired(target, pairs)
@@ -285,6 +299,15 @@ def sampling(target: Postgres, pairs: int) -> None:
     print(f"  its backend {server:.2%} of a core")
     print(f"  throughput of pgbench -S -c 8: {math.expm1(mean):+.2%}")
     print(f"    (95 % {low:+.2%} to {high:+.2%}, {len(ratios)} pairs of {WINDOW_S} s)", flush=True)
+    figure(
+        "throughput of pgbench -S -c 8 while sampled",
+        100 * math.expm1(mean),
+        "%",
+        against="paused",
+        ratio=math.exp(mean),
+        interval=(1 + low, 1 + high),
+        aim="> -0.5 %",
+    )
 
 
 def _interval(values: list[float]) -> tuple[float, float]:
@@ -299,7 +322,8 @@ def _paired(target: Postgres, pairs: int) -> tuple[list[float], float]:
     looks, as a part of a core."""
     windows: list[tuple[float, float, bool]] = []
     with tempfile.TemporaryDirectory() as folder, open_collector(dsn(target), Options()) as own:
-        seconds = round(pairs * 2 * WINDOW_S * 1.1) + 6
+        lead_s = 3 if pairs >= 10 else 0.5
+        seconds = round(pairs * 2 * WINDOW_S * 1.1 + 2 * lead_s)
         known = target.libpq_parameters()
         load = subprocess.Popen(
             [
@@ -328,7 +352,7 @@ def _paired(target: Postgres, pairs: int) -> tuple[list[float], float]:
         )
         sampler = own.sampler(PERIOD_S)
         sampler.start()
-        time.sleep(3)
+        time.sleep(lead_s)
         with target.connect() as conn:
             row = conn.execute(
                 "select pid from pg_stat_activity where application_name = 'dbdyno snap sampler'"

@@ -24,6 +24,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import figure, parse
+
 QUANTILES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
@@ -117,7 +119,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=8_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse(parser, rows=400_000, rounds=1)
     if options.peer:
         peer(options.peer)
         return
@@ -139,8 +141,9 @@ def main() -> None:
             agree(answers["dbdyno"], answers["peer"])
     for name, taken in seconds.items():
         print(f"{name}: best {min(taken):.2f} s, median {statistics.median(taken):.2f} s")
-    ratio = statistics.median(seconds["peer"]) / statistics.median(seconds["dbdyno"])
-    print(f"{options.rows} values: peer / dbdyno {ratio:.1f}")
+    ours, theirs = statistics.median(seconds["dbdyno"]), statistics.median(seconds["peer"])
+    print(f"{options.rows} values: peer / dbdyno {theirs / ours:.1f}")
+    figure(f"stats test on {options.rows:,} waits", ours, "s", against="pandas and scipy", ratio=ours / theirs)
 
 
 if __name__ == "__main__":

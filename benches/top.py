@@ -17,6 +17,7 @@ import threading
 import time
 
 import psycopg
+from figures import figure, parse
 
 from dbdyno.bench.postgres.server import Postgres, open_target
 from snapshot import _cpu, dsn
@@ -36,7 +37,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--every", type=float, default=2.0)
     parser.add_argument("--frames", type=int, default=30)
-    given = parser.parse_args()
+    given = parse(parser, statements=20, sessions=4, every=0.3, frames=3)
     print(f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores", flush=True)
     with open_target(None, settings=SETTINGS) as target:
         with target.connect() as conn:
@@ -49,7 +50,7 @@ def main() -> None:
         crowd = [threading.Thread(target=ask, args=(target, n, stop)) for n in range(given.sessions)]
         for one in crowd:
             one.start()
-        time.sleep(3)
+        time.sleep(min(3.0, 2 * given.every))
         short, long_ = (watched(target, given.every, frames) for frames in (2, given.frames))
         stop.set()
         for one in crowd:
@@ -59,6 +60,10 @@ def main() -> None:
     print(f"{known[0]} statements, {given.sessions} sessions, {given.frames} refreshes, one each {given.every:g} s:")
     print(f"  a refresh: {cpu_ms:.0f} ms of processor time here, {server_ms:.0f} ms in the server (its looks included)")
     print(f"  memory: {long_[2]:.0f} MB; after two refreshes {short[2]:.0f} MB")
+    what = f"snap top beside {known[0]:,} statements and {given.sessions} sessions"
+    figure(f"{what}: a refresh here", cpu_ms, "ms of CPU")
+    figure(f"{what}: a refresh in the server", server_ms, "ms of CPU")
+    figure(f"{what}: peak memory", long_[2], "MB")
 
 
 def statement(n: int, sleep_s: float) -> str:

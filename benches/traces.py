@@ -23,6 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import figure, parse
 from replicate import fixture, replicate
 from trace_kinds import deep, many_statements, small_files
 
@@ -41,12 +42,12 @@ def measured(command: list[str]) -> tuple[float, float, float]:
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def to_parquet(what: str, trace: Path, folder: Path) -> None:
-    """Import of the trace: CPU and memory of the whole process, best of five."""
+def to_parquet(what: str, trace: Path, folder: Path, rounds: int) -> None:
+    """Import of the trace: CPU and memory of the whole process, best of the rounds."""
     size = trace.stat().st_size / 1e6
     runs = []
     out = folder / "run"
-    for _ in range(5):
+    for _ in range(rounds):
         shutil.rmtree(out, ignore_errors=True)
         runs.append(measured([*DBDYNO, "trace", "import", str(trace), "--out", str(out)]))
     rates = sorted(size / cpu for _, cpu, _ in runs)
@@ -55,14 +56,16 @@ def to_parquet(what: str, trace: Path, folder: Path) -> None:
         f"import, {what}, {size:.0f} MB: {rates[-1]:.0f} MB per CPU-second ({rates[0]:.0f} to {rates[-1]:.0f}), "
         f"peak {max(peak for _, _, peak in runs):.0f} MB, {written:.1f} MB of Parquet"
     )
+    figure(f"trace import, {what}", rates[-1], "MB per CPU-second", aim="400")
+    figure(f"trace import, {what}: peak memory", max(peak for _, _, peak in runs), "MB", aim="< 200")
 
 
-def profile_against_wc(what: str, trace: Path) -> None:
+def profile_against_wc(what: str, trace: Path, rounds: int) -> None:
     """Profile and `wc -l` in turn: the ratio of their rates, whole process and reading alone."""
     size = trace.stat().st_size / 1e6
     rates: dict[str, list[float]] = {"profile": [], "inside": [], "wc -l": []}
     peaks = []
-    for _ in range(7):
+    for _ in range(rounds):
         wall, _, peak = measured([*DBDYNO, "trace", "profile", str(trace), "--format", "json"])
         peaks.append(peak)
         rates["profile"].append(size / wall)
@@ -77,28 +80,32 @@ def profile_against_wc(what: str, trace: Path) -> None:
         f"ratio {best['profile'] / best['wc -l']:.2f} and {best['inside'] / best['wc -l']:.2f}; "
         f"in turn {ratios[0]:.2f} to {ratios[-1]:.2f}; peak {max(peaks):.0f} MB"
     )
+    ratio = best["profile"] / best["wc -l"]
+    figure(f"trace profile, {what}", best["profile"], "MB/s", against="wc -l", ratio=ratio, aim="1/3 of wc -l on waits")
 
 
-def many(folder: Path) -> None:
-    """5,000 small files, and 10,001 statements: seconds and peak memory of each command."""
+def many(folder: Path, count: int, rounds: int) -> None:
+    """Many small files, and twice as many statements: seconds and peak memory of each command."""
     files, statements = folder / "small", folder / "statements.trc"
-    small_files(files)
-    statements.write_bytes(many_statements())
+    small_files(files, count)
+    statements.write_bytes(many_statements(2 * count + 1))
+    each, every = f"{count:,} files", f"{2 * count + 1:,} statements"
     commands = {
-        "5,000 files: profile": ["profile", str(files)],
-        "5,000 files: sql": ["sql", str(files)],
-        "5,000 files: waits": ["waits", str(files)],
-        "5,000 files: import": ["import", str(files), "--out", str(folder / "many")],
-        "10,001 statements: sql --top 0, table": ["sql", "--top", "0", str(statements)],
-        "10,001 statements: sql --top 0, JSON": ["sql", "--top", "0", "--format", "json", str(statements)],
+        f"{each}: profile": ["profile", str(files)],
+        f"{each}: sql": ["sql", str(files)],
+        f"{each}: waits": ["waits", str(files)],
+        f"{each}: import": ["import", str(files), "--out", str(folder / "many")],
+        f"{every}: sql --top 0, table": ["sql", "--top", "0", str(statements)],
+        f"{every}: sql --top 0, JSON": ["sql", "--top", "0", "--format", "json", str(statements)],
     }
     for what, words in commands.items():
         runs = []
-        for _ in range(3):
+        for _ in range(rounds):
             shutil.rmtree(folder / "many", ignore_errors=True)
             runs.append(measured([*DBDYNO, "trace", *words]))
         wall, cpu, _ = min(runs)
         print(f"{what}: {wall:.2f} s, {cpu:.2f} CPU-s, peak {max(peak for _, _, peak in runs):.0f} MB")
+        figure(what, wall, "s", aim="6" if "files" in what else "")
     shutil.rmtree(files)
 
 
@@ -130,6 +137,7 @@ def plain_reader(trace: Path, megabytes: int = 10) -> None:
             rows.append(dict(pair.split("=", 1) for pair in found[3].split(",")))
     cpu = time.process_time() - started
     print(f"plain Python reader: {len(text) / 1e6 / cpu:.1f} MB per CPU-second ({len(rows)} rows)")
+    figure("plain reader in Python", len(text) / 1e6 / cpu, "MB per CPU-second")
 
 
 def main() -> None:
@@ -137,8 +145,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--source", type=Path)
     parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--files", type=int, default=5000)
     parser.add_argument("--long", action="store_true", help="ten times the file as well")
-    options = parser.parse_args()
+    options = parse(parser, megabytes=2, rounds=1, files=20)
     source = options.source.read_bytes() if options.source else fixture()
     with tempfile.TemporaryDirectory(prefix="dbdyno-bench-") as name:
         folder = Path(name)
@@ -147,14 +157,14 @@ def main() -> None:
         trace = folder / "big.trc"
         for what, given in (("waits", source), ("deep recursion", deep())):
             replicate(given, trace, options.megabytes)
-            to_parquet(what, trace, folder)
-            profile_against_wc(what, trace)
+            to_parquet(what, trace, folder, options.rounds)
+            profile_against_wc(what, trace, options.rounds)
         if options.long:
             replicate(source, trace, options.megabytes * 10)
-            to_parquet("waits", trace, folder)
-            profile_against_wc("waits", trace)
-        many(folder)
-        replicate(source, trace, 20)
+            to_parquet("waits, long", trace, folder, options.rounds)
+            profile_against_wc("waits, long", trace, options.rounds)
+        many(folder, options.files, options.rounds)
+        replicate(source, trace, min(options.megabytes, 20))
         plain_reader(trace)
         _load()
 

@@ -8,7 +8,7 @@ drifting ones the change at a run; for steps `any` is the power. Aim: at most 6 
 
 `--otava` names the Python of an environment that has `apache-otava`: the same series are given to
 `compute_change_points` of its `otava.analysis` with its default parameters, and once more with its limit of p at 0.05.
-`--smoke` takes 50 series a row.
+`--smoke` takes 20 series a row.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from figures import figure, parse
 
 NOISE, STEP, LEVEL = 0.05, 0.10, 0.95
 AIM = "at most 6 %"
@@ -120,10 +122,9 @@ def main() -> int:
     parser.add_argument("--series", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--otava", metavar="PYTHON")
-    given = parser.parse_args()
-    series = 50 if given.smoke else given.series
+    given = parse(parser, series=20)
+    series = given.series
     print(f"seed {given.seed}, {series} series a row, {given.runs} runs, noise {NOISE:.0%}, level {LEVEL:.0%}")
     begin, every = time.perf_counter(), list(kinds(given.seed, series, given.runs))
     others = peer(given.otava, every) if given.otava else [""] * len(every)
@@ -135,6 +136,9 @@ def main() -> int:
     for (name, aim, rows), other in zip(every, others, strict=True):
         found = rates(rows)
         print(f"{name:36s} " + " ".join(f"{share:8.1%}" for share in found) + f" {other}  {aim}")
+        figure(
+            f"trend, {name}", 100 * (found[0] if aim.startswith("change") else found[3]), "% told as a change", aim=aim
+        )
         false = found[0] if aim.startswith("change") else found[3] if aim == AIM else 0.0
         if false > 0.06 + 3 * math.sqrt(0.06 * 0.94 / series):
             beyond.append(name)

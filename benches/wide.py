@@ -24,6 +24,7 @@ from pathlib import Path
 
 import psutil
 import psycopg
+from figures import figure, lacks, parse
 from psycopg.conninfo import make_conninfo
 from wide_peers import CONCURRENT, CONNECTOR, PANDAS
 
@@ -33,6 +34,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.wide import spark
 
 LOOK_S = 0.1
+PEERS = ("execute_concurrent_with_args", "all of it into pandas")
 KEYSPACE = "bench"
 A_CUSTOMER = 40
 SOURCE = f"""
@@ -114,10 +116,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--part", choices=["load", "read"])
     parser.add_argument("--only", default="", help="those whose names hold one of these, with commas between")
-    given = parser.parse_args()
+    given = parse(parser, rounds=1, rows=2_000)
     reason = cassandra_server.missing()
     if reason is not None:
-        sys.exit(reason)
+        lacks(reason)
     with (
         cassandra_server.CassandraServer() as server,
         EmbeddedPostgres() as engine,
@@ -235,6 +237,10 @@ class _Run:
             rate = f"  {rows / wall:8,.0f} rows/s" if rows else f"  read {one.rows or '?':>18} rows"
             spent = f"CPU {cpu:6.2f} s, node {node:6.2f} s  peak {one.peak_mb:5.0f} MB"
             print(f"  {one.name:38} {wall:6.1f} s (least {min(one.wall):5.1f}){rate}  {spent}", flush=True)
+            peer = next((other for other in ways if other.name in PEERS and other.wall), None)
+            if peer is not None and peer is not one:
+                least = statistics.median(peer.wall)
+                figure(f"{title}: {one.name}", wall, "s", against=peer.name, ratio=wall / least)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,114 @@
+"""What all benches share: `--smoke`, one JSON line for each figure, and the Rust examples as programs.
+
+`figure` writes a line where `DBDYNO_BENCH_RESULTS` names a file, as `make bench` does (benches/results.jsonl). A line
+has `date`, `commit`, `machine`, `load` (of one minute, as the bench began), `command`, `bench`, `what`, `value` and
+`unit`; with a peer or a limit beside it `against` and `ratio`, which is this figure over that one in the same unit;
+`low` and `high`, the 95 % interval of the ratio, where there is one; and the `aim`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = "DBDYNO_BENCH_RESULTS"
+LACKS = 3
+"""How a bench ends that lacks what it measures with."""
+LOAD = os.getloadavg()[0]
+
+
+def parse(parser: argparse.ArgumentParser, arguments: list[str] | None = None, **smoke: Any) -> argparse.Namespace:
+    """Parses the command line. With `--smoke` the sizes are those of `smoke`: a run of seconds that prints all rows."""
+    parser.add_argument(
+        "--smoke", action="store_true", help="tiny sizes, all rows: shows that it works, measures nothing"
+    )
+    given = parser.parse_args(arguments)
+    if given.smoke:
+        vars(given).update(smoke)
+    return given
+
+
+def lacks(reason: str) -> NoReturn:
+    """Ends a bench that lacks what it measures with, and says what."""
+    print(reason, file=sys.stderr)
+    sys.exit(LACKS)
+
+
+def figure(
+    what: str,
+    value: float,
+    unit: str,
+    *,
+    against: str = "",
+    ratio: float | None = None,
+    interval: tuple[float, float] | None = None,
+    aim: str = "",
+) -> None:
+    """Keeps a figure, where figures are kept. `ratio`: this one over that of `against`, in the same unit."""
+    path = os.environ.get(RESULTS)
+    if not path or "--smoke" in sys.argv:
+        return
+    line: dict[str, Any] = {
+        "date": datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ"),
+        "commit": commit(),
+        "machine": machine(),
+        "load": round(LOAD, 1),
+        "command": command(),
+        "bench": Path(sys.argv[0]).stem,
+        "what": what,
+        "value": float(f"{value:.4g}"),
+        "unit": unit,
+    }
+    if ratio is not None:
+        line |= {"against": against, "ratio": float(f"{ratio:.4g}")}
+    if interval is not None:
+        line |= {"low": float(f"{interval[0]:.4g}"), "high": float(f"{interval[1]:.4g}")}
+    if aim:
+        line["aim"] = aim
+    with Path(path).open("a") as out:
+        out.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+@functools.cache
+def commit() -> str:
+    """The commit of this tree, with + where files differ from it; empty outside of git."""
+    git = ["git", "-C", str(ROOT)]
+    try:
+        head = subprocess.run([*git, "rev-parse", "--short=8", "HEAD"], capture_output=True, text=True, check=True)
+        kept = ("--", ".", ":!benches/results.jsonl", ":!docs/explanation/performance.md")
+        dirty = subprocess.run([*git, "status", "--porcelain", *kept], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return head.stdout.strip() + ("+" if dirty.stdout.strip() else "")
+
+
+@functools.cache
+def machine() -> str:
+    """Processors, memory and system."""
+    model = platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+        model = names[0] if names else model
+    memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{os.cpu_count()} x {model}, {memory_gb:.0f} GB, {platform.system()} {platform.release().split('-')[0]}"
+
+
+def command() -> str:
+    """The command as it can be typed again."""
+    return " ".join(["python", f"benches/{Path(sys.argv[0]).name}", *sys.argv[1:]])
+
+
+def example(package: str, name: str) -> list[str]:
+    """The command of a Rust example; cargo makes it where it is missing or old, in the profile that is asked for."""
+    profile = os.environ.get("PROFILE", "release")
+    return ["cargo", "run", "--profile", profile, "--quiet", "-p", package, "--example", name, "--"]

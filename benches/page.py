@@ -1,0 +1,118 @@
+"""docs/explanation/performance.md from the latest line of each figure in benches/results.jsonl.
+
+python benches/page.py
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+from figures import ROOT
+
+PAGE = ROOT / "docs" / "explanation" / "performance.md"
+BENCHES = {
+    "help_time": "Start",
+    "pgbench_parity": "Load against pgbench",
+    "mysql_parity": "Load against sysbench on MariaDB",
+    "line": "A longer line",
+    "capture": "Keeping every operation",
+    "analysis": "Analysis of a run",
+    "stats": "Statistics of waits",
+    "trend": "False changes of `trend`",
+    "verdict": "False verdicts of two periods, and power",
+    "traces": "Traces",
+    "plans": "Plans from a log",
+    "record": "Exact waits",
+    "record_beside": "Sampled beside exact",
+    "proxy": "The proxy",
+    "snapshot": "Snapshots",
+    "top": "The live screen",
+    "fleet": "Many targets in one watch",
+    "pg_profile_parity": "Figures beside pg_profile's",
+    "cells": "Storage cells",
+    "probe": "The redo probe against fio",
+    "model": "The model",
+    "move": "Moving a table",
+    "wide": "Wide tables",
+}
+"""The benches in their order, and their headings."""
+HEAD = """\
+# Performance
+
+Each table is the latest run of its bench. `make bench` runs all of them, adds a line for each figure to
+`benches/results.jsonl`, and makes this page from it (`python benches/page.py`). A ratio is our figure over that of the
+peer or the limit named beside it, measured in the same run: below 1 is better where the figure is a time, above 1
+where it is a rate. In parentheses is its 95 % interval, where the run has pairs. Benches with false rates and power
+measure verdicts, not speed.
+"""
+COLUMNS = ("figure", "unit", "against", "ratio", "aim")
+
+
+def latest(lines: list[dict[str, Any]]) -> dict[str, dict[str, dict[str, Any]]]:
+    """The last line of each figure, by bench; of the bench's last commit and machine only."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for line in lines:
+        rows = found.setdefault(line["bench"], {})
+        before = next(iter(rows.values()), line)
+        if (before["commit"], before["machine"]) != (line["commit"], line["machine"]):
+            rows.clear()
+        rows[line["what"]] = line
+    return found
+
+
+def text_of(lines: list[dict[str, Any]]) -> str:
+    """The whole page."""
+    found = latest(lines)
+    parts = [HEAD]
+    for bench, title in BENCHES.items():
+        parts.append(f"## {title}\n\n{_said(bench)}\n")
+        rows = list(found.get(bench, {}).values())
+        if not rows:
+            parts.append(f"Not measured yet: `python benches/{bench}.py`.\n")
+            continue
+        commands = list(dict.fromkeys(row["command"] for row in rows))
+        last = rows[-1]
+        where = f"{last['machine']}; load {last['load']:g}; commit {last['commit'] or 'unknown'}; {last['date'][:10]}"
+        parts.append("".join(f"`{one}`: " for one in commands) + where + ".\n")
+        parts.append(_table(rows))
+    return "\n".join(parts)
+
+
+def _said(bench: str) -> str:
+    """What the bench says that it measures: the first paragraph of its docstring."""
+    text = ast.get_docstring(ast.parse((ROOT / "benches" / f"{bench}.py").read_text())) or ""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    shown = [name for name in COLUMNS if name == "figure" or any(_cell(row, name) for row in rows)]
+    lines = ["| | " + " | ".join(shown) + " |", "|---" * (len(shown) + 1) + "|"]
+    for row in rows:
+        lines.append(f"| {row['what']} | " + " | ".join(_cell(row, name) for name in shown) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(row: dict[str, Any], name: str) -> str:
+    if name == "figure":
+        return f"{row['value']:,.4g}" if abs(row["value"]) < 1e4 else f"{row['value']:,.0f}"
+    if name == "ratio" and "ratio" in row:
+        between = f" ({row['low']:.3g} to {row['high']:.3g})" if "low" in row else ""
+        return f"{row['ratio']:.3g}{between}"
+    return str(row.get(name, ""))
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of results."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def write() -> None:
+    """Makes the page."""
+    PAGE.write_text(text_of(read(ROOT / "benches" / "results.jsonl")))
+
+
+if __name__ == "__main__":
+    write()
