@@ -54,7 +54,10 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
     if not listing.readings and not (details and listing.details):
         first = listing.unread[0] if listing.unread else None
         seen = f"; line {first.line} is {first.text[:60]!r}" if first else ""
-        step = "`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too"
+        step = (
+            "`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too; a file of your own needs a line "
+            "that names its columns, name and value among them: cell;time;name;object;value"
+        )
         if first and first.why in (FOREIGN, DOUBTED):
             seen, step = f" that can be taken{seen}, {first.why}", OTHER_LANGUAGE
         raise CellsError(f"holds no metric{seen}", where=str(path), next_step=step)

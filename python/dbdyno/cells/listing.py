@@ -1,6 +1,6 @@
 r"""What CellCLI printed, as text: live, through dcli, archived, pasted.
 
-CellCLI prints no header and no types. What can stand there:
+CellCLI prints no header and no types; a file with a header is read by `columns.py`. What can stand there:
 
     \t FC_IO_RQ_R<pad>\t FLASHCACHE\t 1,325,800,847 IO requests      a metric
     cel01: FC_IO_RQ_R<pad>\t FLASHCACHE\t 19,885                     through dcli, line stripped
@@ -20,6 +20,7 @@ import re
 from math import isinf
 
 from dbdyno.cells.catalogue import metric
+from dbdyno.cells.columns import headed, read_columns
 from dbdyno.cells.details import others
 from dbdyno.cells.found import DOUBTED, FOREIGN, CellError, Listing, Reading, Unread, moment_ns, visible
 from dbdyno.cells.rows import STATES, TYPES, UNITS, is_disk, row_of
@@ -45,8 +46,20 @@ __all__ = ["CellError", "Listing", "Reading", "Unread", "moment_ns", "read_text"
 
 
 def read_text(text: str, cell: str = "") -> Listing:
-    """Reads a text of CellCLI; `cell` is whose it is, where no dcli prefix tells."""
+    """Reads a text of CellCLI; `cell` is whose it is, where no dcli prefix tells. What stands below a line that names
+    columns is read by these."""
     found = Listing()
+    header = headed(text)
+    if header is not None:
+        _read_lines(text[: header[0]], cell, found)
+        read_columns(text[header[0] :], cell, text.count("\n", 0, header[0]) + 1, found)
+        return found
+    _read_lines(text, cell, found)
+    return found
+
+
+def _read_lines(text: str, cell: str, found: Listing) -> None:
+    """Adds the rows, details and errors of a text without a header to `found`."""
     rest: list[tuple[int, str]] = []
     line, last = 1, 0
     append = found.readings.append
@@ -86,7 +99,6 @@ def read_text(text: str, cell: str = "") -> Listing:
     if any(entry.why == FOREIGN for entry in found.unread):
         _doubted(found)
     found.unread.sort(key=lambda entry: entry.line)
-    return found
 
 
 def _rows(rest: Lines, cell: str, found: Listing) -> Lines:

@@ -64,8 +64,19 @@ def row_of(line: str) -> Words | None:
         if (text := " ".join(words[at + 1 : at + 1 + many])) in UNITS and len(words[at + 1 : at + 1 + many]) == many:
             unit, taken = text, at + 1 + many
             break
+    if not unit and (foreign := _foreign(words[at + 1 :])):
+        taken = at + 1 + foreign
     found = _rest([*words[:at], *words[taken:]])
-    return Words(cell, found[0], found[1], value, unit, found[2]) if found else None
+    if found is None or (taken > at + 1 and not unit and not metric(found[0]).unit):
+        return None
+    return Words(cell, found[0], found[1], value, unit or (metric(found[0]).unit if taken > at + 1 else ""), found[2])
+
+
+def _foreign(behind: list[str]) -> int:
+    """How many words behind a number are a unit in another script, such as `IO 请求`: the metric's definition has
+    it in English."""
+    last = [at for at, word in enumerate(behind[:3]) if not word.isascii()]
+    return last[-1] + 1 if last else 0
 
 
 def _rest(words: list[str]) -> tuple[str, str, str] | None:
