@@ -22,7 +22,7 @@ _ERROR = re.compile(r"(CELL-\d{5}):\s*(.*)")
 _PREFIX = re.compile(r"([A-Za-z0-9][\w.-]*):[ \t]*(.*)")
 _DETAIL = re.compile(r"([A-Za-z]\w*):(?:[ \t]+(.*))?")
 _TYPED = re.compile(
-    r"CellCLI>|\[[\w.-]++@[^\]\n]*+\][$#]|[$#>\"'`]* *(?:dcli|cellcli|exadcli|exacli)\b|[\"'`] *list +[a-z]+\b"
+    r"CellCLI>|\[[\w.-]++@[^\]\n]*+\][$#]|[$#>\"'`]* *(?:dcli|cellcli|exadcli|exacli)(?![\w:])|[\"'`] *list +[a-z]+\b"
     r"|list +(?:metric(?:current|history|definition)|alerthistory)\b"
     r"|CellCLI: Release |Copyright \(c\)|Cell Efficiency Ratio:|quitting$"
 )
