@@ -16,6 +16,7 @@ from faulty_network import FaultyNetwork
 from lab_help import TWO_ARMS, until
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from dbdyno.bench import recorder
 from dbdyno.bench.postgres import session
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import NoAnswer, StopAsked, open_session
@@ -75,6 +76,54 @@ def test_a_statement_heeds_the_wish_to_stop_and_is_cancelled(through):
     gone = "select count(*) from pg_stat_activity where pid = %s and state = 'active'"
     with psycopg.connect(**through) as other:
         assert until(lambda: other.execute(gone, [pid]).fetchone() == (0,))
+
+
+def test_a_statement_with_a_long_limit_ends_where_a_second_connection_finds_nobody(network, through, monkeypatch):
+    monkeypatch.setattr(session, "PROBE_S", 0.3)
+    monkeypatch.setattr(session, "PROBED_S", 1.0)
+    with contextlib.closing(open_session(through, answer_s=600)) as conn:
+        assert conn.execute("select 1 from pg_sleep(0.7)").fetchone() == (1,), "the server is there"
+        network.mode = "silent"
+        with pytest.raises(NoAnswer) as ended:
+            conn.execute("select 1")
+    assert ended.value.unreachable
+
+
+def test_what_waits_says_how_long_no_transaction_ended(monkeypatch):
+    now, noted = [100.0], []
+    monkeypatch.setattr(recorder.time, "monotonic", lambda: now[0])
+    silence = recorder.Silence(noted.append)
+    assert silence.told("base", 5) == "base"
+    now[0] += 9
+    assert silence.told("base", 6) == "base"
+    now[0] += 12
+    assert silence.told("base", 6) == "base: no answer for 12 s"
+    now[0] += 30
+    assert silence.told("base", 6) == "base: no answer for 42 s"
+    assert noted == ["base: no answer for 12 s"], "once"
+    assert silence.told("base", 7) == "base"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("statement", ["select 1 from pg_sleep(0.001);", "select 1 from pg_sleep(60);"])
+def test_a_run_on_a_silent_network_ends_by_itself_in_the_time_that_is_promised(lab, network, through, statement):
+    """It showed nothing for 190 s, until it was ended by a signal."""
+    lab.dsn = make_conninfo("", **through)
+    running = lab.start("run", lab.plan(TWO_ARMS, blocks=500, script=statement))
+    assert until(lambda: list(lab.folder.glob("runs/*/manifest.json")))
+    time.sleep(4)
+    network.mode = "silent"
+    begun = time.monotonic()
+    _, errors = running.communicate(timeout=300)
+    assert running.returncode == 2, errors
+    assert time.monotonic() - begun < 45, errors
+    assert "no answer for 1" in errors and "next:" in errors
+
+
+@pytest.mark.soak
+def test_a_statement_of_the_load_that_takes_long_is_left_alone(lab):
+    done = lab("run", lab.plan(TWO_ARMS, blocks=2, script="select 1 from pg_sleep(17);"))
+    assert "could not reconnect" not in done.stderr and "no answer for 1" in done.stderr
 
 
 def test_a_watcher_on_a_silent_network_can_be_stopped(network, through):

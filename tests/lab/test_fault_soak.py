@@ -26,6 +26,8 @@ import psycopg
 import pytest
 from fault_injection import HUNG_S, Bench, BrokenError, Injection
 
+PROMISED_S = 60.0
+"""In which a run ends by itself on a silent network: 30 s, and the busy machine of a soak."""
 FAULTS = int(os.environ.get("DBDYNO_FAULTS", "350"))
 FIRST = int(os.environ.get("DBDYNO_FAULT_FROM", "0"))
 WORKERS = int(os.environ.get("DBDYNO_FAULT_WORKERS", "2"))
@@ -115,6 +117,15 @@ def silent_network_two_signals(bench: Bench, case: Injection) -> None:
         _kill(case.running.pid, signal.SIGTERM)
 
 
+def silent_network_without_a_signal(bench: Bench, case: Injection) -> None:
+    """Silent for good, and nobody there: it ends by itself within the time that is promised."""
+    bench.network.mode = "silent"
+    begun = time.monotonic()
+    case.running.wait(HUNG_S)
+    if time.monotonic() - begun > PROMISED_S:
+        raise BrokenError(f"it ended {time.monotonic() - begun:.0f} s after the network fell silent")
+
+
 def slow_network(bench: Bench, case: Injection) -> None:
     bench.network.mode = "slow"
 
@@ -172,6 +183,7 @@ FAULTS_OF: tuple[Callable[[Bench, Injection], str | None], ...] = (
     cut_network,
     silent_network,
     silent_network_two_signals,
+    silent_network_without_a_signal,
     slow_network,
     terminate,
     full_disk,

@@ -52,6 +52,11 @@ impl Activity {
         self.since_ns.store(now_ns, Ordering::Relaxed);
     }
 
+    /// Since when it waits for an answer, 0 if it does not.
+    fn since_ns(&self) -> i64 {
+        self.since_ns.load(Ordering::Relaxed)
+    }
+
     /// Its answer is there.
     #[inline]
     pub fn answered(&self) {
@@ -125,7 +130,7 @@ impl Block<'_> {
     pub fn end_overdue(&self, activities: &[Activity]) {
         let now_ns = self.clock.now_ns();
         for (activity, handles) in activities.iter().zip(self.handles) {
-            let since_ns = activity.since_ns.load(Ordering::Relaxed);
+            let since_ns = activity.since_ns();
             let Some(arm) = usize::from(activity.arm.load(Ordering::Acquire)).checked_sub(1) else {
                 continue;
             };
@@ -135,6 +140,59 @@ impl Block<'_> {
                 && let Some(handle) = &*handles[arm].lock().unwrap_or_else(PoisonError::into_inner)
             {
                 handle.control.shut_down();
+            }
+        }
+    }
+}
+
+/// So long a session without a limit to its statements waits, before the server is asked by another way whether it
+/// works for it still.
+const SILENT_NS: i64 = 15_000_000_000;
+/// How long that answer may take.
+const ASKED_FOR: Duration = Duration::from_secs(5);
+
+/// When the server was last asked about each session.
+pub struct Asked(Vec<i64>);
+
+impl Asked {
+    /// About none so far.
+    pub fn new(sessions: usize) -> Self {
+        Self(vec![0; sessions])
+    }
+}
+
+impl Block<'_> {
+    /// Ends sessions whose statement may take as long as it wants, where a server that is asked by another way does not
+    /// know them, waits for them, or does not answer: a network that went silent acknowledges, and passes nothing on.
+    pub fn end_unknown(&self, activities: &[Activity], asked: &mut Asked) {
+        let now_ns = self.clock.now_ns();
+        for (number, arm) in self.plan.arms.iter().enumerate() {
+            let (Some(dialler), None) = (&self.diallers[number], arm.answer_limit_ns()) else { continue };
+            let waiting = (0..activities.len()).filter_map(|at| {
+                let (activity, since_ns) = (&activities[at], activities[at].since_ns());
+                let is_own = usize::from(activity.arm.load(Ordering::Acquire)) == number + 1;
+                let is_silent = since_ns > 0 && now_ns - since_ns.max(asked.0[at]) > SILENT_NS;
+                let handle = self.handles[at].get(number)?.lock().unwrap_or_else(PoisonError::into_inner);
+                let process = handle.as_ref()?.process;
+                (is_own && is_silent).then_some((at, since_ns, process))
+            });
+            let waiting: Vec<_> = waiting.collect();
+            if waiting.is_empty() {
+                continue;
+            }
+            // A pooler numbers sessions by itself, or not at all: there an answer is all that can be had.
+            let is_numbered = !arm.spec.pooled && waiting.iter().all(|one| one.2 > 0);
+            let processes: Vec<u32> = waiting.iter().filter(|_| is_numbered).map(|one| one.2).collect();
+            let known = dialler.at_work(&processes, ASKED_FOR);
+            for (place, &(at, since_ns, _)) in waiting.iter().enumerate() {
+                asked.0[at] = self.clock.now_ns();
+                let is_known = known.as_ref().is_ok_and(|known| known.get(place).copied().unwrap_or(true));
+                if !is_known
+                    && activities[at].since_ns() == since_ns
+                    && let Some(handle) = &*self.handles[at][number].lock().unwrap_or_else(PoisonError::into_inner)
+                {
+                    handle.control.shut_down();
+                }
             }
         }
     }

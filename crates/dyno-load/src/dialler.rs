@@ -89,14 +89,35 @@ impl Dialler {
 
     /// Logs in on a connected socket.
     pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
-        let (spec, feed, without_limit) = (&self.spec, self.feed.clone(), Some(Patience::new(None, stop)));
+        self.log_in_for(socket, Patience::new(None, stop))
+    }
+
+    /// The same; the session then waits with this patience.
+    fn log_in_for(&self, socket: Socket, patience: Patience) -> Result<Link, WireError> {
+        let (spec, feed, patience) = (&self.spec, self.feed.clone(), Some(patience));
         Ok(match self.spec.engine {
-            Engine::Postgres => Link::Postgres(Box::new(wire::startup::log_in(spec, feed, socket, without_limit)?)),
+            Engine::Postgres => Link::Postgres(Box::new(wire::startup::log_in(spec, feed, socket, patience)?)),
             Engine::Mariadb => {
                 let means = Means { spec, tls: self.tls.as_ref(), key: self.key.as_ref(), feed };
-                Link::Mariadb(Box::new(mysql::login::log_in(&means, socket, without_limit)?))
+                Link::Mariadb(Box::new(mysql::login::log_in(&means, socket, patience)?))
             }
         })
+    }
+
+    /// Asks the server, on a connection of its own, which of these sessions it works for. An error where it does not
+    /// answer within the limit.
+    pub fn at_work(&self, processes: &[u32], limit: Duration) -> Result<Vec<bool>, WireError> {
+        let never = Arc::new(AtomicBool::new(false));
+        let login = self.line.as_ref().map_or(Duration::ZERO, |line| line.login());
+        let patience = Patience::new(Some(limit + login), &never);
+        let mut link = self.log_in_for(self.open(&patience, &never)?, patience)?;
+        let ask = |&process: &u32| {
+            let reply = finish(link.run(&at_work_sql(self.spec.engine, process), &Pulse::blocking()));
+            Ok(reply.unwrap_or(Err(WireError::Timeout))?.is_none())
+        };
+        let found = processes.iter().map(ask).collect();
+        link.terminate();
+        found
     }
 
     /// Asks the server, on a connection of its own, to cancel what a session is doing. The wish travels as protected as
@@ -119,6 +140,20 @@ impl Dialler {
             (Engine::Postgres, Some(config)) => wire::startup::encrypt(&self.spec, config, socket),
             _ => Ok(socket),
         }
+    }
+}
+
+/// A statement that fails where the server knows no such session, or where that session waits for its client.
+fn at_work_sql(engine: Engine, process: u32) -> String {
+    match engine {
+        Engine::Postgres => format!(
+            "select 1 / count(*) from pg_stat_activity where pid = {process} \
+             and coalesce(state, 'active') not like 'idle%'"
+        ),
+        Engine::Mariadb => format!(
+            "select (select 1 union all select 1 where not exists (select 1 from information_schema.processlist \
+             where id = {process} and command <> 'Sleep'))"
+        ),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dyno_evidence::{Call, CallsWriter};
 
 use crate::LoadError;
-use crate::block::{Activity, Block};
+use crate::block::{Activity, Asked, Block};
 use crate::record::{Failures, HELD_ROWS, Pool};
 
 /// How often it looks at the wish to stop.
@@ -66,6 +66,7 @@ pub fn supervise(
 ) -> Result<(), LoadError> {
     let mut halted_at: Option<Instant> = None;
     let mut cancelled = false;
+    let mut asked = Asked::new(activities.len());
     let mut kept = Ok(());
     loop {
         match receiver.recv_timeout(LOOK) {
@@ -80,6 +81,7 @@ pub fn supervise(
         }
         if !block.halted() {
             block.end_overdue(activities);
+            block.end_unknown(activities, &mut asked);
             continue;
         }
         let halted_at = *halted_at.get_or_insert_with(Instant::now);

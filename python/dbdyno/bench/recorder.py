@@ -25,12 +25,35 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TICK_S = 0.2
+SILENT_S = 10.0
+"""From so long without a transaction that ended on it is said."""
 STOP_S = 10.0
 """How long a load that was told to stop is waited for."""
 
 
 class AgainError(TargetError):
     """The block does not count, through no fault of the arms: it is run again."""
+
+
+class Silence:
+    """How long no transaction ended, in words beside what is under way; noted once."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        self.note = note
+        self.count, self.since_s, self.noted = -1, time.monotonic(), False
+
+    def told(self, text: str, count: int) -> str:
+        """`text`, with how long `count` has stood still."""
+        now_s = time.monotonic()
+        if count != self.count:
+            self.count, self.since_s = count, now_s
+        silent_s = now_s - self.since_s
+        if silent_s < SILENT_S:
+            return text
+        if not self.noted:
+            self.noted = True
+            self.note(f"{text}: no answer for {silent_s:.0f} s")
+        return f"{text}: no answer for {silent_s:.0f} s"
 
 
 @dataclass
@@ -65,9 +88,10 @@ class Recorder:
         """Shows what is under way."""
         self.on_tick(self.planned.index, self.planned.kind, text, done)
 
-    def wait(self, work: Callable[[], T], text: str, done: Callable[[], int]) -> T:
-        """Carries `work` out in a thread, outside of the interpreter's lock, while this one shows progress. Raises
-        what it raises, and `Interrupted` where it does not end in time after a signal."""
+    def wait(self, work: Callable[[], T], text: str, done: Callable[[], int], *, answered: bool = False) -> T:
+        """Carries `work` out in a thread, outside of the interpreter's lock, while this one shows progress. `answered`:
+        a server answers each of what is counted, so that it is said how long it has not. Raises what `work` raises, and
+        `Interrupted` where it does not end in time after a signal."""
         answers: list[T] = []
         failures: list[BaseException] = []
 
@@ -79,14 +103,15 @@ class Recorder:
 
         thread = threading.Thread(target=carried_out, name="load", daemon=True)
         thread.start()
-        stop_by = None
+        stop_by, silence = None, Silence(self.note)
         while thread.is_alive():
             thread.join(TICK_S)
             if self.stopping.asked:
                 stop_by = stop_by or time.monotonic() + STOP_S
                 if time.monotonic() > stop_by:
                     raise Interrupted
-            self.tick(text, done())
+            count = done()
+            self.tick(silence.told(text, count) if answered else text, count)
         if failures:
             raise failures[0]
         self.stopping.check()

@@ -55,8 +55,8 @@ def from_file(path: Path, *, mask: str | None = None, cell: str = "", details: b
         first = listing.unread[0] if listing.unread else None
         seen = f"; line {first.line} is {first.text[:60]!r}" if first else ""
         step = (
-            "`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too; a file of your own needs a line "
-            "that names its columns, name and value among them: cell;time;name;object;value"
+            "`cellcli -e list metriccurrent` prints what is read here, cellsrvstat too; a file of your own needs a "
+            "line that names its columns, name and value among them: cell;time;name;object;value"
         )
         if first and first.why in (FOREIGN, DOUBTED):
             seen, step = f" that can be taken{seen}, {first.why}", OTHER_LANGUAGE

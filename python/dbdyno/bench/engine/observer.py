@@ -147,18 +147,17 @@ class Observer(ABC, Generic[Target, Link]):
         for watcher in self.watchers:
             watcher.mark(arm or None, block)
         self._count(block, arm)
-        try:
-            yield
-        finally:
-            self._count(block, arm)
+        yield
+        # What raises is in no block: nothing is counted then, for a server that is gone would be waited for.
+        self._count(block, arm)
 
     def canaries(self) -> dict[str, float]:
         """The three canaries now: CPU loop, fsync, round trip, in ns; empty when not to be had."""
         target = next(iter(self.targets.values()))
         try:
             found = self._canaries(target, self._connection(target))
-        except self.failures:
-            self.drop_connections()
+        except self.failures as error:
+            self._lost(error)
             return {}
         values = {"cpu_ns": found.cpu_ns, "fsync_ns": found.fsync_ns, "round_trip_ns": found.round_trip_ns}
         return {name: float(value) for name, value in values.items() if value is not None}
@@ -198,6 +197,13 @@ class Observer(ABC, Generic[Target, Link]):
                 connection.close()
         self._connections = {}
 
+    def _lost(self, error: Exception) -> None:
+        """A connection that counters were read over is of no use; where nobody answers a new one either, the run is at
+        its end."""
+        self.drop_connections()
+        if getattr(error, "unreachable", False):
+            raise error
+
     def _count(self, block: int, arm: str) -> None:
         from dbdyno.bench.metrics import host_counters
 
@@ -207,8 +213,8 @@ class Observer(ABC, Generic[Target, Link]):
         for name, target in self._asked(arm).items():
             try:
                 own = self._counters(self._connection(target))
-            except self.failures:
-                self.drop_connections()
+            except self.failures as error:
+                self._lost(error)
                 continue
             several = arm not in self.homes and len(self.targets) > 1
             found += [replace(one, object=f"{one.object} of {name}".strip()) for one in own] if several else own

@@ -123,7 +123,7 @@ class EngineBench(ABC):
         words = ", ".join(dict.fromkeys(self._name(t.arm) for t in turns))
         with self.observer.stretch(block, arm):
             bill = self.observer.bill()
-            report = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress)
+            report = recorder.wait(lambda: self.load.run(block, slices), words, self.load.progress, answered=True)
             arms = self.observer.with_kept(bill.added_to(report["arms"]))
         recorder.reports.append({**report, "arms": arms, "wall_ns": report["ended_ns"] - report["started_ns"]})
 

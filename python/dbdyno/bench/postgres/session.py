@@ -4,8 +4,9 @@
     connecting, login included              `connect_timeout` (10 s unless the target says otherwise)
     a statement with a time limit           the limit and `GRACE_S`
     a statement that answers at once        `ANSWER_S`
-    a statement that may take hours         asked for every `PROBE_S` on a second connection: goes on
-                                            while the server still knows the session
+    a statement that may take hours         as long as the server still knows the session
+    any of them                             after `PROBE_S` the server is asked on a second connection: where that
+                                            is silent, too, it is the end
 
 Counted is silence: each byte that arrives begins the time anew. TCP's own means (keepalives,
 `tcp_user_timeout`) are set as well, but they see only a peer that no longer acknowledges; a proxy or
@@ -28,7 +29,9 @@ from psycopg.waiting import Ready, Wait
 
 ANSWER_S = 30.0
 GRACE_S = 8.0
-PROBE_S = 20.0
+PROBE_S = 15.0
+PROBED_S = 5.0
+"""How long the answer by another way may take."""
 CANCEL_S = 2.0
 STEP_MS = 100
 
@@ -45,6 +48,9 @@ DEFAULTS = {
 class NoAnswer(psycopg.OperationalError):
     """The server, or the network to it, has been silent for too long; the connection is closed."""
 
+    unreachable = False
+    """Whether a second connection found nobody either: then nothing that asks this server gets an answer."""
+
 
 class StopAsked(psycopg.OperationalError):
     """The user or the system asked to end while a statement ran; it was cancelled."""
@@ -55,8 +61,11 @@ class Session(psycopg.Connection[Any]):
 
     answer_s: float = ANSWER_S
     stop: Callable[[], bool] | None = None
-    still_there: Callable[[], bool] | None = None
-    """Asks the server by another way whether this session still is; None: silence is the end."""
+    known: Mapping[str, Any] | None = None
+    """How to ask the server by another way; None: silence is the end."""
+    _asked_of: float = 0.0
+    outlives: bool = False
+    """Whether a statement may take longer than `answer_s`, as long as the server knows the session."""
 
     def wait(self, gen: Any, interval: float = 0.0, timeout: float | None = None) -> Any:
         """Drives one exchange with the server. Raises `NoAnswer` or `StopAsked`, and closes the
@@ -91,11 +100,22 @@ class Session(psycopg.Connection[Any]):
         if self.stop is not None and self.stop():
             raise StopAsked("cancelled: the run was asked to end")
         silent_s = time.monotonic() - heard
+        if self.known is not None and silent_s >= PROBE_S and self._asked_of != heard:
+            self._asked_of = heard
+            answer = _knows(self.known, self.info.backend_pid)
+            if answer is None:
+                raise self._silent(heard, unreachable=True)
+            if answer and self.outlives:
+                return time.monotonic()
         if silent_s < self.answer_s:
             return heard
-        if self.still_there is not None and self.still_there():
-            return time.monotonic()
-        raise NoAnswer(f"no answer for {silent_s:.0f} s: the server or the network to it is silent")
+        raise self._silent(heard)
+
+    def _silent(self, heard: float, *, unreachable: bool = False) -> NoAnswer:
+        words = "the server or the network to it is silent"
+        error = NoAnswer(f"no answer for {time.monotonic() - heard:.0f} s: {words}")
+        error.unreachable = unreachable
+        return error
 
 
 def open_session(
@@ -119,20 +139,19 @@ def limit(
     """How long a connection waits from now on."""
     session.stop = stop
     session.answer_s = PROBE_S if answer_s is None else answer_s
-    session.still_there = None
-    if answer_s is None:
-        pid = session.info.backend_pid
-        session.still_there = lambda: _knows(known, pid)
+    session.outlives = answer_s is None
+    session.known = known if session.answer_s >= PROBE_S else None
 
 
-def _knows(parameters: Mapping[str, Any], pid: int) -> bool:
-    """Whether the server still has a session of this number; no where it does not answer."""
+def _knows(parameters: Mapping[str, Any], pid: int) -> bool | None:
+    """Whether the server still has a session of this number; None where it does not answer."""
     try:
-        with contextlib.closing(open_session({**parameters, "connect_timeout": "5"}, answer_s=5.0)) as other:
+        limits = {**parameters, "connect_timeout": f"{PROBED_S:.0f}"}
+        with contextlib.closing(open_session(limits, answer_s=PROBED_S)) as other:
             row = other.execute("select /* dbdyno */ 1 from pg_stat_activity where pid = %s", [pid]).fetchone()
             return row is not None
-    except psycopg.Error:
-        return False
+    except psycopg.Error as error:
+        return None if server_gone(error) else False
 
 
 _EVENTS = {
