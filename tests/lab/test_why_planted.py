@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,42 @@ def test_a_slower_log_of_the_model_is_the_first_cause(tmp_path: Path) -> None:
     first = why["causes"][0]
     assert first["low"] < first["amount"] < first["high"] and first["share"] == pytest.approx(1, abs=0.01)
     assert first["amount"] + why["rest"] == pytest.approx(why["amount"]), "causes and the rest add up"
+
+
+PREDICATE = """\
+title = "a hidden index"
+target = "postgres"
+[workload]
+setup = ["create table orders as select n as id, n / 20 as cust from generate_series(1, 60000) n",
+  "create index orders_cust on orders (cust)", "vacuum analyze orders"]
+[schedule]
+blocks = 4
+warmup_blocks = 1
+switch = "{switch}"
+turn = "{turn}"
+[watch]
+overhead_blocks = 0
+activity_hz = 200
+[[arm]]
+name = "plain"
+scripts = [{{name = "s", text = "select sum(id) from orders where cust = 77;"}}]
+[[arm]]
+name = "hidden"
+scripts = [{{name = "s", text = "select sum(id) from orders where cust + 0 = 77;"}}]
+"""
+
+
+def test_work_that_slices_do_not_tell_apart_is_counted_in_turns(tmp_path: Path) -> None:
+    """PostgreSQL counts for all sessions together, and a second late: the work of the arm that hides its index was
+    called the same."""
+    case = Case("a hidden index", "arms", ("plan",), "", about="orders_cust")
+    for switch, step in (("slices", 'switch = "turns" under [schedule] counts it'), ("turns", 'turn = "3s" under')):
+        why = why_of_plan(replace(case, plan=PREDICATE.format(switch=switch, turn="400ms")), tmp_path)
+        assert why["causes"][0]["sentence"] == "CPU of the server's sessions; work was not counted"
+        assert step in why["notes"][-1]
+    counted = why_of_plan(replace(case, plan=PREDICATE.format(switch="turns", turn="1500ms")), tmp_path)
+    assert hit(case, counted), counted
+    assert "index orders_cust is not used, the table is scanned whole" in counted["causes"][0]["sentence"]
 
 
 @pytest.mark.soak

@@ -73,6 +73,12 @@ class Observer(ABC, Generic[Target, Link]):
     def _counters(self, connection: Link) -> list[Metric]:
         """The server's counters now."""
 
+    def _by_session(self, connection: Link, arm: str) -> list[tuple[str, Metric]]:
+        """What the server counted of the load's sessions, each value with the name of its arm; `arm`: of this arm
+        alone, of all where it is empty. Nothing where a server counts by session nothing that is current."""
+        del connection, arm
+        return []
+
     @abstractmethod
     def _canaries(self, target: Target, connection: Link) -> Canaries:
         """The three canaries now."""
@@ -212,12 +218,14 @@ class Observer(ABC, Generic[Target, Link]):
         found = host_counters(clock=time.time_ns)
         for name, target in self._asked(arm).items():
             try:
-                own = self._counters(self._connection(target))
+                connection = self._connection(target)
+                own, apart = self._counters(connection), self._by_session(connection, arm)
             except self.failures as error:
                 self._lost(error)
                 continue
             several = arm not in self.homes and len(self.targets) > 1
             found += [replace(one, object=f"{one.object} of {name}".strip()) for one in own] if several else own
+            self.metrics += [(whose, block, metric) for whose, metric in apart]
         self.metrics += [(arm, block, metric) for metric in found]
 
     def _asked(self, arm: str) -> Mapping[str, Target]:

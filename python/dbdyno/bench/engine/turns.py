@@ -40,6 +40,8 @@ class EngineBench(ABC):
     """The servers of a plan's arms. `ready`, `load` and `observer` are there once it has begun."""
 
     traits = Traits(grows=True, warms_up_again=True, lines=True)
+    counts_at_once = False
+    """Whether the server's counters hold a statement as soon as it has ended: PostgreSQL's come up to a second late."""
     ready: EngineReady
     load: Any
     observer: Observer[Any, Any]
@@ -107,8 +109,9 @@ class EngineBench(ABC):
                 own = list(same)
                 self.observer.watch(watched)
                 if self._lasting():
-                    arm = own[0].arm if len({turn.arm for turn in own}) == 1 else None
-                    self._stretch(own, recorder, self._name(arm))
+                    for some in self._together(own, recorder.planned.kind):
+                        arm = some[0].arm if len({turn.arm for turn in some}) == 1 else None
+                        self._stretch(some, recorder, self._name(arm))
                     continue
                 for number, alike in itertools.groupby(own, key=lambda turn: turn.arm):
                     self.stopping.check()
@@ -116,6 +119,15 @@ class EngineBench(ABC):
                         self._stretch(list(alike), recorder, self._name(number))
                         self._read_back(number)
             self.observer.watch(True)
+
+    def _together(self, turns: list[Turn], kind: str) -> list[list[Turn]]:
+        """Return the turns of arms in slices, divided into stretches: all in one. A warm-up, whose times do not count,
+        has a stretch for each arm where the server's counters are current: so the rows that each arm reads by each
+        index are known, which a server counts of all its sessions together."""
+        if kind != "warmup" or not (self.counts_at_once and self.plan.watch.counters):
+            return [turns]
+        ordered = sorted(turns, key=lambda turn: turn.arm)
+        return [list(own) for _, own in itertools.groupby(ordered, key=lambda turn: turn.arm)]
 
     def _stretch(self, turns: list[Turn], recorder: Recorder, arm: str) -> None:
         slices = [(t.arm, t.slice, t.length_ns, t.transactions) for t in turns]

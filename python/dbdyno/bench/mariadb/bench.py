@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 class MariaDBBench(EngineBench):
     """The servers of a plan's arms."""
 
+    counts_at_once = True
     ready: Prepared
     clients: dict[int, ClientArm]
 

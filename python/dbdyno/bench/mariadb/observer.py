@@ -1,4 +1,4 @@
-"""What is seen beside the load on MariaDB: waits of the performance schema, status counters, canaries."""
+"""What is seen beside the load on MariaDB: waits of the performance schema, counters of status and work, canaries."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.status import counters
 from dbdyno.bench.mariadb.watch import Watcher, program_names
+from dbdyno.bench.mariadb.work import index_counters, session_counters
 from dbdyno.errors import Error
 from dbdyno.evidence.events import wait_class
 
@@ -78,7 +79,11 @@ class MariaDBObserver(Observer["MariaDB", Any]):
         return {}
 
     def _counters(self, connection: Any) -> list[Metric]:
-        return counters(connection)
+        return counters(connection) + index_counters(connection)
+
+    def _by_session(self, connection: Any, arm: str) -> list[tuple[str, Metric]]:
+        arms = {name: own for own, name in self.names.items() if arm in ("", own)}
+        return session_counters(connection, arms)
 
     def _canaries(self, target: MariaDB, connection: Any) -> Canaries:
         from dbdyno.bench.canary import measured

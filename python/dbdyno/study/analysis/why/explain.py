@@ -19,6 +19,7 @@ from dbdyno.study.analysis.why.counted import Counted
 from dbdyno.study.analysis.why.pair import Pair, Reason, Station
 from dbdyno.study.analysis.why.parts import CPU, QUEUE, READY, Array, Event, Side
 from dbdyno.study.analysis.why.reasons import kind_of, reasons
+from dbdyno.study.analysis.why.same import compared
 from dbdyno.why import LEAST_SHARE, MOST, Cause, Why, rest
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ LOOKS_LEAST = 100
 BLOCKS_LEAST = 4
 """Blocks that an interval needs."""
 _OWN = {
-    "CPU": "CPU of the server's sessions, for the same work",
+    "CPU": "CPU of the server's sessions",
     "ready": "time ready to run: for a processor, or on the way to the client",
     "queue": "waiting for a free session: the load comes faster than it is served",
     "lock": "sessions wait for each other's locks: {}",
@@ -37,7 +38,7 @@ _OWN = {
     "workers": "sessions wait for their own parallel workers ({}): what these wait for is not in it",
 }
 _OF_PROGRAMS = {
-    "CPU": "CPU of the programs, for the same work",
+    "CPU": "CPU of the programs",
     "ready": "time that a program was on no processor: it waited for one, for files, or for an answer to what it asked",
 }
 
@@ -219,7 +220,7 @@ def _causes(split: Split, pair: Pair | None, amount: float, level: float) -> lis
         if share < LEAST_SHARE or not certain or len(found) == MOST:
             continue
         reason, group = groups[at]
-        found.append(_cause(split, reason, group, (float(amounts[at]), float(lows[at]), float(highs[at])), share))
+        found.append(_cause(split, pair, reason, group, (float(amounts[at]), float(lows[at]), float(highs[at])), share))
     return found
 
 
@@ -239,7 +240,12 @@ def _groups(events: list[Event], known: list[tuple[frozenset[str], Reason]]) -> 
 
 
 def _cause(
-    split: Split, reason: Reason | None, group: list[int], amount: tuple[float, float, float], share: float
+    split: Split,
+    pair: Pair | None,
+    reason: Reason | None,
+    group: list[int],
+    amount: tuple[float, float, float],
+    share: float,
 ) -> Cause:
     from dbdyno.study.analysis.why.words import duration
 
@@ -257,12 +263,15 @@ def _cause(
     place = "waits, each timed" if split.other.exact else f"waits, {' and '.join(seen)}"
     if split.other.programs:
         place = "the kernel's account of each program"
-    evidence = (f"a transaction: {'; '.join(parts)} ({place})",)
+    evidence: tuple[str, ...] = (f"a transaction: {'; '.join(parts)} ({place})",)
     if reason is not None:
         return Cause(reason.code, reason.about, reason.words, *amount, share, (*reason.evidence, *evidence))
     kind = kind_of(split.events[moved[0]])
     known = _OWN | _OF_PROGRAMS if split.other.programs else _OWN
     words = known.get(kind, "waits for {} ({})").format(names[0], kind)
+    if kind == "CPU" and pair is not None:
+        work = compared(pair)
+        words, evidence = words + work.words, (*evidence, *work.evidence)
     return Cause(_CODES.get(kind, "wait"), names[0], words, *amount, share, evidence)
 
 

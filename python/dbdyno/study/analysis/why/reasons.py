@@ -11,35 +11,23 @@ import re
 from collections.abc import Callable
 
 from dbdyno.stats.words import size
-from dbdyno.study.analysis.why.counted import Object
+from dbdyno.study.analysis.why import work
 from dbdyno.study.analysis.why.pair import Pair, Reason, Station, ratio_of
 from dbdyno.study.analysis.why.parts import CPU, READY, Event
-from dbdyno.study.analysis.why.words import duration
+from dbdyno.study.analysis.why.words import duration, number
+from dbdyno.study.analysis.why.work import MORE, PLAUSIBLE, READ_NS
 
-MORE = 1.3
-"""From so many times the blocks or rows on, a transaction does other work."""
 COLDER = 1.5
 LEAST_READ = 0.02
 """Blocks read from outside of shared_buffers per transaction, to speak of a cold cache."""
-READ_NS, ROW_NS = 50_000, 200
-"""What a block read from the page cache, and a row of a scan, take at most: of a tenth of the difference they must
-be able, to be its cause."""
 PAGE_BYTES = 8192
 WRITTEN_BEFORE = 0.5
 """From so many writes for each read more, what is read may have been written by the session itself."""
-PLAUSIBLE = 0.1
-GROWN = 1.05
-"""Live rows are counted roughly (a load and a vacuum in one session count twice): that some came, by them or by
-the rows inserted, is enough, a scan says how many."""
-ROWS_LEAST = 50.0
-"""Rows that a transaction reads more, to speak of other work."""
 STORM = 3.0
 FULL_PAGES = 1.5
 BUSY = 0.2
 """Of the time that checkpoints write (pauses between writes included) and sync, from where on sessions are taken to
 wait behind them."""
-SCANS_LEAST = 0.05
-"""Scans of a table per transaction, to speak of them."""
 HOG = 0.3
 """Processors that others used, to speak of them."""
 
@@ -102,7 +90,7 @@ def _checkpoints(pair: Pair) -> Reason | None:
         "checkpoints",
         f"{found}; pages go whole into the WAL after each",
         (
-            f"a transaction: {_number(pages[0])} full-page images instead of {_number(pages[1])}{written}"
+            f"a transaction: {number(pages[0])} full-page images instead of {number(pages[1])}{written}"
             " (metrics: checkpoint counters, pg_stat_wal)",
         ),
     )
@@ -110,129 +98,6 @@ def _checkpoints(pair: Pair) -> Reason | None:
 
 def _every(rate: float) -> str:
     return f"{1 / rate:.3g} s" if rate else "none"
-
-
-def _other_work(pair: Pair) -> bool:
-    """Whether a transaction of the slower arm touches more blocks, or reads more rows."""
-    rows, blocks = pair.values("rows_read"), pair.values("blocks")
-    least = max(ROWS_LEAST, PLAUSIBLE * pair.amount_ns / ROW_NS)
-    if rows is not None and ratio_of(*rows) >= MORE and rows[0] - rows[1] >= least:
-        return True
-    least = max(2.0, PLAUSIBLE * pair.amount_ns / READ_NS)
-    return blocks is not None and ratio_of(*blocks) >= MORE and blocks[0] - blocks[1] >= least
-
-
-def _tables(pair: Pair) -> list[tuple[str, Object, Object]]:
-    """Tables whose rows are read much more by sequential scans, the most first."""
-    if pair.counts is None:
-        return []
-    slow, fast = (one.tables for one in pair.counts)
-    nothing = Object()
-    grown = [(name, one, fast.get(name, nothing)) for name, one in slow.items()]
-    ranked = sorted(grown, key=lambda row: -(_rows(row[1]) - _rows(row[2])))
-    return [row for row in ranked if _rows(row[1]) - _rows(row[2]) >= ROWS_LEAST]
-
-
-def _rows(one: Object) -> float:
-    return one.per.get("seq_tup_read", 0.0) + one.per.get("idx_tup_fetch", 0.0)
-
-
-def _scans(one: Object) -> float:
-    return one.per.get("seq_scan", 0.0)
-
-
-def _index(pair: Pair) -> Reason | None:
-    """An index that only the faster one had and used, and scans of its table in its place."""
-    for name, slow, fast in _tables(pair) if _other_work(pair) else []:
-        fewer = 0 < slow.last.get("indexes", 0.0) + 1 <= fast.last.get("indexes", 0.0) + 0.01
-        if not fewer or _scans(slow) - _scans(fast) < SCANS_LEAST:
-            continue
-        gone = _gone(pair, name)
-        what = f"index {gone} on {_plain(name)}" if gone else f"an index on {_plain(name)}"
-        return Reason(
-            "index",
-            gone or _plain(name),
-            f"{what} is not there with {pair.slow}: the table is scanned whole {_number(_scans(slow))} times a"
-            f" transaction instead of {_number(_scans(fast))}",
-            _read(name, slow, fast),
-        )
-    return None
-
-
-def _gone(pair: Pair, table: str) -> str:
-    """The index of a table that the slower one did not use and the faster did most."""
-    assert pair.counts is not None
-    slow, fast = (one.indexes for one in pair.counts)
-    own = [
-        (each.per.get("idx_scan", 0.0), name)
-        for name, each in fast.items()
-        if name.startswith(f"{table}/") and slow.get(name, Object()).per.get("idx_scan", 0.0) <= 0
-    ]
-    used = [one for one in own if one[0] >= SCANS_LEAST]
-    return max(used)[1].rpartition("/")[2] if used else ""
-
-
-def _read(name: str, slow: Object, fast: Object) -> tuple[str, ...]:
-    return (
-        f"{_plain(name)}, a transaction: {_number(_rows(slow))} rows read instead of {_number(_rows(fast))}, "
-        f"{_number(slow.per.get('idx_scan', 0.0))} index scans instead of {_number(fast.per.get('idx_scan', 0.0))} "
-        "(metrics: pg_stat_user_tables)",
-    )
-
-
-def _growth(pair: Pair) -> Reason | None:
-    """A table of more rows that is read as often as before."""
-    for name, slow, fast in _tables(pair) if _other_work(pair) else []:
-        live = slow.last.get("n_live_tup", 0.0), fast.last.get("n_live_tup", 0.0)
-        scans = _scans(slow) + slow.per.get("idx_scan", 0.0), _scans(fast) + fast.per.get("idx_scan", 0.0)
-        grown = max(ratio_of(*live), ratio_of(slow.came, fast.came)) >= GROWN
-        if live[1] < 100 or not grown or not 0.7 <= ratio_of(_scans(slow), _scans(fast)) <= 1.4:
-            continue
-        a_scan = [_rows(one) / number for one, number in zip((slow, fast), scans, strict=True) if number]
-        if len(a_scan) < 2 or ratio_of(a_scan[0], a_scan[1]) < MORE:
-            continue
-        return Reason(
-            "growth",
-            _plain(name),
-            f"table {_plain(name)} grew: a scan reads {_number(a_scan[0])} rows with {pair.slow} instead of"
-            f" {_number(a_scan[1])}, and it is read as often",
-            _read(name, slow, fast),
-        )
-    return None
-
-
-def _plan(pair: Pair) -> Reason | None:
-    """A table that is read in another way, with the indexes that it had."""
-    for name, slow, fast in _tables(pair) if _other_work(pair) else []:
-        moved = _scans(slow) - _scans(fast), fast.per.get("idx_scan", 0.0) - slow.per.get("idx_scan", 0.0)
-        if max(moved) < SCANS_LEAST:
-            continue
-        whole = f"the table is scanned whole {_number(_scans(slow))} times a transaction"
-        instead = f" instead of {_number(_scans(fast))}"
-        return Reason(
-            "plan",
-            _plain(name),
-            f"{_plain(name)} is read by another plan with {pair.slow}, with the same indexes: {whole}{instead}"
-            if moved[0] >= SCANS_LEAST
-            else f"{_plain(name)} is read by another plan with {pair.slow}, with the same indexes",
-            _read(name, slow, fast),
-        )
-    return None
-
-
-def _work(pair: Pair) -> Reason | None:
-    """More work of a kind that no table tells."""
-    if not _other_work(pair):
-        return None
-    rows, blocks = pair.values("rows_read"), pair.values("blocks")
-    said = [f"{_number(blocks[0])} blocks instead of {_number(blocks[1])}"] if blocks else []
-    said += [f"{_number(rows[0])} rows read instead of {_number(rows[1])}"] if rows else []
-    return Reason(
-        "work",
-        "work",
-        f"a transaction does more work with {pair.slow}: {', '.join(said)}",
-        ("metrics: pg_stat_database",),
-    )
 
 
 def _spill(pair: Pair) -> Reason | None:
@@ -250,8 +115,8 @@ def _spill(pair: Pair) -> Reason | None:
     said, place = [], []
     if reads and writes:
         said = [
-            f"reads files {_number(reads[0])} times and writes them {_number(writes[0])} times, instead of"
-            f" {_number(reads[1])} and {_number(writes[1])}"
+            f"reads files {number(reads[0])} times and writes them {number(writes[0])} times, instead of"
+            f" {number(reads[1])} and {number(writes[1])}"
         ]
         place = ["read and write calls of the sessions' processes"]
     if temp:
@@ -272,13 +137,15 @@ def _cache(pair: Pair) -> Reason | None:
         return None
     if reads[0] - reads[1] < max(LEAST_READ, PLAUSIBLE * pair.amount_ns / READ_NS):
         return None
-    of = f" of {_number(max(blocks[0], reads[0]))}" if blocks else ""
-    place = "read calls of the sessions' processes" if pair.file_reads else "metrics: blks_read, blks_hit"
+    of = f" of {number(max(blocks[0], reads[0]))}" if blocks else ""
+    place = "read calls of the sessions' processes"
+    if not pair.file_reads and pair.counts is not None:
+        place = pair.counts[0].place("blocks_read", "blocks_hit")
     return Reason(
         "cache",
         "shared_buffers",
-        f"the cache is colder with {pair.slow}: a transaction reads {_number(reads[0])} blocks{of} from outside of it,"
-        f" instead of {_number(reads[1])}",
+        f"the cache is colder with {pair.slow}: a transaction reads {number(reads[0])} blocks{of} from outside of it,"
+        f" instead of {number(reads[1])}",
         (place,),
     )
 
@@ -345,10 +212,10 @@ def _processor(pair: Pair) -> Reason | None:
 
 
 _RULES: tuple[tuple[frozenset[str], Callable[[Pair], Reason | None]], ...] = (
-    (WORK, _index),
-    (WORK, _growth),
-    (WORK, _plan),
-    (WORK, _work),
+    (WORK, work.index),
+    (WORK, work.growth),
+    (WORK, work.plan),
+    (WORK, work.work),
     (LOG, _checkpoints),
     (WORK - {"latch"} | {"data write"}, _spill),
     (WORK - {"latch"}, _cache),
@@ -356,13 +223,3 @@ _RULES: tuple[tuple[frozenset[str], Callable[[Pair], Reason | None]], ...] = (
     (frozenset({"ready", "workers"}), _processor),
     (frozenset({"commit", "log write", "data read", "data write", "free buffer"}), _station),
 )
-
-
-def _plain(table: str) -> str:
-    """A table's name as it is written: without the schema public."""
-    schema, _, name = table.partition("/")
-    return name if schema == "public" else f"{schema}.{name}"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -3,10 +3,11 @@ of a single arm where its time goes."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dbdyno.evidence.run import Run
+from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.analysis.why.counted import Counted, counted
@@ -20,6 +21,15 @@ CORES = "cpu"
 KINDS = ("experiment", "aa", "sweep")
 PROCESSES = ("flow", "load")
 """Workloads of processes that stay and time themselves: nobody looks at sessions of a server beside them."""
+TURNS = (
+    "Work was not counted: this server counts that of all arms together where they alternate in slices."
+    ' switch = "turns" under [schedule] counts it arm by arm.'
+)
+LATE = (
+    "Work was not counted: this server's sessions hand on what they counted once a second."
+    ' turn = "3s" under [schedule] counts most of it.'
+)
+"""The next steps where CPU is named and nobody knows whether the work was the same."""
 
 
 def of_run(connection: Any, run: Run, measures: Measures, model: Model, without: Any) -> list[Any]:
@@ -31,23 +41,30 @@ def of_run(connection: Any, run: Run, measures: Measures, model: Model, without:
     if alone:
         return [explain(None, _side(connection, measures.arms[0], run), level=level, arm=0).as_dict()]
     found = []
+    warmup = _warmup(run)
     for at, base_at in _explained_arms(measures, model):
         arm, base = measures.arms[at], measures.arms[base_at]
-        counts = counted(connection, base, alone=False), counted(connection, arm, alone=False)
+        counts = [counted(connection, one, alone=False, warmup=warmup) for one in (base, arm)]
         held = without.get(arm.label)
         one = explain(
             _side(connection, base, run),
             _side(connection, arm, run),
             level=level,
             arm=at,
-            counts=counts,
+            counts=(counts[0], counts[1]),
             stations=(_stations(model, base), _stations(model, arm)),
             withheld=f"there is no verdict: {held.reason}" if held else "",
         )
+        if any(cause.code == "cpu" for cause in one.causes):
+            one = replace(one, notes=(*one.notes, *_uncounted(run, counts)))
         if arm.sessions > base.sessions and (one.amount or 0.0) > 0:
             one = replace(one, notes=(_at_once(base, arm), *one.notes))
         found.append(one.as_dict())
     return found
+
+
+def _warmup(run: Run) -> list[Block]:
+    return [block for block in run.blocks() if block.kind == "warmup"]
 
 
 def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
@@ -58,10 +75,23 @@ def _at_once(base: ArmMeasures, arm: ArmMeasures) -> str:
     )
 
 
-def _side(connection: Any, arm: ArmMeasures, run: Run, name: str = "") -> Side:
+def _uncounted(run: Run, counts: Sequence[Counted | None]) -> Iterator[str]:
+    """What would count the work, where a server's counters were read and do not tell it of each arm."""
+    if not run.manifest.plan["watch"].get("counters") or _programs(run):
+        return
+    if run.manifest.switch == "slices" and not any(counts):
+        yield TURNS
+    if any(one is not None and one.late for one in counts):
+        yield LATE
+
+
+def _programs(run: Run) -> bool:
     work = run.manifest.plan["workload"]
-    programs = work.get("command") is not None or work.get("kind") in PROCESSES
-    return side_of(connection, arm, hertz(run), name=name, programs=programs)
+    return work.get("command") is not None or work.get("kind") in PROCESSES
+
+
+def _side(connection: Any, arm: ArmMeasures, run: Run, name: str = "") -> Side:
+    return side_of(connection, arm, hertz(run), name=name, programs=_programs(run))
 
 
 def _stations(model: Model, arm: ArmMeasures) -> dict[str, Station]:
@@ -97,7 +127,9 @@ def of_pair(
     """The base arms of two runs against each other."""
     both = list(zip(connections, arms, runs, strict=True))
     base, other = (_side(own, arm, run, name=arm.label) for own, arm, run in both)
-    counts: list[Counted | None] = [counted(own, arm, alone=len(run.manifest.arms) == 1) for own, arm, run in both]
+    counts: list[Counted | None] = [
+        counted(own, arm, alone=len(run.manifest.arms) == 1, warmup=_warmup(run)) for own, arm, run in both
+    ]
     held = without.get(arms[1].label)
     one = explain(
         base,

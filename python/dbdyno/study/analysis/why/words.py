@@ -12,3 +12,14 @@ def duration(ns: float) -> str:
     '12.3 µs'
     """
     return plain(ns).replace(" us", " µs")
+
+
+def number(value: float) -> str:
+    """A count with three digits, or as a whole number from 100 on."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def plain_name(table: str) -> str:
+    """A table's name as it is written: without the schema public."""
+    schema, _, name = table.partition("/")
+    return name if schema == "public" else f"{schema}.{name}"

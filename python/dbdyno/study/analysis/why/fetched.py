@@ -1,0 +1,115 @@
+"""Rows that an arm's transactions fetch, by table and index, as MariaDB's performance schema counts them.
+
+The counters are those of the whole server. Between two readings of one stretch they are an arm's own: in its turns,
+and, where arms alternate in slices, in the warm-up, which has a stretch for each arm. What others do on the server is
+in them: they are not used where their sum is not what the load's sessions fetched by their own status.
+
+A table that was altered begins to count anew at its next use, with the indexes that it has then. So a table of which an
+index came or went, or a counter fell, is counted from zero.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+from dbdyno.evidence.run import Block
+from dbdyno.study.analysis.measured.measures import ArmMeasures
+from dbdyno.study.analysis.why.objects import Object, transactions
+
+AGREES = 1.3
+"""Up to so many times the rows that sessions fetched are the same rows: a warm-up has few transactions."""
+ROUNDING = 5.0
+"""Rows a transaction that both counts may differ by in any case."""
+
+SOURCE = "table_io_waits_summary_by_index_usage"
+_READINGS = f"""
+select block, at_ns, arm, object, value from metrics
+where source = '{SOURCE}' and block in (select unnest($1::int[]))
+order by block, at_ns, object
+"""  # noqa: S608  # a constant of this module
+Grown = dict[tuple[str, str], float]
+"""Rows fetched by table and index."""
+Indexes = dict[str, float]
+"""Of one table: the rows fetched by each index; by none under an empty name."""
+Reading = dict[str, Indexes]
+
+Found = tuple[dict[str, Object], dict[str, Object], str]
+"""Tables and indexes by name, and where they were counted."""
+
+
+def fetched(connection: Any, arm: ArmMeasures, warmup: Sequence[Block], known: float | None) -> Found:
+    """Return the tables and indexes that an arm reads, with their rows per transaction: of its blocks, else of the
+    warm-up. `known`: the rows that its sessions fetch per transaction. Empty where these are not known or do not agree.
+    """
+    for blocks, when in ((arm.blocks, ""), (warmup, " in the warm-up")):
+        found = _grown(connection, arm.name, [block.index for block in blocks])
+        count = transactions(blocks, arm.number)
+        if found is None or not count or known is None:
+            continue
+        rows = sum(found[0].values()) / count
+        if abs(rows - known) > ROUNDING and not known / AGREES <= rows <= known * AGREES:
+            break
+        return *_made(*found, count), f"{SOURCE}{when}"
+    return {}, {}, ""
+
+
+def _grown(connection: Any, arm: str, blocks: list[int]) -> tuple[Grown, Reading] | None:
+    """What was fetched in the stretches of an arm by table and index, and the last reading; None without stretches."""
+    grown: Grown = defaultdict(float)
+    last: Reading | None = None
+    for (_, before), (_, after) in _stretches(connection, arm, blocks):
+        last = (last or {}) | after
+        for table, indexes in after.items():
+            for index, value in _difference(before.get(table, {}), indexes).items():
+                grown[table, index] += value
+    return None if last is None else (grown, last)
+
+
+def _stretches(
+    connection: Any, arm: str, blocks: list[int]
+) -> Iterator[tuple[tuple[str, Reading], tuple[str, Reading]]]:
+    """Neighbouring readings of a block, both of this arm: what ran between them was it, or nothing."""
+    rows = connection.execute(_READINGS, [blocks]).fetchall()
+    for _, own in groupby(rows, key=itemgetter(0)):
+        readings = [_reading(list(one)) for _, one in groupby(own, key=itemgetter(1))]
+        yield from (pair for pair in pairwise(readings) if pair[0][0] == pair[1][0] == arm)
+
+
+def _reading(rows: list[tuple[Any, ...]]) -> tuple[str, Reading]:
+    tables: Reading = {}
+    for _, _, _, name, value in rows:
+        table, _, index = name.rpartition("/")
+        tables.setdefault(table, {})[index] = value
+    return rows[0][2], tables
+
+
+def _difference(before: Indexes, after: Indexes) -> Indexes:
+    """What a table counted between two readings: from zero where it was opened anew. The row without an index is there
+    only where something was counted in it."""
+    anew = before.keys() - {""} != after.keys() - {""} or any(after.get(one, 0) < before[one] for one in before)
+    return {index: value - (0.0 if anew else before.get(index, 0.0)) for index, value in after.items()}
+
+
+def _made(grown: Grown, last: Reading, count: int) -> tuple[dict[str, Object], dict[str, Object]]:
+    tables = {
+        name: Object(
+            {
+                "rows_scanned": grown[name, ""] / count,
+                "rows_by_index": sum(grown[name, index] for index in indexes if index) / count,
+            },
+            {"indexes": float(len(indexes.keys() - {""}))},
+        )
+        for name, indexes in last.items()
+        if any(key[0] == name and value for key, value in grown.items())
+    }
+    used = {
+        f"{table}/{index}": Object({"rows_by_index": grown[table, index] / count})
+        for table in tables
+        for index in last[table]
+        if index
+    }
+    return tables, used
