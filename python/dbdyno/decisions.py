@@ -95,6 +95,11 @@ _RULES = (
         "withholds",
         "the difference between the arms moved over the run, certain at 99 %, and changes its sign within the run",
     ),
+    Rule(
+        "premise",
+        "withholds",
+        "`tail_times`: the base's longest operation takes fewer times its median: there is no tail to judge",
+    ),
     Rule("invariants", "withholds", "on a model: a conservation law is broken"),
     Rule("switched", "withholds", "on cells: no more redo writes raced with the flash log on than with it off"),
     Rule("blocks", "provisional", "fewer blocks than chance alone needs: n < 1 + log2(1 / (1 - level))"),

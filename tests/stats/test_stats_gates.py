@@ -276,3 +276,12 @@ def test_processors_that_others_use_are_no_ground_for_what_threads_bring() -> No
     busy = gates_in_time.processors_free(0.62, 2)
     assert busy.ok is False and busy.text == "others used 62 % of the 2 processors meanwhile"
     assert busy.code == "processors" and "where nothing else runs" in busy.next
+
+
+def test_a_question_about_the_tail_presumes_that_there_is_one() -> None:
+    assert gates.has_tail("off", 291_780_000, 1_000_000, 100).ok
+    missing = gates.has_tail("off", 894_000, 553_000, 100)
+    assert missing.withholds and missing.reason.startswith(
+        "This machine has no such tail: the longest operation of off"
+    )
+    assert gates.has_tail("off", 0, float("nan"), 100).ok is None

@@ -196,6 +196,27 @@ def tail_support(label: str, q: float, counts: Sequence[int]) -> Gate:
     )
 
 
+def has_tail(base: str, longest_ns: float, median_ns: float, times: float) -> Gate:
+    """Whether the base has the tail that a question presumes: its longest operation takes `times` its median."""
+    from dbdyno.stats.words import duration
+
+    name = "a tail to judge"
+    if not median_ns > 0:
+        return Gate(name, None, f"no operations of {base}", code="premise")
+    found = longest_ns / median_ns
+    text = f"the longest operation of {base} takes {duration(longest_ns)}, {found:.3g} times the median"
+    if found >= times:
+        return Gate(name, True, text, code="premise")
+    return Gate(
+        name,
+        False,
+        f"{text}; the question presumes {times:g} times",
+        "measure where single operations take that long: on the real storage, or on a model that has what makes them",
+        code="premise",
+        because=f"this machine has no such tail: {text}, and the question presumes {times:g} times",
+    )
+
+
 def modality(arm: str, values: NDArray[Any], *, bins: int = 40) -> Gate:
     """Whether a distribution has more than one mode, by Gregg's mvalue on log-spaced bins between
     the 0.5 and 99.5 % quantiles: sum of the steps between neighbouring bins over the highest bin;

@@ -267,6 +267,14 @@ VERDICT = (
         "with factors: the one that the answer is about (default: one of numbers, of these that with most levels)",
         None,
     ),
+    Key(
+        "tail_times",
+        "float",
+        "the base's longest operation takes so many times its median, or there is no tail to judge and no verdict",
+        None,
+        low=1,
+        high=1_000_000,
+    ),
     Key("equal_work", "bool", "with factors: all levels touch as many rows a transaction, as arms must anyway", None),
 )
 

@@ -102,7 +102,8 @@ class Judge:
     """How the verdict is reached; `operation` is the kind of call whose time is compared, `longest`
     how many of the longest of two arms are looked at apart, `accept` the gates that only warn; `equal_work`: of
     a plan with factors the gate "equal work" holds all levels to the same rows, which it does for arms anyway;
-    `factor`: the one that the answer is about."""
+    `factor`: the one that the answer is about; `tail_times`: so many times its median the base's longest operation
+    takes at least, or there is no tail that could be judged (0: nothing is presumed)."""
 
     level: float = 0.95
     threshold: float = 0.02
@@ -112,6 +113,7 @@ class Judge:
     accept: list[str] = field(default_factory=list)
     equal_work: bool = False
     factor: str | None = None
+    tail_times: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,10 @@ def between(of: Examined) -> Iterator[Gate]:
         for arm, base in compared:
             work, usual = (_mean(own.values["rows"]) for own in (arm, base))
             yield gates.equal_work("rows", arm.label, work, base.label, usual)
+    if presumed := judge.get("tail_times"):
+        base = compared[0][1]
+        longest, median = (float(np.nanmax(base.values["max"])), float(np.nanmedian(base.values["p50"])))
+        yield gates.has_tail(base.label, longest, median, presumed)
     if not of.virtual:
         yield gates.truncation({a.label: v for a, v in zip(measures.arms, of.latencies, strict=True)})
     if batches_of_p99(measures) < BATCHES_MIN:

@@ -22,6 +22,7 @@ class Judging(TypedDict, total=False):
     accept: list[str]
     equal_work: bool
     factor: str | None
+    tail_times: float
 
 
 class RunRow(TypedDict, total=False):
