@@ -2,7 +2,8 @@
 
 A SQL_ID that is in both sets is the same statement. What is left is matched by its text with
 literals and bind variables taken out, so that a thousand statements with literals meet the one with
-bind variables that they should have been.
+bind variables that they should have been, or that `cursor_sharing = force` made of them. Comments (those that
+tools add, with a trace's number in them), the length of lists, blanks and case make no difference; hints do.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from typing import Any, TypedDict, cast
 
 from dbdyno.trace.source import Traces
 
-_BIND = re.compile(r":\w+")
+_PART = re.compile(
+    r"""(?P<comment>/\*(?!\+).*?\*/|--(?!\+)[^\n]*)
+    | (?P<name>"[^"\n]*")
+    | '(?:[^']|'')*'                           # a text
+    | :"[^"\n]*" | :\w+ | \$\d+ | \?           # a bind variable: Oracle's own, the system's, PostgreSQL's, JDBC's
+    | (?<![\w$\#."])\d+(?:\.\d+)?(?:e[+-]?\d+)?  # a number""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+_LIST = re.compile(r"\( ?:n(?: ?, ?:n)* ?\)")
 
 
 @dataclass(frozen=True)
@@ -77,8 +86,24 @@ def _listed(traces: Traces) -> dict[str, _Statement]:
 
 def _folded(row: _Statement) -> str:
     """The text that a statement is matched by; without one it is matched with nothing."""
-    text = row["force_match"] or row["text"]
-    return "text " + _BIND.sub(":n", text) if text else "key " + str(row["statement"])
+    text = row["text"] or row["force_match"]
+    return "text " + folded(text) if text else "key " + str(row["statement"])
+
+
+def folded(text: str) -> str:
+    """A text without what differs between executions of one statement.
+
+    >>> folded("select a from t where b in (1, 2, 3) /* id='7' */")
+    'SELECT A FROM T WHERE B IN (:n)'
+    >>> folded('select a from t where b in (:"SYS_B_0")')
+    'SELECT A FROM T WHERE B IN (:n)'
+    """
+    parts, last = [], 0
+    for found in _PART.finditer(text):
+        stands = " " if found["comment"] else found["name"] or ":n"
+        parts += [text[last : found.start()].upper(), stands]
+        last = found.end()
+    return _LIST.sub("(:n)", " ".join("".join([*parts, text[last:].upper()]).split()))
 
 
 def _name(members: list[set[str]]) -> str:
