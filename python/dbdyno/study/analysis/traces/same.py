@@ -15,9 +15,9 @@ from typing import Any, TypedDict, cast
 from dbdyno.trace.source import Traces
 
 _PART = re.compile(
-    r"""(?P<comment>/\*(?!\+).*?\*/|--(?!\+)[^\n]*)
+    r"""(?P<comment>/\*(?!\+)(?:[^*]++|\*(?!/))*+(?:\*/)?|--(?!\+)[^\n]*)
     | (?P<name>"[^"\n]*")
-    | '(?:[^']|'')*'                           # a text
+    | '(?:[^']++|'')*+'?                       # a text, whole or cut off
     | :"[^"\n]*" | :\w+ | \$\d+ | \?           # a bind variable: Oracle's own, the system's, PostgreSQL's, JDBC's
     | (?<![\w$\#."])\d+(?:\.\d+)?(?:e[+-]?\d+)?  # a number""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
