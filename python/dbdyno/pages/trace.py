@@ -20,6 +20,7 @@ from dbdyno.pages import (
 from dbdyno.pages import format as fmt
 from dbdyno.pages.common import columns, counted
 from dbdyno.pages.reading import Analysis
+from dbdyno.pages.trace_finding import finding
 from dbdyno.pages.trace_words import period
 
 Given = Mapping[str, Any]
@@ -56,6 +57,7 @@ def _head(model: Analysis, name: str) -> Head:
         fmt.line(facts.get("title") or "traces"),
         "trace_head",
         period(facts.get("from_ns"), facts.get("to_ns")),
+        headline=finding(model, name),
         chips=tuple(phrase for phrase in _chips(facts) if phrase),
         alerts=((counted(warnings, "warning"), "gates"),) if warnings else (),
         section="Trace",
