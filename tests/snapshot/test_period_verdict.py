@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 from made_store import MadeServer
 
+from dbdyno.judge.same_work import Index, SameWork
 from dbdyno.judge.snapshots import compare
+from dbdyno.judge.verdict import Facts, judge
+from dbdyno.judge.waiting import Blocked
+from dbdyno.snapshot.causes import Cause, Told
 from dbdyno.snapshot.periods import period
 
 MEANS_MS = {1: 0.1, 2: 0.4, 3: 2.0, 4: 0.05, 5: 8.0}
@@ -139,3 +143,44 @@ def test_a_metric_that_is_small_decides_nothing(server: Loaded):
         server.database["blks_read"] += 4000
     found = verdict(server, before, server.stretch(8))
     assert found["word"] == "ok"
+
+
+STANDBY = Told(Cause("commits wait for a standby", "1 session", code="standby"), None)
+STORM = Told(Cause("many more sessions begin", "sessions begun 4 → 131 a second", code="sessions"), None)
+
+
+def facts(high: float = 1.02, commits: Blocked | None = None, rate: float = 100.0, *causes: Told) -> Facts:
+    same = SameWork(Index(1.0, 1 / high, high, 0.9), None, 1.0, (8, 8))
+    return Facts(
+        (8, 8), same, None, None, None, causes, (500.0, 500.0), commits=commits, commits_a_second=(100.0, rate)
+    )
+
+
+def test_commits_that_wait_longer_are_slower_although_no_statement_is():
+    """A commit is in no statement's time: a standby that held up each was "no change larger than 2 %"."""
+    waiting = Blocked(0.1, 1.4, (1.0, 2.4), certain=True)
+    found = judge(facts(1.02, waiting, 100.0, STANDBY), 0.05)
+    assert (found.word, found.title) == ("worse", "Slower: commits wait for a standby (93% of +1.4 s a second)")
+    assert found.next.startswith("Find what holds back its replay")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "rate"),
+    [
+        (Blocked(0.1, 0.4, (1.0, 1.3), certain=True), 400.0),
+        (Blocked(0.1, 1.4, (1.0, 2.4), certain=False), 100.0),
+        (Blocked(0.001, 0.004, (1.0, 1.0), certain=True), 100.0),
+    ],
+    ids=["four times the commits", "chance", "too little"],
+)
+def test_commits_that_wait_as_long_each_or_by_chance_or_hardly_decide_nothing(waiting: Blocked, rate: float):
+    assert judge(facts(1.02, waiting, rate, STANDBY), 0.05).word == "ok"
+
+
+def test_a_storm_of_sessions_is_the_headline_where_the_time_of_statements_cannot_tell():
+    found = judge(facts(2.0, None, 100.0, STORM), 0.05)
+    assert found.word == "cannot tell"
+    assert found.title.startswith(
+        "Cannot tell: many more sessions begin (sessions begun 4 → 131 a second), and to conn"
+    )
+    assert judge(facts(1.02, None, 100.0, STORM), 0.05).word == "ok"

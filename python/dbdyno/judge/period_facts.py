@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dbdyno.judge.more_work import added
 from dbdyno.judge.same_work import same_work
 from dbdyno.judge.verdict import Facts
-from dbdyno.judge.waiting import blocked, failed
+from dbdyno.judge.waiting import COMMIT, blocked, failed
 from dbdyno.snapshot.active_rates import ActiveRates
 from dbdyno.snapshot.causes import Change, causes, told_once
 from dbdyno.snapshot.statement_costs import statement_costs
@@ -45,7 +45,16 @@ def facts_of(
         _calls(change),
         unread,
         closed,
+        commits=blocked(looked, COMMIT),
+        commits_a_second=_mean(values, "tps"),
     )
+
+
+def _mean(values: Sequence[Mapping[str, Sequence[float | None]]], name: str) -> tuple[float, float]:
+    """A metric's mean in both stretches; 0 where it is not known."""
+    known = [[one for one in side.get(name, ()) if one is not None] for side in values]
+    means = [sum(side) / len(side) if side else 0.0 for side in known]
+    return (means[0], means[1]) if len(means) == 2 else (0.0, 0.0)
 
 
 def _calls(change: Change) -> tuple[float, float]:

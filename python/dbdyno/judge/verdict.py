@@ -1,8 +1,9 @@
 """The verdict of two periods: what users wait for, in one word and one title.
 
-It rests on database time for the same work (`same_work.py`), blocked time and failed work (`waiting.py`), and work that
-was added (`more_work.py`). Everything else that changed is a finding, and no verdict. Throughput is the load that is
-offered, so more or less of it is neither better nor worse, unless the load comes from a closed loop.
+It rests on database time for the same work (`same_work.py`), blocked time, commits that wait and failed work
+(`waiting.py`), and work that was added (`more_work.py`). Everything else that changed is a finding, and no verdict.
+Throughput is the load that is offered, so more or less of it is neither better nor worse, unless the load comes from a
+closed loop.
 
 A difference counts from 1 % of database time on (blocked time, added work) or from the threshold on (the same work).
 What is called equal is bounded: "no change larger than 5 %" holds the whole 95 % interval. Where the interval reaches
@@ -35,6 +36,10 @@ UNEXPLAINED, ALIKE, STRICT = 1.25, 1.05, 0.01
 what reads more or less, or is larger, needs such a p where no cause was found."""
 LEAST_BLOCKED = 0.01
 """Sessions that wait for a lock, on average, below which blocked time counts for nothing."""
+OF_COMMITS = ("device", "standby")
+"""Causes that commits wait for."""
+CHANGED = ("setting", "cache", "version", "sessions")
+"""Causes that are told as what changed where nothing became slower."""
 LEAST, LEAST_CHOSEN = 5, 3
 """Sub-intervals that a period needs to be judged by, and either part of an interval that was cut where it changed."""
 
@@ -44,7 +49,7 @@ class Facts:
     """What a verdict of two periods rests on. `unread`: why the time of statements is not known, where it is not;
     `spent_ms`: statement time a second; `calls`: statements a second; `closed`: the decision on throughput, where
     the load is a closed loop; `level`: below which p a change of the same work is certain; `least`:
-    sub-intervals that either period needs."""
+    sub-intervals that either period needs; `commits`: sessions that wait in a commit."""
 
     counts: tuple[int, int]
     work: SameWork | None = None
@@ -58,6 +63,8 @@ class Facts:
     closed: str = ""
     level: float = 0.05
     least: int = LEAST
+    commits: Blocked | None = None
+    commits_a_second: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class Verdict:
 
 def judge(facts: Facts, threshold: float) -> Verdict:
     """Return the verdict: the gravest that holds."""
-    for rule in (_slower, _blocked, _failed, _more_work, _closed_loop):
+    for rule in (_slower, _blocked, _slow_commits, _failed, _more_work, _closed_loop):
         found = rule(facts, threshold)
         if found is not None:
             return found
@@ -123,6 +130,36 @@ def _blocked(facts: Facts, threshold: float) -> Verdict | None:
     title = f"Slower: {words} ({blocked.share:.0%} of +{span(1000 * more)} a second)"
     said = (lock.evidence,) if lock and lock.evidence else ()
     return Verdict("worse", title, (*said, *_work_line(facts), *_load(facts)), next_step("lock"))
+
+
+def _slow_commits(facts: Facts, threshold: float) -> Verdict | None:
+    """Commits wait longer than they did, for the log or for a standby: that is in no statement's time. More commits
+    that wait as long each are more load."""
+    del threshold
+    cause = next((one for one in facts.causes if one.cause.code in OF_COMMITS and not one.cause.statements), None)
+    commits = facts.commits
+    if commits is None:
+        if cause is None or cause.cause.code != "device":
+            return None
+        return Verdict("worse", f"Slower: {cause.cause.words}", _beside(facts, cause), next_step("device"))
+    each = [wait / rate if rate else wait for wait, rate in _per_commit(commits, facts)]
+    least = max(MATERIAL * facts.spent_ms[0] / 1000, LEAST_BLOCKED)
+    if not commits.certain or commits.grown < least or each[1] < APART * each[0]:
+        return None
+    words = cause.cause.words if cause else "commits wait longer for the log"
+    more = max(commits.active[1] - commits.active[0], commits.grown)
+    title = f"Slower: {words} ({commits.share:.0%} of +{span(1000 * more)} a second)"
+    return Verdict("worse", title, _beside(facts, cause), next_step(cause.cause.code if cause else "device"))
+
+
+def _per_commit(commits: Blocked, facts: Facts) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Sessions that wait and commits a second, before and after."""
+    return (commits.before, facts.commits_a_second[0]), (commits.after, facts.commits_a_second[1])
+
+
+def _beside(facts: Facts, cause: Told | None) -> tuple[str, ...]:
+    said = (cause.evidence,) if cause and cause.evidence else ()
+    return (*said, *_work_line(facts), *_load(facts))
 
 
 def _failed(facts: Facts, threshold: float) -> Verdict | None:
@@ -178,6 +215,10 @@ def _equal(facts: Facts, work: SameWork) -> Verdict:
         title = f"Cannot tell: the same statements take {_times(time)}, but no cause was found"
         return Verdict("cannot tell", title, (*_machine(work), *said))
     figures = f"{_signed(time.low)} to {_signed(time.high)} %"
+    storm = next((one for one in facts.causes if one.cause.code == "sessions"), None)
+    if bound is None and storm is not None:
+        title = f"Cannot tell: {storm.cause.words} ({storm.cause.evidence}), and to connect is in no statement's time"
+        return Verdict("cannot tell", title, (_to_tell(work), *said), next_step("sessions"))
     if bound is None:
         title = f"Cannot tell: database time for the same work may have changed by {figures}"
         return Verdict("cannot tell", title, (_to_tell(work), *said))
@@ -254,9 +295,9 @@ def _who(facts: Facts) -> tuple[str, ...]:
 
 
 def _changed(facts: Facts, beside: Told | None = None) -> tuple[str, ...]:
-    """Settings that changed between the periods."""
+    """Settings that changed between the periods, and a restart."""
     some = (one.cause for one in facts.causes if one is not beside)
-    names = [one.words.removeprefix("setting ") for one in some if one.code == "setting"]
+    names = [one.words.removeprefix("setting ") for one in some if one.code in CHANGED]
     return (f"Changed between the periods: {'; '.join(names[:3])}",) if names else ()
 
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 NO_DATABASE_TIME = ("idle", "network")
 """Classes of waits that are no database time: sleeps, background loops, and the client whose turn it is."""
-LOCK = "lock"
+LOCK, COMMIT = "lock", "commit"
+"""Classes of waits beside the time of statements: a lock of a table is waited for before a statement begins, a commit
+ends after the last one."""
 CERTAIN = 0.05
 BEYOND = 3.0
 """Blocked time of so many times the worst sub-interval of the first period is certain without a test."""
@@ -27,8 +29,8 @@ LEAST_FAILED = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Sessions that wait for a lock, on average, in both periods: seconds of waiting a second. `active`: sessions that
-    are in the database, those that wait for a lock included. `certain`: more than chance gives."""
+    """Sessions that wait for a lock, or in a commit, on average, in both periods: seconds of waiting a second.
+    `active`: sessions that are in the database, those that wait so included. `certain`: more than chance gives."""
 
     before: float
     after: float
@@ -56,15 +58,15 @@ class Failed:
     certain: bool
 
 
-def blocked(looked: Sequence[ActiveRates | None]) -> Blocked | None:
-    """Return the blocked time of two periods; None where sessions were not sampled in both."""
+def blocked(looked: Sequence[ActiveRates | None], kind: str = LOCK) -> Blocked | None:
+    """Return the time of two periods in waits of a class; None where sessions were not sampled in both."""
     old, new = looked
     if old is None or new is None:
         return None
-    locks = [side.values("class", [LOCK])[0] for side in (old, new)]
+    waits = [side.values("class", [kind])[0] for side in (old, new)]
     active = (_in_database(old), _in_database(new))
-    means = [float(one.mean()) for one in locks]
-    return Blocked(means[0], means[1], active, _more(locks[0], locks[1]))
+    means = [float(one.mean()) for one in waits]
+    return Blocked(means[0], means[1], active, _more(waits[0], waits[1]))
 
 
 def _in_database(looked: ActiveRates) -> float:

@@ -99,6 +99,15 @@ POSTGRES = (
         also="pg_stat_user_tables",
         on="b.datid = a.datid and b.relid = a.tgrelid",
     ),
+    Kind(
+        "statistics object",
+        "pg_statistic_ext",
+        "a.datid, a.oid",
+        "a.datname || '.' || b.relname || '.' || a.stxname",
+        also="pg_stat_user_tables",
+        on="b.datid = a.datid and b.relid = a.stxrelid",
+    ),
+    Kind("sequence", "pg_sequence", "a.datid, a.seqrelid", "a.datname || '.' || a.name", "'cache ' || a.seqcache"),
 )
 MARIADB = (
     Kind(

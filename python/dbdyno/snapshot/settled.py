@@ -16,7 +16,6 @@ OURS = (
     "search_path",
     "TimeZone",
     "DateStyle",
-    "jit",
     "application_name",
 )
 

@@ -8,6 +8,8 @@ from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.model import beginning
 from dbdyno.snapshot.wording import rate, span, three, times
 
+LONGER = 1.1
+"""From so many times as long on, a call may be longer for what new sessions lack."""
 _SHARE = 0.1
 """A statement with less of the change is not named by itself."""
 
@@ -75,7 +77,13 @@ def of_sessions(change: Change, old: float, new: float) -> frozenset[Key]:
         for n, one in change.statements.items()
         if 0 < 1.5 * one.before.get("calls", 0) <= one.after.get("calls", 0) <= 1.5 * more * one.before["calls"]
     )
-    return called | slower_at_same_work(change)
+    longer = (n for n, one in change.statements.items() if no_more_work(one) and _longer(one))
+    return called.union(longer)
+
+
+def _longer(one: Pair) -> bool:
+    old, new = one.per_call("ms")
+    return new >= LONGER * old > 0
 
 
 RULES = (new_statements, more_calls, slower_statements)

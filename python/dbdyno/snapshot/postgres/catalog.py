@@ -93,6 +93,31 @@ VIEWS = Source(
 )
 """By what a statement reaches a table that it does not name: foreign keys, triggers, views."""
 
+STATISTICS = Source(
+    "pg_statistic_ext",
+    ("oid",),
+    "now",
+    states=True,
+    only=frozenset({"oid", "stxname", "stxrelid"}),
+)
+"""Statistics objects, that the planner reads of several columns at once."""
+
+SEQUENCES = Source(
+    "pg_sequence",
+    ("seqrelid",),
+    "now",
+    rows="(select s.seqrelid, s.seqcache, c.relname::text as name, (select d.refobjid from pg_depend d where"
+    " d.classid = 'pg_class'::regclass and d.objid = s.seqrelid and d.refclassid = 'pg_class'::regclass"
+    " and d.deptype in ('a', 'i') limit 1) as owner from pg_sequence s join pg_class c on c.oid = s.seqrelid) s",
+    states=True,
+    only=frozenset({"seqrelid", "seqcache"}),
+    extra=(
+        ("name", "name", "text", "text", "VARCHAR"),
+        ("owner::bigint", "owner", "gauge", "count", "BIGINT"),
+    ),
+)
+"""Sequences: how many values a session keeps ready, and the table whose column each is for."""
+
 COLUMNS = Source(
     "pg_attribute",
     ("attrelid", "attnum"),

@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, LiteralString
 
-from dbdyno.snapshot.postgres.catalog import COLUMNS, FOREIGN_KEYS, FUNCTIONS, PLANNER, TRIGGERS, VIEWS
+from dbdyno.snapshot.postgres.catalog import (
+    COLUMNS,
+    FOREIGN_KEYS,
+    FUNCTIONS,
+    PLANNER,
+    SEQUENCES,
+    STATISTICS,
+    TRIGGERS,
+    VIEWS,
+)
 from dbdyno.snapshot.postgres.reader import joined
 from dbdyno.snapshot.postgres.source import Source
 
@@ -23,6 +32,8 @@ _CATALOGS = (
     (FOREIGN_KEYS, 2606),
     (TRIGGERS, 2620),
     (VIEWS, 2618),
+    (STATISTICS, 3381),
+    (SEQUENCES, 2224),
 )
 """What is read so, and the number of its catalog in every version: pg_attribute, pg_statistic, ..."""
 _WRITTEN: LiteralString = "select /* dbdyno */ " + ", ".join(

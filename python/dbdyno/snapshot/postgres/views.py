@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dbdyno.bench.postgres.shown_settings import CREDENTIALS, SECRET_NAMES, SECRET_WORDS
-from dbdyno.snapshot.postgres.catalog import COLUMNS, FOREIGN_KEYS, FUNCTIONS, PLANNER, TRIGGERS, VIEWS
+from dbdyno.snapshot.postgres.catalog import (
+    COLUMNS,
+    FOREIGN_KEYS,
+    FUNCTIONS,
+    PLANNER,
+    SEQUENCES,
+    STATISTICS,
+    TRIGGERS,
+    VIEWS,
+)
 from dbdyno.snapshot.postgres.source import Source
 from dbdyno.snapshot.view import Column
 
@@ -163,6 +172,8 @@ DATABASE: tuple[Source, ...] = (
     FOREIGN_KEYS,
     TRIGGERS,
     VIEWS,
+    STATISTICS,
+    SEQUENCES,
 )
 """Read in each database; the database's oid becomes the first key."""
 

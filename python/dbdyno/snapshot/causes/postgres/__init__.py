@@ -1,8 +1,18 @@
 """Rules over what PostgreSQL counts."""
 
-from dbdyno.snapshot.causes.postgres import access, configured, load, objects, plans, server
+from dbdyno.snapshot.causes.postgres import (
+    access,
+    catalog,
+    configured,
+    execution,
+    load,
+    objects,
+    plans,
+    server,
+    standbys,
+)
 from dbdyno.snapshot.causes.postgres.reading import PostgresChange
 
 __all__ = ["FAMILIES", "PostgresChange"]
 
-FAMILIES = (objects, access, plans, load, configured, server)
+FAMILIES = (objects, access, catalog, plans, execution, load, configured, server, standbys)

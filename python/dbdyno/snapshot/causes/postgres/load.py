@@ -8,6 +8,10 @@ from dbdyno.snapshot.causes.change import Cause, Change
 from dbdyno.snapshot.causes.statements import named, of_sessions
 from dbdyno.snapshot.wording import rate
 
+MANY, STORM = 10.0, 2.4
+"""So many sessions more a second take processor time of the host, and weigh more than that others use it: each is a
+process that begins, and a program that asks for it."""
+
 
 def spills(change: Change) -> Iterator[Cause]:
     """Statements that write temporary files where they wrote none, or few."""
@@ -36,7 +40,8 @@ def connections(change: Change) -> Iterator[Cause]:
     old, new = (side.get("sessions", 0.0) for side in change.totals("pg_stat_database", "sessions"))
     if new >= 3 * old and new - old >= 1:
         evidence = f"sessions begun {rate(old, new)}"
-        yield Cause("many more sessions begin", evidence, of_sessions(change, old, new), weight=1.5)
+        weight = STORM if new - old >= MANY else 1.5
+        yield Cause("many more sessions begin", evidence, of_sessions(change, old, new), weight=weight)
 
 
 RULES = (spills, connections)

@@ -25,6 +25,8 @@ _PLANNER = re.compile(
 """Settings that plans depend on."""
 SCANS_MORE = 1.1
 """From so many times the scans on, a table is scanned more."""
+LEAST_HOT = 0.3
+"""Of the updates so many were HOT, to say that they are no longer."""
 LONGER, LEAST_ROWS = 1.3, 100
 """From so many times the rows of a scan on, of so many at least, a table has grown."""
 
@@ -142,23 +144,45 @@ def new_indexes(change: Change) -> Iterator[Cause]:
     for key in dict.fromkeys((row["datid"], row["relid"]) for row in rows):
         table = change.tables.get(key) if key in change.states[0] else None
         names = [row["name"] for row in rows if (row["datid"], row["relid"]) == key]
-        writes = frozenset(n for n in change.heavier_of(table.name) if _writes(change.statements[n])) if table else None
-        if table is None or not writes:
+        if table is None:
+            continue
+        hot = _hot(table)
+        writes = frozenset(n for n in _writing(change, table) if _writes(change.statements[n], lost_hot=_lost(hot)))
+        if not writes:
             continue
         first = max(writes, key=lambda n: change.statements[n].grown("ms"))
         work = " → ".join(map(three, change.statements[first].per_call("work")))
         made = (
             f"index {names[0]} on {table.name} was" if len(names) == 1 else f"{len(names)} indexes on {table.name} were"
         )
-        yield Cause(
-            f"{made} created: writes are dearer", f"blocks per call {work}; {', '.join(names[:5])}", writes, weight=2.6
-        )
+        what = "updates are no longer HOT" if _lost(hot) else "writes are dearer"
+        said = [f"HOT updates {hot[0]:.0%} → {hot[1]:.0%}"] if _lost(hot) else []
+        said += [f"blocks per call {work}", ", ".join(names[:5])]
+        yield Cause(f"{made} created: {what}", "; ".join(said), writes, weight=2.6)
 
 
-def _writes(one: Pair) -> bool:
-    """Whether a statement changes rows, about as many a call as before."""
-    old, new = one.per_call("rows")
-    return WRITE.match(one.text) is not None and one.heavier() and new <= HEAVIER * max(old, 1.0)
+def _hot(table: Pair) -> tuple[float, float]:
+    """The share of updates that are HOT (no index is written to), before and after."""
+    sides = _sides(table)
+    found = [s.get("n_tup_hot_upd", 0.0) / s["n_tup_upd"] if s.get("n_tup_upd") else 0.0 for s in sides]
+    return found[0], found[1]
+
+
+def _lost(hot: tuple[float, float]) -> bool:
+    return hot[0] >= LEAST_HOT and hot[1] <= hot[0] / 2
+
+
+def _writing(change: Change, table: Pair) -> Iterator[Key]:
+    """Statements that name a table and change rows."""
+    return (n for n in change.of_table(table.name, slower=False) if WRITE.match(change.statements[n].text))
+
+
+def _writes(one: Pair, *, lost_hot: bool) -> bool:
+    """Whether a statement changes about as many rows a call as before, by more work: of one row where updates are no
+    longer HOT, the work is a few blocks."""
+    (old, new), (was, now) = one.per_call("rows"), one.per_call("work")
+    more = one.heavier() or (lost_hot and was > 0 and now >= HEAVIER * was)
+    return more and new <= HEAVIER * max(old, 1.0)
 
 
 def _gone_in(change: Change, row: dict[str, Any]) -> Row | None:

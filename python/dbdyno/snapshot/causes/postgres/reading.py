@@ -10,7 +10,7 @@ from dbdyno.snapshot.causes.postgres.unserved import read_whole
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.postgres.facts import is_ours
 from dbdyno.snapshot.postgres.host import of_stretches, used
-from dbdyno.snapshot.postgres.parts import present
+from dbdyno.snapshot.postgres.parts import JIT_TIMES, present
 from dbdyno.snapshot.renumbered import fingerprints, renumbered
 
 HALF = 0.5
@@ -50,7 +50,11 @@ class PostgresChange(Change):
         rows = one.query(
             f"select queryid, sum(calls) as calls, sum({time}) as ms, sum(rows) as rows,"
             f" sum(shared_blks_hit + shared_blks_read) as work, sum(shared_blks_read) as reads,"
-            f" sum(temp_blks_written) as temp, sum({present('wal_bytes', has)}) as wal"
+            f" sum(temp_blks_written) as temp, sum({present('wal_bytes', has)}) as wal,"
+            f" sum({present('temp_blk_read_time', has)} + {present('temp_blk_write_time', has)}) as temp_ms,"
+            f" sum({_sum_of([f'jit_{one}_time' for one in JIT_TIMES], has)}) as jit,"
+            f" sum({present('parallel_workers_to_launch', has)}) as planned,"
+            f" sum({present('parallel_workers_launched', has)}) as launched"
             f" from {view} where verdict in ('ok', 'evicted') and calls > 0 {top} group by 1",
             view,
         )
@@ -109,3 +113,8 @@ class PostgresChange(Change):
                 " another version; before and after are compared by the text"
             )
         return found
+
+
+def _sum_of(names: Sequence[str], has: set[str]) -> str:
+    """The columns that there are, added up, as SQL."""
+    return " + ".join(name for name in names if name in has) or "null::double"

@@ -27,6 +27,8 @@ ALIKE, CALLS_LEAST = 1.25, 10.0
 """So much longer take all statements, each called so often, for a processor to be the cause."""
 HOG, LONGER = 0.3, 1.1
 """From so many processors more that others use, and calls that take so many times as long, the two belong together."""
+MORE_WAL = 2.0
+"""So many times the WAL of a call is that of whole pages."""
 PLACES = ("config_file", "hba_file", "ident_file")
 """Settings that say where files are, and slow nothing; that of the data may be another device."""
 _LEAST_SYNC_MS = 1.0
@@ -217,8 +219,14 @@ def checkpoints(change: Change) -> Iterator[Cause]:
         if new * change.after.seconds >= 2 and new >= 3 * old:
             old_wal, new_wal = (side.get("wal_bytes", 0.0) for side in change.totals("pg_stat_wal", "wal_bytes"))
             evidence = f"{rate(old, new)}; WAL {old_wal / 1e6:.3g} → {new_wal / 1e6:.3g} MB a second"
-            slow = frozenset(n for n, one in change.statements.items() if one.slower())
-            yield Cause("checkpoints follow each other: the WAL asks for them", evidence, slow, weight=2.4)
+            slow = frozenset(n for n, one in change.statements.items() if one.slower() or _writes_pages(one))
+            yield Cause("checkpoints follow each other: the WAL asks for them", evidence, slow, weight=2.5)
+
+
+def _writes_pages(one: Pair) -> bool:
+    """Whether a call writes much more WAL, at the same work: whole pages, after a checkpoint, and takes longer."""
+    (old, new), (was, now) = one.per_call("wal"), one.per_call("ms")
+    return no_more_work(one) and old > 0 and new >= MORE_WAL * old and now >= LONGER * was > 0
 
 
 def restarts(change: Change) -> Iterator[Cause]:

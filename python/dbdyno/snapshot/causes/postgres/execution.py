@@ -1,0 +1,138 @@
+"""Causes in how statements are executed with the plan that they had: compiled, without their parallel workers, with
+temporary files on another device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
+from dbdyno.snapshot.causes.statements import named, no_more_work
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.wording import setting, span, three, times
+
+PART = 0.3
+"""Compiling takes such a part of what a call takes more, at least."""
+LONGER = 1.15
+"""From so many times as long on, a statement without its workers is slower: two of them halve a scan at best."""
+WORKERS, OF_THEM = 0.3, 0.5
+"""So many workers beside a session, of which such a part is left at most."""
+SLOWER_FILES, AS_MUCH = 3.0, 1.25
+"""A block of a temporary file takes so many times as long; a call writes at most so many times as much."""
+_JIT, _PARALLEL = re.compile("jit"), re.compile(r"max_parallel_workers|max_worker_processes|parallel_leader")
+_TEMP = "temp_tablespaces"
+
+
+def compiled_statements(change: Change) -> Iterator[Cause]:
+    """Statements of whose added time compiling (JIT) is a part, as the server times it from 15 on."""
+    some = {n: one for n, one in change.statements.items() if _compiled(one)}
+    if some:
+        first = max(some, key=lambda n: some[n].grown("ms"))
+        old, new = (some[first].per_call(name) for name in ("jit", "ms"))
+        evidence = f"compiling takes {span(old[0])} → {span(old[1])} of {span(new[1])} a call of {named(some[first])}"
+        words = (
+            "statements are compiled (JIT) that were not" if old[0] <= 0 else "compiling statements (JIT) takes longer"
+        )
+        yield Cause(words, "; ".join([evidence, *changed(change, _JIT)]), frozenset(some), weight=2.8)
+
+
+def _compiled(one: Pair) -> bool:
+    (old, new), (was, now) = one.per_call("jit"), one.per_call("ms")
+    return was > 0 and new - old > 0 and now - was > 0 and new - old >= PART * (now - was) and now >= LONGER * was
+
+
+def lost_workers(change: Change) -> Iterator[Cause]:
+    """Statements that take longer at the same work, and have fewer parallel workers beside them: as sampled, or as
+    counted by statement (18 and later)."""
+    before, after = _beside(change, change.before), _beside(change, change.after)
+    slow = frozenset(
+        n
+        for n, one in change.statements.items()
+        if no_more_work(one)
+        and one.per_call("ms")[1] >= LONGER * one.per_call("ms")[0] > 0
+        and before.get(n, 0.0) >= WORKERS
+        and after.get(n, 0.0) <= OF_THEM * before[n]
+    )
+    if slow:
+        first = max(slow, key=lambda n: change.statements[n].grown("ms"))
+        evidence = f"workers beside {named(change.statements[first])} {before[first]:.2g} → {after.get(first, 0.0):.2g}"
+        limit = change.setting("max_parallel_workers")[1]
+        at_work = _workers(change.after)
+        said = [evidence, *changed(change, _PARALLEL)]
+        said += (
+            [f"{three(at_work)} of at most {limit} workers are at work for others"] if limit and at_work >= 1 else []
+        )
+        words = "no" if after.get(first, 0.0) < WORKERS / 2 else "fewer"
+        yield Cause(f"statements get {words} parallel workers", "; ".join(said), slow, weight=2.8)
+
+
+def _beside(change: Change, one: Interval) -> dict[Key, float]:
+    """Parallel workers at work beside a session, by statement."""
+    found: dict[Key, float] = {}
+    source, looks = one.samples("activity", ACTIVITY)
+    if looks:
+        rows = one.query(
+            f"select statement, count(*) filter (where kind = 'parallel worker') as workers,"
+            f" count(*) filter (where kind = 'client backend') as sessions from {source}"
+            f" where state = 'active' and statement is not null and {one.inside} group by 1 having sessions > 0"
+        )
+        found = {int(row["statement"]): row["workers"] / row["sessions"] for row in rows}
+    side = "before" if one is change.before else "after"
+    for number, pair in change.statements.items():
+        rates = getattr(pair, side)
+        if rates.get("planned", 0.0) > 0:  # counted: at 18 and later
+            found[number] = rates.get("launched", 0.0) / rates["calls"]
+    return found
+
+
+def _workers(one: Interval) -> float:
+    """Parallel workers at work, of all sessions, on average."""
+    source, looks = one.samples("activity", ACTIVITY)
+    if not looks:
+        return 0.0
+    rows = one.query(f"select count(*) as n from {source} where kind = 'parallel worker' and {one.inside}")
+    return float(rows[0]["n"]) / looks
+
+
+def slow_temporary_files(change: Change) -> Iterator[Cause]:
+    """Statements that write as many temporary blocks as they did, and take longer, where these blocks take longer, or
+    where the tablespace for them was changed."""
+    moved = change.setting(_TEMP)
+    slow = frozenset(
+        n
+        for n, one in change.statements.items()
+        if one.per_call("temp")[0] >= 1
+        and one.per_call("temp")[1] <= AS_MUCH * one.per_call("temp")[0]
+        and no_more_work(one)
+        and one.slower()
+        and (moved[0] != moved[1] or _slow_blocks(one))
+    )
+    if not slow:
+        return
+    first = change.statements[max(slow, key=lambda n: change.statements[n].grown("ms"))]
+    old, new = _a_block(first)
+    said = [f"a block takes {times(old, new)}"] if old and new else []
+    said += [f"{_TEMP}: {moved[0] or '(database)'} → {moved[1] or '(database)'}"] if moved[0] != moved[1] else []
+    said += [f"{three(first.per_call('temp')[1])} temporary blocks a call of {named(first)}, as before"]
+    yield Cause("temporary files became slow", "; ".join(said), slow, weight=2.75)
+
+
+def _slow_blocks(one: Pair) -> bool:
+    old, new = _a_block(one)
+    return old > 0 and new >= SLOWER_FILES * old
+
+
+def _a_block(one: Pair) -> tuple[float, float]:
+    """Milliseconds to write and read a temporary block, where that is timed."""
+    found = [side.get("temp_ms", 0.0) / side["temp"] if side.get("temp") else 0.0 for side in (one.before, one.after)]
+    return found[0], found[1]
+
+
+def changed(change: Change, which: re.Pattern[str]) -> Iterable[str]:
+    """The settings of these names that are not what they were, in words."""
+    some = (row for row in change.changed_settings() if which.match(str(row["name"])))
+    return [setting(row["name"], row["old"], row["new"]) for row in some]
+
+
+RULES = (compiled_statements, lost_workers, slow_temporary_files)

@@ -1,0 +1,74 @@
+"""Causes in standbys: commits that wait until one has replayed them, and one that falls behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbdyno.snapshot.causes.change import Cause, Change
+from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.wording import span
+
+LEAST_WAITING, TIMES = 0.1, 3.0
+"""Sessions that wait for a standby, on average, and so many times those of before."""
+BEHIND_S = 5.0
+"""A standby that replays so many seconds later than it did has fallen behind."""
+_VIEW = "pg_stat_replication"
+
+
+def waits_for_standbys(change: Change) -> Iterator[Cause]:
+    """Commits that wait for a standby (SyncRep), as sampled; which one, and how far behind it is."""
+    old, new = (_waiting(one) for one in (change.before, change.after))
+    if new < LEAST_WAITING or new < TIMES * old:
+        return
+    said = [f"sessions waiting for it {old:.2g} → {new:.2g} on average", _how_far(change)]
+    yield Cause("commits wait for a standby", "; ".join(filter(None, said)), weight=2.95)
+
+
+def late_standbys(change: Change) -> Iterator[Cause]:
+    """A standby whose replay has fallen behind, while no commit waits for it: whoever reads there reads the past."""
+    was = {_name(row): row for row in _rows(change.before)}
+    for row in _rows(change.after):
+        old, new = _lag_s(was.get(_name(row), {})), _lag_s(row)
+        if new - old >= BEHIND_S:
+            words = f"standby {_name(row)} falls behind"
+            yield Cause(words, f"replay lag {span(1000 * old)} → {span(1000 * new)}{_receives(row)}", weight=0.5)
+
+
+def _waiting(one: Interval) -> float:
+    source, looks = one.samples("activity", ACTIVITY)
+    if not looks:
+        return 0.0
+    rows = one.query(f"select count(*) as n from {source} where event = 'SyncRep' and {one.inside}")
+    return float(rows[0]["n"]) / looks
+
+
+def _how_far(change: Change) -> str:
+    """Of the standby that is farthest behind at the end, in words."""
+    last = max(_rows(change.after), key=_lag_s, default=None)
+    if last is None:
+        return "no standby is connected"
+    return f"standby {_name(last)} replays {span(1000 * _lag_s(last))} later than it is written here{_receives(last)}"
+
+
+def _receives(row: Row) -> str:
+    """Whether a standby has what it does not replay: then something there holds the replay back."""
+    flush, replay = (float(row.get(f"{what}_lag") or 0) for what in ("flush", "replay"))
+    held = replay > 2 * flush and replay > 1e6
+    return ", and has received it: a statement there that conflicts, or its disk, holds it back" if held else ""
+
+
+def _rows(one: Interval) -> list[Row]:
+    return one.query(f"from {one.ends(_VIEW)[1]}") if one.has(_VIEW) else []
+
+
+def _name(row: Row) -> str:
+    return str(row.get("application_name") or row.get("client_addr") or "")
+
+
+def _lag_s(row: Row) -> float:
+    return float(row.get("replay_lag") or 0) / 1e6
+
+
+RULES = (waits_for_standbys, late_standbys)
