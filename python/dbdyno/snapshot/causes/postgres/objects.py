@@ -218,8 +218,25 @@ def other_plans(change: Change) -> Iterator[Cause]:
 
 def other_ways(change: Change) -> Iterator[Cause]:
     """A table whose rows are scanned where they were looked up, with the indexes that it had and nobody having
-    analyzed it: a setting of the planner, a changed function, a plan kept for other values. More scans alone may be
-    scans that were counted late: a session's counts of tables come after those of its statements."""
+    analyzed it: a setting of the planner, a changed function, a plan kept for other values. Where settings of the
+    planner changed, the tables are told together. More scans alone may be scans that were counted late: a session's
+    counts of tables come after those of its statements."""
+    rows = change.changed_settings()
+    settings = [setting(r["name"], r["old"], r["new"]) for r in rows if _PLANNER.match(str(r["name"]))]
+    found = list(_other_ways(change))
+    if settings and len(found) > 1:
+        found.sort(key=lambda one: -sum(change.statements[n].grown("ms") for n in one[1]))
+        names = ", ".join(table.name for table, _, _ in found[:3]) + (" and more" if len(found) > 3 else "")
+        every = frozenset[Key]().union(*(slow for _, slow, _ in found))
+        yield Cause(f"other plans for {names}, with the same indexes", ", ".join(settings), every, weight=2.5)
+        return
+    for table, slow, moved in found:
+        words = f"another plan for {table.name}, with the same indexes"
+        yield Cause(words, ", ".join([*moved, *settings]), slow, weight=2.5)
+
+
+def _other_ways(change: Change) -> Iterator[tuple[Pair, frozenset[Key], list[str]]]:
+    """Tables, the slower statements that name them, and how the ways to their rows moved."""
     for table in change.tables.values():
         slow = change.of_table(table.name) - change.proved.keys()
         if _rows_scanned(change, table, slow) < LEAST_ROWS:  # as much work by another way is another plan, too
@@ -233,13 +250,7 @@ def other_ways(change: Change) -> Iterator[Cause]:
         )
         if more > 0.3 and lookups < -0.3 and (moved := _moved(table, calls)):
             beside = [one.name for one in change.tables.values() if analyzed(one) and slow & change.of_table(one.name)]
-            moved += [f"{name} was analyzed" for name in sorted(beside)]
-            moved += [
-                setting(r["name"], r["old"], r["new"])
-                for r in change.changed_settings()
-                if _PLANNER.match(str(r["name"]))
-            ]
-            yield Cause(f"another plan for {table.name}, with the same indexes", ", ".join(moved), slow, weight=2.5)
+            yield table, slow, [*moved, *(f"{name} was analyzed" for name in sorted(beside))]
 
 
 def _rows_scanned(change: Change, table: Pair, slow: frozenset[Key]) -> float:
