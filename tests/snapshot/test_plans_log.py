@@ -150,6 +150,26 @@ def test_of_a_statement_in_a_function_only_an_identifier_in_the_plan_counts() ->
     assert (row["queryid"], row["nested"]) == (None, True)
 
 
+def test_a_statement_in_a_function_is_told_in_any_language_of_the_server() -> None:
+    """A German server's plan inside a function would have stood under the statement around it."""
+    for severity, detail, context in (
+        ("LOG", "DETAIL", "ZUSAMMENHANG"),
+        ("LOG", "DÉTAIL", "CONTEXTE "),
+        ("СООБЩЕНИЕ", "ПОДРОБНОСТИ", "КОНТЕКСТ"),
+        ("日志", "详细信息", "上下文"),
+    ):
+        plan = text_line(f"duration: 1.0 ms  plan:\n{PLAN}", severity=severity)
+        rows, _ = logged(plan + text_line("x", severity=detail) + text_line("f()", severity=context), prefix=PREFIX)
+        assert [(row["queryid"], row["nested"]) for row in rows] == [(None, True)], context
+
+
+def test_a_prepared_statement_may_have_any_name_and_a_shipper_may_take_a_space() -> None:
+    lines = [text_line(f"duration: 1.5 ms{more}: select 1") for more in ("  execute py:0x7f67:", "  execute a:b/c")]
+    rows, file = logged("".join(lines) + text_line("duration: 2.5 ms statement: select 1"), prefix=PREFIX)
+    assert [row["duration_us"] for row in rows] == [1500, 1500, 2500]
+    assert file.unread.counts == {}
+
+
 def test_parse_and_bind_settings_and_our_own_statements_are_no_executions() -> None:
     messages = ("parse <unnamed>: select 1", "bind <unnamed>: select 1", "statement: set x = 1", "statement: COMMIT")
     lines = [text_line(f"duration: 1.0 ms  {one}") for one in (*messages, "statement: select /* dbdyno */ 1")]

@@ -14,8 +14,9 @@ LONGEST = 16 << 20
 """Bytes of one entry that are read; a longer one is counted as unread."""
 PLACES_MOST = 5
 MARK = b"duration: "
+"""What begins a message; that of auto_explain is the same whatever `lc_messages`."""
 DURATION = re.compile(
-    r"duration: (\d{1,15}(?:\.\d{1,3})?) ms(?:  (plan:|statement: |execute [^\n:]*+: |parse |bind )|$)"
+    r"duration: (\d{1,15}(?:\.\d{1,3})?) ms(?: {1,2}(plan:|statement: |execute (?:[^\n:]|:(?! ))*+: |parse |bind )|$)"
 )
 
 

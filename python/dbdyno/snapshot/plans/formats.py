@@ -18,8 +18,11 @@ from dbdyno.snapshot.plans.entries import LONGEST, MARK, BadTimeError, Clock, En
 from dbdyno.snapshot.plans.prefix import Before, Prefix
 from dbdyno.snapshot.plans.syslog import is_syslog, syslog
 
-_CONTEXT = re.compile(rb"(?<![A-Z])CONTEXT:  ")
-_FOLLOWS = re.compile(rb"(?<![A-Z])(?:DETAIL|HINT|QUERY|CONTEXT|STATEMENT|LOCATION|BACKTRACE):  ")
+_CONTEXTS = "CONTEXT|ZUSAMMENHANG|CONTEXTO|CONTEXTE|CONTESTO|KONTEXT|КОНТЕКСТ|文脈|კონტექსტი|내용|上下文"
+_DETAILS = "DETAIL|DETALLE|DÉTAIL|DETTAGLI|DETALJ|ПОДРОБНОСТИ|ВІДОМОСТІ|詳細|დეტალები|상세정보|详细信息"
+"""As PostgreSQL writes them in each language that it has messages of (`lc_messages`), of version 15."""
+_CONTEXT = re.compile(rf"(?<![A-Z])(?:{_CONTEXTS}) ?:  ".encode())
+_FOLLOWS = re.compile(rf"(?<![A-Z])(?:{_DETAILS}|HINT|QUERY|{_CONTEXTS}|STATEMENT|LOCATION|BACKTRACE) ?:  ".encode())
 _BLOCK = 1 << 20
 _PREFIX = 500
 _HEAD = 2000
