@@ -16,7 +16,8 @@ Columns: called worse or better (false without a change; aim at most 5 % of all)
 (aim at least 80 % where the load is steady), and `snap report` of both periods together with a title that something
 changed inside. Then changes of 10, 25 and 100 % of database time: how often they were called worse.
 
-`--real` records the same loads on a PostgreSQL of its own for so many seconds each and judges neighbouring periods.
+`--real` records such loads on a PostgreSQL of its own for so many seconds each, and judges neighbouring periods of
+eight sub-intervals of half a second; the made ones and the planted changes are left out then.
 """
 
 from __future__ import annotations
@@ -93,11 +94,6 @@ def judged(kind: str, pairs: int, seed: int, grown: float = 0.0) -> dict[str, fl
     """The shares of pairs by what they were called, of a load with a change in the second period."""
     from made_store import MadeServer
 
-    from dbdyno.judge.interval_report import judged_report
-    from dbdyno.judge.snapshots import compare
-    from dbdyno.snapshot.interval import Interval
-    from dbdyno.snapshot.periods import period
-
     rng = np.random.default_rng([seed, KINDS.index(kind), round(100 * grown)])
     words: list[str] = []
     inside = 0
@@ -107,13 +103,42 @@ def judged(kind: str, pairs: int, seed: int, grown: float = 0.0) -> dict[str, fl
             drawn = list(minutes(kind, rng, 2 * SLOTS))
             stretch(server, rng, list(minutes(kind, rng, 1)), 0.0)
             ends = [stretch(server, rng, part, more) for part, more in ((drawn[:SLOTS], 0.0), (drawn[SLOTS:], grown))]
-            two = [period(server.store, f"snap:{a}..{b}") for a, b in ends]
-            words.append(compare(server.store, *two)["verdict"]["word"])
-            if not grown:
-                chain = period(server.store, f"snap:{ends[0][0]}..{ends[1][1]}").chain
-                with Interval(server.store, chain[0], chain[-1], chain) as interval:
-                    inside += judged_report(interval, 10)["verdict"]["word"] in ("worse", "better")
+            words.append(word_of_pair(server.store, *ends))
+            inside += not grown and titled(server.store, *ends)
     return shares(words) | {"inside": inside / pairs}
+
+
+def recorded(kind: str, seconds: float, seed: int) -> dict[str, float]:
+    """The shares of pairs by what they were called, of a load without a change on a real server."""
+    import recorded_loads
+
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    words: list[str] = []
+    inside = 0
+    with recorded_loads.server() as target:
+        for store, *ends in recorded_loads.pairs(target, kind, seconds, SLOTS, rng):
+            words.append(word_of_pair(store, *ends))
+            inside += titled(store, *ends)
+    return shares(words) | {"inside": inside / len(words), "pairs": len(words)}
+
+
+def word_of_pair(store: Any, *ends: tuple[int, int]) -> str:
+    """What the comparison of two periods says."""
+    from dbdyno.judge.snapshots import compare
+    from dbdyno.snapshot.periods import period
+
+    return str(compare(store, *(period(store, f"snap:{a}..{b}") for a, b in ends))["verdict"]["word"])
+
+
+def titled(store: Any, first: tuple[int, int], last: tuple[int, int]) -> bool:
+    """Whether the report of both periods together is titled as a change."""
+    from dbdyno.judge.interval_report import judged_report
+    from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.periods import period
+
+    chain = period(store, f"snap:{first[0]}..{last[1]}").chain
+    with Interval(store, chain[0], chain[-1], chain) as interval:
+        return judged_report(interval, 10)["verdict"]["word"] in ("worse", "better")
 
 
 def shares(words: list[str]) -> dict[str, float]:
@@ -126,33 +151,49 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=200, help="over the six loads; a power of the same number each")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--real", type=float, metavar="SECONDS")
+    parser.add_argument("--real", type=float, metavar="SECONDS", help="of recording, for each load")
     given = parse(parser, pairs=1)
-    each = math.ceil(given.pairs / len(KINDS))
-    print(f"seed {given.seed}, {each} pairs a load, {SLOTS} sub-intervals a period")
     begin = time.perf_counter()
-    print(f"{'equal periods':16s} {'worse':>8s} {'better':>8s} {'no change':>10s} {'cannot tell':>12s} {'report':>8s}")
-    rows = {kind: judged(kind, each, given.seed) for kind in KINDS}
+    each = math.ceil(given.pairs / len(KINDS))
+    if given.real:
+        rows = {kind: recorded(kind, given.real, given.seed) for kind in KINDS}
+        each = round(min(row["pairs"] for row in rows.values()))
+    else:
+        rows = {kind: judged(kind, each, given.seed) for kind in KINDS}
+    print(f"seed {given.seed}, {each} pairs a load, {SLOTS} sub-intervals a period")
+    false, inside = equal_periods(rows, "recorded" if given.real else "equal")
+    if not given.real:
+        changed_periods(each, given.seed, GROWN[-1 if given.smoke else 0 :])
+    print(f"{time.perf_counter() - begin:.0f} s")
+    return 1 if each > 10 and (max(false, inside) > 0.05 or rows["steady"]["ok"] < 0.8) else 0
+
+
+def equal_periods(rows: dict[str, dict[str, float]], kind_of: str) -> tuple[float, float]:
+    """Prints what equal periods were called; the shares of false verdicts and of reports titled as a change."""
+    print(f"{kind_of:16s} {'worse':>8s} {'better':>8s} {'no change':>10s} {'cannot tell':>12s} {'report':>8s}")
     for kind, row in rows.items():
         print(
             f"{kind:16s} {row['worse']:8.1%} {row['better']:8.1%} {row['ok']:10.1%} {row['cannot tell']:12.1%}"
             f" {row['inside']:8.1%}"
         )
         aim = ">= 80 %" if kind == "steady" else ""
-        figure(f"equal periods, {kind}: called no change", 100 * row["ok"], "% of pairs", aim=aim)
+        figure(f"{kind_of} periods, {kind}: called no change", 100 * row["ok"], "% of pairs", aim=aim)
     false = sum(row["worse"] + row["better"] for row in rows.values()) / len(rows)
-    titled = sum(row["inside"] for row in rows.values()) / len(rows)
-    print(f"false: {false:.1%} of all pairs (aim 5 %), of reports {titled:.1%}")
-    figure("equal periods, all six loads: called better or worse", 100 * false, "% of pairs", aim="<= 5 %")
-    figure("reports of equal periods: titled as a change", 100 * titled, "% of reports", aim="<= 5 %")
-    print(f"{'called worse of':16s} " + " ".join(f"{f'+{grown:.0%}':>8s}" for grown in GROWN))
+    inside = sum(row["inside"] for row in rows.values()) / len(rows)
+    print(f"false: {false:.1%} of all pairs (aim 5 %), of reports {inside:.1%}")
+    figure(f"{kind_of} periods, all six loads: called better or worse", 100 * false, "% of pairs", aim="<= 5 %")
+    figure(f"reports of {kind_of} periods: titled as a change", 100 * inside, "% of reports", aim="<= 5 %")
+    return false, inside
+
+
+def changed_periods(each: int, seed: int, changes: tuple[float, ...]) -> None:
+    """Prints how many pairs with a planted change were called worse."""
+    print(f"{'called worse of':16s} " + " ".join(f"{f'+{grown:.0%}':>8s}" for grown in changes))
     for kind in KINDS:
-        found = [judged(kind, each, given.seed, grown)["worse"] for grown in GROWN[-1 if given.smoke else 0 :]]
+        found = [judged(kind, each, seed, grown)["worse"] for grown in changes]
         print(f"{kind:16s} " + " ".join(f"{share:8.1%}" for share in found))
-        for grown, share in zip(GROWN, found, strict=False):
+        for grown, share in zip(changes, found, strict=False):
             figure(f"{grown:.0%} more database time, {kind}: called worse", 100 * share, "% of pairs")
-    print(f"{time.perf_counter() - begin:.0f} s")
-    return 1 if each > 10 and (max(false, titled) > 0.05 or rows["steady"]["ok"] < 0.8) else 0
 
 
 if __name__ == "__main__":

@@ -20,7 +20,18 @@ sys.path.append(str(BENCHES))
 import page  # noqa: E402
 from figures import LACKS, RESULTS  # noqa: E402
 
-HELPERS = {"all", "engine", "figures", "move_peers", "packed_store", "page", "parity", "replicate", "trace_kinds"}
+HELPERS = {
+    "all",
+    "engine",
+    "figures",
+    "move_peers",
+    "packed_store",
+    "page",
+    "parity",
+    "recorded_loads",
+    "replicate",
+    "trace_kinds",
+}
 HELPERS |= {"wide_peers"}
 
 
