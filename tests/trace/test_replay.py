@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -205,6 +207,32 @@ def test_a_part_of_a_capture_is_its_whole_transactions_after_what_set_their_sess
     assert nothing.returncode == 2
     assert "no transaction began in this part of the capture, which lasts 2" in nothing.stderr
     assert "is not before" in dbdyno("trace", "replay", run, "--dsn", dsn, "--from", "2s", "--to", "1s").stderr
+
+
+def test_a_session_that_the_target_ends_says_by_which_setting(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    """It said "Broken pipe": the copy had an idle_session_timeout that the captured server had not."""
+    run = tmp_path / "run"
+    database(engine, "idle"), (copy := database(engine, "idle_copy"))
+    with session(engine) as own:
+        own.execute("alter database idle_copy set idle_session_timeout = '200ms'")
+    with proxied(engine, run, binds=True) as it, through(engine, it, dbname="idle") as connection:
+        connection.execute("select 1")
+        time.sleep(0.6)
+        connection.execute("select 2")
+    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy))
+    assert done.returncode == 1
+    assert "round trip 2: the server ended the session, SQLSTATE 57P05 (idle_session_timeout of the t" in done.stdout
+
+
+def test_a_statement_that_was_cancelled_then_is_told_as_that(engine: EmbeddedPostgres, tmp_path: Path) -> None:
+    run, copy = tmp_path / "run", database(engine, "cancel_copy")
+    database(engine, "cancel")
+    with proxied(engine, run, binds=True) as it, through(engine, it, dbname="cancel") as connection:
+        threading.Timer(0.2, connection.cancel).start()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            connection.execute("select pg_sleep(1.5)")
+    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy))
+    assert "SQLSTATE 57014 (cancelled; a replay cancels nothing itself) then, SELECT 1 now" in done.stdout
 
 
 def test_both_sides_of_a_call_are_laid_together(engine: EmbeddedPostgres, tmp_path: Path) -> None:

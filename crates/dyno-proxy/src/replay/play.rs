@@ -1,5 +1,6 @@
 //! One session of a capture, run again: its round trips in order, what the server answers held against what it did then.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -120,6 +121,8 @@ struct Player<'a> {
     framer: Framer,
     buffer: Vec<u8>,
     waiting: Vec<Said>,
+    /// SQLSTATE of the last error that the server did not go on after.
+    refusal: Option<String>,
     outcome: Outcome,
     /// Its place among the sessions, and the transaction that is under way.
     place: u32,
@@ -135,7 +138,8 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session, places: &[O
         Ok(wire) => {
             let (framer, buffer) = (Framer::default(), vec![0; BUFFER]);
             let (waiting, outcome) = (Vec::new(), Outcome::default());
-            let mut player = Player { stage, wire, framer, buffer, waiting, outcome, place, open: None };
+            let refusal = None;
+            let mut player = Player { stage, wire, framer, buffer, waiting, refusal, outcome, place, open: None };
             let done = match player.set_up() {
                 Ok(()) => player.run(session, places),
                 Err(error) => {
@@ -225,13 +229,27 @@ impl Player<'_> {
                 if let Some(open) = &mut self.open {
                     open.fail(*b"08006", false);
                 }
-                let number = session.number;
-                self.outcome.tell(|| format!("session {number}, round trip {}: {}", at + 1, error.words("")));
+                let (number, words) = (session.number, self.why(&error));
+                self.outcome.tell(|| format!("session {number}, round trip {}: {words}", at + 1));
                 return at + 1;
             }
         }
         let _ = self.wire.send(&message(b'X', b""));
         session.turns.len()
+    }
+
+    /// Why a session could not go on: what the server said before it closed the connection, if it said anything.
+    fn why(&mut self, error: &WireError) -> String {
+        if let WireError::Io(error) = error
+            && matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+        {
+            while self.next().is_ok() {}
+        }
+        let Some(state) = self.refusal.take() else { return error.words("") };
+        match setting_of(&state) {
+            Some(cause) => format!("the server ended the session, SQLSTATE {state} ({cause})"),
+            None => format!("the server ended the session, SQLSTATE {state}"),
+        }
     }
 
     fn turn(&mut self, number: u32, turn: &Turn) -> Result<(), WireError> {
@@ -322,6 +340,12 @@ impl Player<'_> {
                 .map_err(|error| WireError::Protocol(error.to_string()))?;
             waiting.reverse();
         }
+        if let Some(said) = self.waiting.last() {
+            match said.tag {
+                b'E' => self.refusal = Some(String::from_utf8_lossy(&state_of(&said.body)).into_owned()),
+                _ => self.refusal = None,
+            }
+        }
         self.waiting.pop().ok_or(WireError::Closed)
     }
 
@@ -368,9 +392,22 @@ impl Player<'_> {
     }
 }
 
+/// What ends a session with this SQLSTATE: a setting, or who did it.
+fn setting_of(state: &str) -> Option<&'static str> {
+    Some(match state {
+        "57P01" => "the server was stopped, or the session was terminated",
+        "57P02" => "another session of the server crashed",
+        "57P05" => "idle_session_timeout of the target",
+        "25P03" => "idle_in_transaction_session_timeout of the target",
+        "25P04" => "transaction_timeout of the target",
+        _ => return None,
+    })
+}
+
 fn words(said: &Said) -> String {
     let body = String::from_utf8_lossy(text(&said.body).0).into_owned();
     match said.tag {
+        b'E' if body == "57014" => format!("SQLSTATE {body} (cancelled; a replay cancels nothing itself)"),
         b'E' => format!("SQLSTATE {body}"),
         b's' => "a part of the rows".to_owned(),
         b'I' => "an empty statement".to_owned(),
