@@ -23,6 +23,11 @@ def is_ours(text: str) -> bool:
     return OWN_MARK.strip() in text or '"_pg3_' in text
 
 
+def own_text(column: str) -> str:
+    """Return the SQL condition that `is_ours` holds for the text in a column."""
+    return f"(contains(coalesce({column}, ''), '{OWN_MARK.strip()}') or contains({column}, '\"_pg3_'))"
+
+
 _QUERIES: tuple[tuple[tuple[str, ...], LiteralString], ...] = (
     (
         (

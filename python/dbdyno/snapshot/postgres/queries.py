@@ -8,7 +8,7 @@ from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.model import Lack, Part, Row, Table, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.plans.latency import SOURCES
 from dbdyno.snapshot.plans.proved import latencies
-from dbdyno.snapshot.postgres.facts import is_ours
+from dbdyno.snapshot.postgres.facts import is_ours, own_text
 from dbdyno.snapshot.postgres.parts import JIT_COUNTS, JIT_TIMES, present, setting, unknown, untimed
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def statements(interval: Interval, top: int) -> Part:
         "sql",
         title,
         [*tables, table("Texts", columns("text:text statement:code:identifier"), texts), lost],
-        about="share: of all statements' time in the interval. sd: of the interval's own calls, of more than one."
+        about="share: of the time of all statements but dbdyno's own. sd: of the interval's own calls, of more than one."
         " Statements are counted when they end.",
         not_measured=_not_measured(interval, rows),
         notes=notes_on_statements(interval, ours),
@@ -144,6 +144,7 @@ def _rows(interval: Interval) -> list[Row]:
     before, after = interval.ends(VIEW)
     interval.table(VIEW)
     names, texts = _names(interval), _texts(interval)
+    own = f"(partition by coalesce({own_text('t.query')}, false))"
     return interval.query(
         f"""with d as (
           select d.queryid, d.dbid, sum(d.calls) as calls, sum(d.{time}) * 1e6 as time,
@@ -174,8 +175,8 @@ def _rows(interval: Interval) -> list[Row]:
           case when least then 'evicted' else 'ok' end as verdict, coalesce(lost, '') as why,
           n.datname as database, t.query as text,
           hits + reads as blocks, time / calls as mean, plan / nullif(plans, 0) as plan_mean,
-          hits / nullif(hits + reads, 0) as hitrate, time / nullif(sum(time) over (), 0) as share,
-          {", ".join(f"{name} / nullif(sum({name}) over (), 0) as share_{name}" for name in _SHARED_OUT)}
+          hits / nullif(hits + reads, 0) as hitrate, time / nullif(sum(time) over {own}, 0) as share,
+          {", ".join(f"{name} / nullif(sum({name}) over {own}, 0) as share_{name}" for name in _SHARED_OUT)}
         from d left join {names} n on n.datid = d.dbid left join {texts} t on t.queryid = d.queryid
         order by time desc"""
     )
