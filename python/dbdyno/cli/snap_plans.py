@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     "logs",
     multiple=True,
     type=click.Path(path_type=Path),
-    help="Logs of the server, text, csvlog or jsonlog, plain or .gz: a file, a folder, a quoted pattern; also as LOG.",
+    help="Server logs: text, csvlog, jsonlog, or JSON of a log service, plain or .gz. A file, a folder or a quoted"
+    " pattern; also as LOG.",
 )
 @click.option(
     "--trace",

@@ -110,6 +110,8 @@ def _entries(file: LogFile, lines: formats.Lines, prefix: Prefix, clock: Clock) 
         return formats.jsonlog(lines, file.name, clock, file.unread)
     if file.form == "csvlog":
         return formats.csvlog(lines, file.name, clock, file.unread)
+    if file.form == "JSON":
+        return formats.of_service(lines, file.name, prefix, clock, file.unread)
     if file.form == "syslog":
         return formats.of_syslog(lines, file.name, prefix, clock, file.unread)
     return formats.text(lines, file.name, prefix, clock, file.unread)

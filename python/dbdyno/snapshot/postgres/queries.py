@@ -104,8 +104,8 @@ def statements(interval: Interval, top: int) -> Part:
         "sql",
         title,
         [*tables, table("Texts", columns("text:text statement:code:identifier"), texts), lost],
-        about="share: of the time of all statements but dbdyno's own. sd: of the interval's own calls, of more than one."
-        " Statements are counted when they end.",
+        about="share: of the time of all statements but dbdyno's own. sd: standard deviation over the interval's calls,"
+        " where there are two or more. Statements are counted when they end.",
         not_measured=_not_measured(interval, rows),
         notes=notes_on_statements(interval, ours),
     )
