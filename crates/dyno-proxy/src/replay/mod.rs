@@ -8,6 +8,7 @@
 
 pub mod ids;
 pub mod order;
+mod outcome;
 mod play;
 pub mod read;
 pub mod stretch;
@@ -26,7 +27,8 @@ use serde_json::{Value as Json, json};
 
 use ids::Ids;
 use order::Order;
-pub use play::{Outcome, Progress};
+pub use outcome::Outcome;
+pub use play::Progress;
 use play::{Stage, play};
 use stretch::Cut;
 use timed::{Clock, Timed};
