@@ -60,9 +60,7 @@ __all__ = list(_HOME)
 if TYPE_CHECKING:
     from typing import Any
 
-    from dbdyno.bench.doctor import examine
-    from dbdyno.bench.postgres.server import Postgres, open_target
-    from dbdyno.errors import (
+    from dbdyno.base.errors import (
         Error,
         EvidenceError,
         PlanError,
@@ -70,6 +68,8 @@ if TYPE_CHECKING:
         StatsError,
         TargetError,
     )
+    from dbdyno.bench.doctor import examine
+    from dbdyno.bench.postgres.server import Postgres, open_target
     from dbdyno.evidence.query import sql
     from dbdyno.evidence.run import Block, Run, find_run, list_runs
     from dbdyno.report.figures import write_figures

@@ -12,6 +12,7 @@ import pytest
 from psycopg import sql
 from target_help import eventually, show
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres import alter
 from dbdyno.bench.postgres.alter import apply_server_settings, read_entries
@@ -25,7 +26,6 @@ from dbdyno.bench.postgres.settings import (
     read_facts,
     session_sql,
 )
-from dbdyno.errors import TargetError
 
 
 def classified(target: Postgres, **settings: Any) -> list[SettingChange]:

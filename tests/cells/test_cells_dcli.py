@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from openssh import PATIENCE_S, Sshd, modelled, openssh
 from rig_help import rack, serving
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.commands import left_out, regrouped, shell_script_of
 from dbdyno.cells.copying import copies_of
 from dbdyno.cells.hosts import Host
@@ -19,7 +20,6 @@ from dbdyno.cells.keys import remove_command
 from dbdyno.cells.ssh import Answer
 from dbdyno.cli.cells_run import script as script_command
 from dbdyno.cli.main import cli
-from dbdyno.errors import CellsError
 from dbdyno_rig.cell import Cell
 from soaked import first
 

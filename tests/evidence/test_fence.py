@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence import Block, Run, new_run
 from dbdyno.evidence.fence import memory_bytes, private_folder
 from dbdyno.evidence.query import Answer, connect, query

@@ -14,13 +14,13 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno import files
+from dbdyno.base import files
+from dbdyno.base.errors import CellsError, Error, EvidenceError, PlanError, TargetError
 from dbdyno.bench.cells.plan import CellsPlan
 from dbdyno.bench.cells.restore import undo_of, way_of
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.ssh import Access
 from dbdyno.cli.main import cli
-from dbdyno.errors import CellsError, Error, EvidenceError, PlanError, TargetError
 from dbdyno.evidence import Block, Run, list_runs, new_run
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SliceRecord

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from test_trust import JUNK, mutated
 
 from command_line import dbdyno
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.engine import owed
-from dbdyno.errors import MoveError
 from dbdyno.move.filed import files_of
 from dbdyno.move.ledger import INNER, Ledger
 from dbdyno.move.proof import check_files, known

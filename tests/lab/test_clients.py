@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN
 from dbdyno.bench.clients.process import ClientLostError
-from dbdyno.errors import PlanError
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import read_plan

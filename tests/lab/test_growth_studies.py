@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.bench.engine import cold, usage
 from dbdyno.bench.engine.own_server import files_below
 from dbdyno.bench.postgres import statements
-from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.library import find_study, loader
 from dbdyno.study.plan.plan import plan_from_dict
 from mariadb_server import missing

@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN
 from dbdyno.bench.mariadb.clients import environment_of
-from dbdyno.errors import PlanError
 from mariadb_server import missing
 
 PLAN = """title = "clients"

@@ -23,21 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"pages"},
 }
 """What a room may import beside itself and what is for everybody."""
-EVERYBODY = {
-    "errors",
-    "_core",
-    "core_types",
-    "decisions",
-    "dsn",
-    "files",
-    "limits",
-    "page",
-    "processes",
-    "signals",
-    "version",
-    "visible",
-    "why",
-}
+EVERYBODY = {"_core", "base", "page"}
 VALUES = {
     "bench": {
         "study.plan.network",

@@ -11,10 +11,10 @@ import click
 import pytest
 
 from dbdyno._core import check_script
+from dbdyno.base.decisions import ANSWERS, RULES
 from dbdyno.bench.doctor import CHECKS
 from dbdyno.bench.engine.prepare import check_scripts
 from dbdyno.cli.main import COMMANDS, cli
-from dbdyno.decisions import ANSWERS, RULES
 from dbdyno.model.machine import parsed
 from dbdyno.snapshot.alerts import read_rules
 from dbdyno.snapshot.fleet import read_fleet

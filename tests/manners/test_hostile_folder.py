@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hostile_folder import HostileFolder
 
-from dbdyno.processes import child_environment, find_program, python_command, python_environment, search_folders
+from dbdyno.base.processes import child_environment, find_program, python_command, python_environment, search_folders
 from mariadb_server import missing
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
@@ -20,7 +20,7 @@ STARTERS = {
     "flow/in_pig.py",
     "wide/direct.py",
     "bench/flows/process.py",
-    "processes.py",
+    "base/processes.py",
     "cli/cells_setup_keys.py",
     "bench/engine/account.py",
     "bench/engine/own_server.py",

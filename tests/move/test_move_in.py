@@ -18,9 +18,9 @@ from move_lab import Lab
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
 from dbdyno.move import inward, loading
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.merging import Merged

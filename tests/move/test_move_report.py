@@ -12,7 +12,7 @@ from move_lab import Lab
 from test_move_job import begun, wait_for
 
 from command_line import dbdyno
-from dbdyno.core_types import MoveDone
+from dbdyno.base.core_types import MoveDone
 from dbdyno.move.account import KILLED
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.pieces import as_they_are

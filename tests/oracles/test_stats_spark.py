@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.description import Described, of_parquet
 from dbdyno.stats.group_tests import compare_groups, compare_in_blocks
 from dbdyno.stats.spark import bounds, describe_by_spark

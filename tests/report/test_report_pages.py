@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dbdyno.report
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.page import Cell, Column, Finding, Head, Page, Row, Section, Strip, Table
 from dbdyno.pages import page_of
 from dbdyno.report import shown

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.periods import period

@@ -14,7 +14,7 @@ import psycopg
 from snapshot_help import Lab
 from standby import Standby
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.take import open_collector, take

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.mariadb.connection import address
 from dbdyno.snapshot.mariadb.live import open_live

@@ -16,7 +16,7 @@ import pytest
 from oracle_recorded import DSN, Connection, Driver, Snap, instance, state
 
 from command_line import dbdyno as run
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.live import frame, open_live

@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from command_line import dbdyno
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.plans.entries import BadTimeError, Clock
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
 from dbdyno.snapshot.plans.flips import Run, boundaries, flips, seen

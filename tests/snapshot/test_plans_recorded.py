@@ -9,7 +9,7 @@ import pytest
 from snapshot_help import Lab, section
 
 from command_line import dbdyno
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.plans.command import Asked, of_recordings

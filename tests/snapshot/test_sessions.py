@@ -15,7 +15,7 @@ import pytest
 from snapshot_help import Lab, section
 
 from command_line import dbdyno
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.report.figures import NARROW, WIDE, clock, session_history
 from dbdyno.report.html import render_html
 from dbdyno.snapshot import blocking, timeline

@@ -16,8 +16,8 @@ from snapshot_help import Lab
 from test_snap_top import Terminal
 
 from command_line import dbdyno
+from dbdyno.base.errors import SnapshotError
 from dbdyno.cli.snap_top_keys import VIEWS, Desk, split
-from dbdyno.errors import SnapshotError
 from dbdyno.report.live import render_frame
 from dbdyno.report.live_sessions import blocking
 from dbdyno.snapshot.live_sessions import SORTS, ordered, tree

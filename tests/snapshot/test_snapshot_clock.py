@@ -8,7 +8,7 @@ import json
 import pytest
 from snapshot_help import Lab, section
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.clock import elapsed_ns, stamp, verdict
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.report import report

@@ -17,8 +17,8 @@ import pytest
 from snapshot_help import Lab
 
 from command_line import dbdyno as run
+from dbdyno.base.errors import Error, SnapshotError
 from dbdyno.cli.snap_watch import Failing
-from dbdyno.errors import Error, SnapshotError
 from dbdyno.snapshot.alerts import Alerts, post_json, read_rules
 from dbdyno.snapshot.exported import otlp, prometheus, samples
 from dbdyno.snapshot.fleet import Fleet, Status, read_fleet

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno as run
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot import holding, keep, manifest
 from dbdyno.snapshot.check import check, repair
 from dbdyno.snapshot.interval import Interval

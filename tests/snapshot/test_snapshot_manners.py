@@ -11,7 +11,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import Lab, section, settle
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.postgres.facts import FactsReader
 from dbdyno.snapshot.postgres.texts import without_literals

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.judge.compared import compared, decision
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.metric import Metric

@@ -15,7 +15,7 @@ import pytest
 from made_store import MadeServer
 
 from command_line import dbdyno
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.snapshot.store import many, rows_at
 from dbdyno.snapshot.sums.chunk import _OPEN
 

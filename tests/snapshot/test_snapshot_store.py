@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.view import Column, View

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dbdyno.decisions import ANSWERS, exit_code
+from dbdyno.base.decisions import ANSWERS, exit_code
 from dbdyno.stats import Verdict, compare_blocks, decide
 from dbdyno.stats.chance import blocks_least, in_reach, least_p_paired, least_p_unpaired
 from dbdyno.stats.decide import Withheld

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import (
     Counts,
     block_values,

@@ -13,7 +13,7 @@ import pytest
 from mock_plans import mock_plan
 
 from command_line import dbdyno
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.evidence import find_run
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.report.junit import render_junit

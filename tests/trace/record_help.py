@@ -14,9 +14,9 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import TargetError
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.record.place import Place

@@ -20,8 +20,8 @@ from proxy_help import pgbench, place, proxied, through
 from record_help import rows, session
 
 from command_line import dbdyno, on_a_terminal
+from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import TraceError
 from dbdyno.trace.proxy.proxying import Wanted, proxying, server_of, spin_ns
 
 TURNS, CLIENTS = 10, 2

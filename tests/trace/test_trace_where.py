@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.source import Traces
 from dbdyno.trace.units import length_ns, moment_ns
 from dbdyno.trace.where import restrict, to_sql

@@ -14,7 +14,7 @@ import pytest
 from trace_text import trace
 
 from command_line import dbdyno
-from dbdyno.errors import EvidenceError, TraceError
+from dbdyno.base.errors import EvidenceError, TraceError
 from dbdyno.trace.aside import in_place
 from dbdyno.trace.source import read_trace
 

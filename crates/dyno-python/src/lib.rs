@@ -1,7 +1,7 @@
 //! The one crate that knows Python: `dbdyno._core`.
 //!
 //! Everything here is thin: it takes Python values apart, lets go of the interpreter lock, calls a
-//! room, and puts the result together. Errors arrive in Python as `dbdyno.errors.*`.
+//! room, and puts the result together. Errors arrive in Python as `dbdyno.base.errors.*`.
 
 // Docs here are Python docstrings, and arguments arrive as owned Python values.
 #![allow(clippy::doc_markdown, clippy::needless_pass_by_value)]

@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::errors::raise;
 use crate::values::{from_python, to_python};
 
-/// A `dbdyno.errors.ModelError`.
+/// A `dbdyno.base.errors.ModelError`.
 fn refused(py: Python<'_>, error: &MachineError) -> PyErr {
     let made = || -> PyResult<Bound<'_, PyAny>> {
         let named = PyDict::new(py);
@@ -23,7 +23,7 @@ fn refused(py: Python<'_>, error: &MachineError) -> PyErr {
         if !error.next_step.is_empty() {
             named.set_item("next_step", &error.next_step)?;
         }
-        let class = py.import("dbdyno.errors")?.getattr("ModelError")?;
+        let class = py.import("dbdyno.base.errors")?.getattr("ModelError")?;
         class.call((&error.message,), Some(&named))
     };
     made().map_or_else(|error| error, PyErr::from_value)

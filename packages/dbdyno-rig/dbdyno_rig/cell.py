@@ -5,7 +5,7 @@ LIST reads what the cell collected last and what the model holds now (`lists`); 
 
 from __future__ import annotations
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno_rig import answer
 from dbdyno_rig.changes import carry_out
 from dbdyno_rig.language import Change, Query, RefusedError, parsed

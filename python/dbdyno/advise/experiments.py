@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from dbdyno.advise.words import MIB, setting_bytes, share, size, span
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
+from dbdyno.base.visible import line
 from dbdyno.evidence.seal import is_own, seal
-from dbdyno.visible import line
 
 MARK = "# advice: "
 _MIX = "built-in "

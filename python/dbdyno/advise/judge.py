@@ -23,7 +23,7 @@ from dbdyno.advise.services import fix_there, void
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.traces import TRACES
 from dbdyno.advise.words import setting_bytes
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
 
 _OWN = {"trace": TRACES, "recording": RECORDED}
 _RULES = Path(__file__).parent / "rules"

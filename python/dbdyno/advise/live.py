@@ -15,9 +15,9 @@ from dbdyno.advise.hypothetical import hypothetical
 from dbdyno.advise.kinds import PLACES, Estimate, Hypothetical, Server, Setting, Statement, Table
 from dbdyno.advise.queries import QUERIES, SERVER, STATEMENTS, Query
 from dbdyno.advise.rules.missing_index import candidates
+from dbdyno.base.dsn import sql_without_secrets
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.shown_settings import shown_value
-from dbdyno.dsn import sql_without_secrets
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg

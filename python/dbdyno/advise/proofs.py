@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.advise.experiments import Experiment
-from dbdyno.errors import AdviceError, Error
+from dbdyno.base.errors import AdviceError, Error
+from dbdyno.base.files import state_folder
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import Manifest, Section
-from dbdyno.files import state_folder
 
 PROVED, REFUTED, CANNOT_TELL = "proved", "refuted", "cannot tell"
 

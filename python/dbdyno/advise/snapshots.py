@@ -36,7 +36,7 @@ from dbdyno.advise.kinds import (
 from dbdyno.advise.live import made
 from dbdyno.advise.mariadb import snapshots as mariadb
 from dbdyno.advise.placement import Segment
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.plans.estimates import Estimated, estimated

@@ -12,11 +12,11 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench import check_host, check_left, check_record
 from dbdyno.bench.check import Check
 from dbdyno.bench.kinds import ENGINE, kind_of
 from dbdyno.bench.postgres import check_engine
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg

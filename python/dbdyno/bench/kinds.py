@@ -97,7 +97,7 @@ def usages(other: Kind) -> list[str]:
 
 def kind_named(name: str) -> Kind:
     """The kind that a manifest names."""
-    from dbdyno.errors import EvidenceError
+    from dbdyno.base.errors import EvidenceError
 
     if name == ENGINE.name:
         return ENGINE

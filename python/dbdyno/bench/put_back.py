@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.errors import Error, TargetError
 from dbdyno.bench.engine import owed
 from dbdyno.bench.mariadb.claim import ENGINE, MariaClaim
 from dbdyno.bench.postgres.claim import Claim
 from dbdyno.bench.undo import Attempt, SqlUndo, Undo
-from dbdyno.errors import Error, TargetError
 
 RETRY_FOR_S = 24 * 3600.0
 LONGEST_S = 60.0

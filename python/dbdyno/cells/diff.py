@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import column_of, pattern_of
 from dbdyno.cells.collection import Collection
@@ -22,7 +23,6 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing
 from dbdyno.cells.page import DiffPage, FlashLog
 from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change, changes, latencies, totals
-from dbdyno.errors import CellsError
 
 SCHEMA = 1
 LEVEL_Z = 1.959963984540054

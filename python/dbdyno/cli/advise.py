@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.errors import AdviceError
+from dbdyno.base.files import read_given
+from dbdyno.base.limits import Number
 from dbdyno.cli.output import folder_option, show_rows
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import store_option
-from dbdyno.errors import AdviceError
-from dbdyno.files import read_given
-from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.advise.facts import Facts

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno import visible
-from dbdyno.errors import AdviceError
-from dbdyno.files import read_given
+from dbdyno.base import visible
+from dbdyno.base.errors import AdviceError
+from dbdyno.base.files import read_given
 
 if TYPE_CHECKING:
     from dbdyno.advise.experiments import Experiment, Load
@@ -135,9 +135,9 @@ def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None
 
 def _ask(plan: Plan, where: str, yes: bool) -> None:
     """Shows what a plan would do that this user's dbdyno has not written so, and asks."""
+    from dbdyno.base.dsn import without_secrets
     from dbdyno.bench.kinds import kind_of
     from dbdyno.cli.cells_options import confirm
-    from dbdyno.dsn import without_secrets
 
     shown = replace(plan, dsn=without_secrets(plan.dsn))
     click.echo(f"{where} comes from elsewhere or was changed. Proving it:", err=True)

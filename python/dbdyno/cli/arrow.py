@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from dbdyno import visible
-from dbdyno.errors import Error
-from dbdyno.files import written_by_name
+from dbdyno.base import visible
+from dbdyno.base.errors import Error
+from dbdyno.base.files import written_by_name
 
 
 def put_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:

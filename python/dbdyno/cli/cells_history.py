@@ -27,8 +27,8 @@ def command(last: float, out: Path, **reach: Any) -> None:
     dbdyno cells history -H @cell_group --last 2h --out lunch
     dbdyno report lunch
     """
+    from dbdyno.base.errors import CellsError
     from dbdyno.cells.history import history
-    from dbdyno.errors import CellsError
 
     if not 60 <= last <= WEEK_S:
         raise CellsError(f"{last:g} s is no time to look back", where="--last", next_step="from 1min to 7d: --last 2h")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dbdyno.limits import DAY_S, Number
+from dbdyno.base.limits import DAY_S, Number
 
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection, Column

@@ -32,8 +32,8 @@ def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> N
     \b
     dbdyno cells restore last --dry-run
     """
+    from dbdyno.base.errors import CellsError
     from dbdyno.bench.cells.restore import undo_of, way_of
-    from dbdyno.errors import CellsError
     from dbdyno.evidence import find_run
     from dbdyno.evidence.trust import refuse_foreign
 

@@ -80,10 +80,10 @@ def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: b
 
 def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: dict[str, object]) -> None:
     """Takes the public key away from every cell; the user's own files stay."""
+    from dbdyno.base.errors import CellsError
     from dbdyno.cells.commands import failure
     from dbdyno.cells.keys import remove_command
     from dbdyno.cells.ssh import run_everywhere
-    from dbdyno.errors import CellsError
 
     public = Path(f"{key}.pub")
     if not public.is_file():
@@ -140,10 +140,10 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
     """Puts the key where it is not yet: let in by it, else by what else there is, else by the
     system's ssh; returns where all of that failed. A cell that lets in and fails then is asked for no
     password: the command would fail again."""
+    from dbdyno.base.processes import child_environment, find_program
     from dbdyno.cells.commands import failure
     from dbdyno.cells.keys import install_command, install_with_ssh
     from dbdyno.cells.ssh import run_everywhere
-    from dbdyno.processes import child_environment, find_program
 
     text = Path(f"{key}.pub").read_text(encoding="utf-8")
     left = list(hosts)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cli.cells_options import (
     access_of,
     hosts_from,
@@ -23,7 +24,6 @@ from dbdyno.cli.cells_options import (
 from dbdyno.cli.output import FLAT, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS
 from dbdyno.cli.pages import show_page as show_whole
-from dbdyno.errors import CellsError
 
 if TYPE_CHECKING:
     from dbdyno.cells.page import ShowPage

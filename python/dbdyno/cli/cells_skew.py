@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.limits import Number
 from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, show_page
-from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.judge.cells_skew import Sibling

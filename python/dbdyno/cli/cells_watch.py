@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.cells_options import (
     access_of,
     hosts_from,
@@ -20,7 +21,6 @@ from dbdyno.cli.cells_options import (
 )
 from dbdyno.cli.cells_record import every_option, seconds
 from dbdyno.cli.output import heading, show_rows
-from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection

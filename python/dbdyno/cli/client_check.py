@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import format_options, show_rows
 from dbdyno.cli.probe_redo import time
-from dbdyno.errors import PlanError
 
 FOUND = 1
 """Exit code: a check failed."""

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from dbdyno.base.errors import CellsError, TraceError
+from dbdyno.base.limits import Number
 from dbdyno.cli.output import FLAT, echo_own, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, analysis_options, put, show_page
-from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
-from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.contract.rows import Model
@@ -235,7 +235,7 @@ def _differing(one: str, other: str) -> tuple[str, str]:
 
 def end_with_verdict(analysis: Model, command: Literal["run", "compare"]) -> None:
     """Ends the command with the exit code of the verdict, where that is not 0."""
-    from dbdyno.decisions import exit_code
+    from dbdyno.base.decisions import exit_code
 
     if code := exit_code(analysis["verdict"], command):
         raise click.exceptions.Exit(code)

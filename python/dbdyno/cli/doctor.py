@@ -19,8 +19,8 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
     A role without superuser and a server without OS access are normal cases.
     """
+    from dbdyno.base.errors import TargetError
     from dbdyno.bench.doctor import examine_named
-    from dbdyno.errors import TargetError
 
     try:
         checks = [asdict(check) for check in examine_named(target)]

@@ -14,9 +14,9 @@ from typing import ClassVar, NoReturn
 
 import click
 
-from dbdyno import visible
-from dbdyno.errors import Error
-from dbdyno.processes import child_environment
+from dbdyno.base import visible
+from dbdyno.base.errors import Error
+from dbdyno.base.processes import child_environment
 
 COMMANDS = {
     "advise": ("dbdyno.cli.advise", "What to change, with the figures that say so."),
@@ -110,7 +110,7 @@ def cli(debug: bool) -> None:
 
 def entry() -> NoReturn:
     """The console script: runs the command and turns every ending into an exit code."""
-    from dbdyno.signals import INTERRUPTED, Listener
+    from dbdyno.base.signals import INTERRUPTED, Listener
 
     debug = "--debug" in sys.argv
     visible.install()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.errors import ModelError
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.pages import page_options, show_page
-from dbdyno.errors import ModelError
 
 if TYPE_CHECKING:
     from dbdyno.cli.stats_source import Source

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 
 
 @click.command("check")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.limits import Count
+from dbdyno.base.visible import own
 from dbdyno.cli.pages import page_options, show_page
-from dbdyno.limits import Count
-from dbdyno.visible import own
 
 
 @click.command("claims")

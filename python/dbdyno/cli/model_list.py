@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.errors import ModelError, PlanError
 from dbdyno.cli.output import format_options, show_rows
-from dbdyno.errors import ModelError, PlanError
 
 
 @click.command("list")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.errors import ModelError
 from dbdyno.cli.output import folder_option
-from dbdyno.errors import ModelError
 
 
 @click.command("trace")

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from dbdyno.base.errors import MoveError
 from dbdyno.cli.move_mariadb import is_mariadb
 from dbdyno.cli.move_options import job_argument
-from dbdyno.errors import MoveError
 
 
 @click.command("abort")

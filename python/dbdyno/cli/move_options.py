@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import click
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
+from dbdyno.base.visible import own
 from dbdyno.move.run import MEMORY_BYTES, How
-from dbdyno.visible import own
 
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.errors import MoveError
 from dbdyno.cli import move_mariadb as mariadb
 from dbdyno.cli import move_options as shared
 from dbdyno.cli import move_oracle, move_wide
@@ -16,7 +17,6 @@ from dbdyno.cli.move_finish import finish
 from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move_plan import show_plan
 from dbdyno.cli.move_wish import refuse_wish
-from dbdyno.errors import MoveError
 from dbdyno.move.away import is_place, reach
 
 if TYPE_CHECKING:

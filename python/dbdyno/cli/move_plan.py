@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres

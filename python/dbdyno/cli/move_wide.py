@@ -27,8 +27,8 @@ NOT_OUT = (*NOT_IN, "query", "as_text", "key", "create", "job", "cluster", "stat
 
 def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """Moves a query's rows into a wide table."""
+    from dbdyno.base.files import make_folder
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.files import make_folder
     from dbdyno.move.run import begin as begin_rows
     from dbdyno.move.run import work
     from dbdyno.move.source import Wish

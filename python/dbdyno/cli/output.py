@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from dbdyno import visible
-from dbdyno.errors import Error
-from dbdyno.files import share, write_output
+from dbdyno.base import visible
+from dbdyno.base.errors import Error
+from dbdyno.base.files import share, write_output
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow")
 FLAT = ("csv", "jsonl", "arrow")
@@ -202,7 +202,7 @@ def echo_own(text: str) -> None:
 
 def show_line(words: str = "") -> None:
     """The line of figures of what is under way, in the place of the one before; none removes it."""
-    from dbdyno.visible import line, own
+    from dbdyno.base.visible import line, own
 
     stream = own(sys.stderr)
     stream.write(f"\r\x1b[K{line(words)}")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import write_text
-from dbdyno.errors import PlanError
 
 
 @click.group("plan")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import out_option, seed_option
 from dbdyno.cli.probe_redo import size, time
-from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.bench.host.flash import FlashTarget
@@ -69,8 +69,8 @@ def command(
     dbdyno probe flash /flash --quick
     dbdyno probe flash /flash --size 8KiB --depth 16 --file-size 20GiB --round 60s --for 2h
     """
+    from dbdyno.base.signals import Interrupted
     from dbdyno.bench.host.flash import FlashTarget, flash_path
-    from dbdyno.signals import Interrupted
     from dbdyno.study.run.flash import Pace, measure
     from dbdyno.study.run.progress import for_stream
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.errors import PlanError
+from dbdyno.base.limits import Count, Number
 from dbdyno.cli.output import out_option, seed_option
-from dbdyno.errors import PlanError
-from dbdyno.limits import Count, Number
 
 if TYPE_CHECKING:
     from dbdyno.study.plan.plan import Schedule
@@ -147,8 +147,8 @@ def command(
     dbdyno probe redo /disk/redo --size 512,4KiB,64KiB --sessions 20 --for 10s
     dbdyno probe redo /disk/redo /flash/redo --race --sessions 20
     """
+    from dbdyno.base.signals import Interrupted
     from dbdyno.bench.host.probe import LogArm
-    from dbdyno.signals import Interrupted
     from dbdyno.study.plan.host import log_plan
     from dbdyno.study.run.execute import start
     from dbdyno.study.run.progress import for_stream

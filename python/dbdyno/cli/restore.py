@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.errors import TargetError
 from dbdyno.cli.output import folder_option
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.leftovers import Finding, Source

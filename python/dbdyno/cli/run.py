@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno import visible
+from dbdyno.base import visible
+from dbdyno.base.errors import PlanError
 from dbdyno.cli.cells_options import way_options
 from dbdyno.cli.fail_on import NAMES, reasons
 from dbdyno.cli.output import out_option, seed_option, share_option
 from dbdyno.cli.pages import analysis_options
-from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
@@ -91,9 +91,9 @@ def command(
     dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
     dbdyno run plan.toml --fail-on slower -o verdict.md    in a build: a comment, and its exit code
     """
+    from dbdyno.base.signals import Interrupted
     from dbdyno.cli.cells_options import access_of
     from dbdyno.cli.compare import form_asked
-    from dbdyno.signals import Interrupted
     from dbdyno.study.run.progress import for_stream
 
     form_asked(form, output)  # before anything is run
@@ -252,7 +252,7 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
 
 def carried_out(plan: Plan, out: Path) -> Run:
     """A new run of a plan; ends the command with 130 after Ctrl-C."""
-    from dbdyno.signals import Interrupted
+    from dbdyno.base.signals import Interrupted
     from dbdyno.study.run.execute import start
     from dbdyno.study.run.progress import for_stream
 

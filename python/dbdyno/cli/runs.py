@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
 from dbdyno.evidence.manifest import Section
-from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.bench.engine.owed import Owed

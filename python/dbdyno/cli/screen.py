@@ -18,7 +18,7 @@ import sys
 from types import FrameType
 from typing import Any, Self
 
-from dbdyno.visible import own
+from dbdyno.base.visible import own
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
 _LEAVE = "\x1b[?25h\x1b[?1049l"

@@ -108,7 +108,7 @@ def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPSe
         def log_message(self, format: str, *args: object) -> None:
             """Says nothing: a scrape a minute is no news."""
 
-    from dbdyno.errors import SnapshotError
+    from dbdyno.base.errors import SnapshotError
 
     try:
         return http.server.ThreadingHTTPServer((host, port), Handler)
@@ -119,8 +119,8 @@ def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPSe
 
 
 def _post(url: str, store: Path, tables: bool) -> None:
-    from dbdyno.dsn import sql_without_secrets
-    from dbdyno.errors import SnapshotError
+    from dbdyno.base.dsn import sql_without_secrets
+    from dbdyno.base.errors import SnapshotError
     from dbdyno.snapshot.alerts import PATIENCE_S, post_json
     from dbdyno.snapshot.exported import otlp, samples
 
@@ -135,7 +135,7 @@ def _post(url: str, store: Path, tables: bool) -> None:
 
 
 def _try_post(url: str, store: Path, tables: bool) -> None:
-    from dbdyno.errors import Error
+    from dbdyno.base.errors import Error
 
     try:
         _post(url, store, tables)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dbdyno.limits import DAY_S, Number
+from dbdyno.base.limits import DAY_S, Number
 from dbdyno.snapshot.view import Options
 
 if TYPE_CHECKING:

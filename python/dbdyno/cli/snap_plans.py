@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import store_option
-from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo

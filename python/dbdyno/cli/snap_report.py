@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.snap_options import name_option, store_option
-from dbdyno.limits import Count
 
 
 @click.command("report")

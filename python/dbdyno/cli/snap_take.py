@@ -34,7 +34,7 @@ def command(
     \b
     dbdyno snap take --target postgresql://monitor@db1/app --note 'before batch'
     """
-    from dbdyno.errors import SnapshotError
+    from dbdyno.base.errors import SnapshotError
     from dbdyno.snapshot.engines import engine_of
     from dbdyno.snapshot.store import Store
     from dbdyno.snapshot.take import open_collector, take

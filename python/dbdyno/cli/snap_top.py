@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno import visible
+from dbdyno.base import visible
+from dbdyno.base.errors import SnapshotError
+from dbdyno.base.limits import Count
 from dbdyno.cli import screen
 from dbdyno.cli.output import echo_own
 from dbdyno.cli.snap_top_keys import Desk, split
-from dbdyno.errors import SnapshotError
-from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.live import Frame, Progress, Session

@@ -15,7 +15,7 @@ from dbdyno.cli.output import share_option
 from dbdyno.cli.snap_options import options_of, store_option, target_or_fleet_options
 
 if TYPE_CHECKING:
-    from dbdyno.errors import Error
+    from dbdyno.base.errors import Error
     from dbdyno.snapshot.alerts import Alerts
     from dbdyno.snapshot.fleet import Fleet, Target
     from dbdyno.snapshot.store import Snapshot, Store
@@ -113,7 +113,7 @@ class Failing:
 
     def tell(self, made: Snapshot | Error, name: str = "") -> None:
         """Of a snapshot that was taken, or of what went wrong."""
-        from dbdyno.errors import Error
+        from dbdyno.base.errors import Error
 
         if isinstance(made, Error):
             if made.message != self.said:
@@ -133,8 +133,8 @@ def _watch_one(
     alerts: Alerts | None,
 ) -> bool:
     """Watches one target; returns whether the last snapshot failed."""
-    from dbdyno.errors import SnapshotError
-    from dbdyno.signals import Stopping
+    from dbdyno.base.errors import SnapshotError
+    from dbdyno.base.signals import Stopping
     from dbdyno.snapshot.store import Snapshot, Store
     from dbdyno.snapshot.take import watch
 
@@ -158,8 +158,8 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
     """Watches many; returns whether some target failed at the end, and whether some thread was left behind."""
     import time
 
-    from dbdyno.errors import Error
-    from dbdyno.signals import Stopping
+    from dbdyno.base.errors import Error
+    from dbdyno.base.signals import Stopping
     from dbdyno.snapshot.fleet import Fleet, environment, read_fleet
 
     folder, targets = read_fleet(path, environment())

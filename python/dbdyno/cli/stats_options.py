@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dbdyno.base.limits import Number
 from dbdyno.cli.output import FORMATS, folder_option, form_of, format_options, show_rows, write_text
-from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.stats.description import Group

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.stats_options import (
     Row,
     by_option,
@@ -14,7 +15,6 @@ from dbdyno.cli.stats_options import (
     reading_options,
     show_parts,
 )
-from dbdyno.limits import Count
 
 
 @click.command("outliers")

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.output import folder_option
 from dbdyno.cli.stats_options import by_option, operands_argument, where_option
-from dbdyno.limits import Count
 
 KINDS = ("scatter", "histogram", "density", "longest", "usl")
 
@@ -109,9 +109,9 @@ def _of_one(
     by: str | None,
     longest: int,
 ) -> tuple[Any, Any]:
+    from dbdyno.base.errors import StatsError
     from dbdyno.cli import stats_draw
     from dbdyno.cli.stats_read import describe_operands
-    from dbdyno.errors import StatsError
     from dbdyno.stats import plots
 
     found, column, _ = describe_operands(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import StatsError
 from dbdyno.cli.stats_source import (
     Source,
     check,
@@ -15,7 +16,6 @@ from dbdyno.cli.stats_source import (
     resolve_all,
     take,
 )
-from dbdyno.errors import StatsError
 
 if TYPE_CHECKING:
     from dbdyno.stats.description import Described

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run, find_run
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.stats_options import (
     Part,
     Row,
@@ -20,7 +21,6 @@ from dbdyno.cli.stats_options import (
     reading_options,
     show_parts,
 )
-from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.stats.classical import ClassicalTest

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.errors import TraceError
 from dbdyno.cli.output import share_option
 from dbdyno.cli.trace_options import (
     end_with,
@@ -16,7 +17,6 @@ from dbdyno.cli.trace_options import (
     reading_options,
     tell_refused,
 )
-from dbdyno.errors import TraceError
 from dbdyno.evidence.manifest import Section
 
 
@@ -71,7 +71,7 @@ def _may_replace(out: Path, force: bool) -> bool:
 
 
 def _is_import(out: Path) -> bool:
-    from dbdyno.errors import EvidenceError
+    from dbdyno.base.errors import EvidenceError
     from dbdyno.evidence import Run
 
     try:

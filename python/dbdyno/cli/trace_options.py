@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dbdyno.limits import Count, Number
-from dbdyno.visible import own
+from dbdyno.base.limits import Count, Number
+from dbdyno.base.visible import own
 
 if TYPE_CHECKING:
     from dbdyno.trace.job import Options, Progress

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import (
     chosen_options,
@@ -17,7 +18,6 @@ from dbdyno.cli.trace_options import (
     reading_options,
     tell_refused,
 )
-from dbdyno.limits import Count
 
 
 @click.command("profile")

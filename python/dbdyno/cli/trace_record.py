@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.limits import Number
 from dbdyno.cli.output import show_line
-from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.trace.record.recording import Recording

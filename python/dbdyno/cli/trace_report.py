@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import end_with, files_argument, fold_option, opened, reading_options
 from dbdyno.cli.trace_sql import SORTS
-from dbdyno.limits import Count
 
 
 @click.command("report")

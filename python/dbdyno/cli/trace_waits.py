@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.pages import page_options, show_page
 from dbdyno.cli.trace_options import (
     chosen_options,
@@ -14,7 +15,6 @@ from dbdyno.cli.trace_options import (
     opened,
     reading_options,
 )
-from dbdyno.limits import Count
 
 
 @click.command("waits")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.errors import TraceError
 from dbdyno.cli.output import folder_option
-from dbdyno.errors import TraceError
 from dbdyno.evidence import find_run
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import out_option, seed_option, share_option
-from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
@@ -49,8 +49,8 @@ def command(
     dbdyno tune plan.toml                   until one is left, or the rest are equal
     dbdyno tune plan.toml --budget 30min    as far as it comes in that time
     """
+    from dbdyno.base.signals import Interrupted
     from dbdyno.cli.run import show
-    from dbdyno.signals import Interrupted
     from dbdyno.study.run.progress import for_stream
 
     race, seconds = _race(plan, target, blocks), _seconds(budget)

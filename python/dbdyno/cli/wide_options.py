@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address

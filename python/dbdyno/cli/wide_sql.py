@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.output import FORMATS, STREAMED, form_of, format_options, show_rows, stream_rows
 from dbdyno.cli.wide_options import map_option, opened, target_option
-from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import require_whole
 from dbdyno.evidence.trust import refuse_foreign

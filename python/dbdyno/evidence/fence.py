@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 
 if TYPE_CHECKING:
     import duckdb

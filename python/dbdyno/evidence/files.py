@@ -8,8 +8,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from dbdyno import files
-from dbdyno.errors import EvidenceError
+from dbdyno.base import files
+from dbdyno.base.errors import EvidenceError
 
 
 def write_whole(path: Path, text: str) -> None:

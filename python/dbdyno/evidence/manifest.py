@@ -14,7 +14,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 
 DAMAGED = "the file was changed by something else; restore it from a copy"
 

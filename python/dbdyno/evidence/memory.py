@@ -6,7 +6,7 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from dbdyno.signals import interruptible
+from dbdyno.base.signals import interruptible
 
 if TYPE_CHECKING:
     import duckdb

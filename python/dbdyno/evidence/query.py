@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.fence import lock, only_select
 from dbdyno.evidence.memory import for_files, in_memory
 from dbdyno.evidence.trace_tables import KIND, create_views

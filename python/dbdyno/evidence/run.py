@@ -24,13 +24,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import make_folder, make_inner_folder, sync_folder
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Manifest, Process, Section
 from dbdyno.evidence.seal import seal
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.evidence.upgrade import upgraded
-from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
 SCHEMA = 1
 DEFAULT_FOLDER = Path("runs")

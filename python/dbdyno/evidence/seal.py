@@ -11,7 +11,7 @@ import json
 import os
 from typing import Any
 
-from dbdyno.files import state_folder
+from dbdyno.base.files import state_folder
 
 KEY_BYTES = 32
 

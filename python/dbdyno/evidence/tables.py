@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import written_by_name
 from dbdyno.evidence.memory import for_files
-from dbdyno.files import written_by_name
 
 
 def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:

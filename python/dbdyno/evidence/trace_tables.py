@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 
 if TYPE_CHECKING:
     from pathlib import Path

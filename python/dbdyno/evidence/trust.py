@@ -10,7 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 
 OTHERS_WRITE = 0o022
 

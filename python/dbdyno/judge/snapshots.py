@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
 from dbdyno.judge.by_object import by_object
 from dbdyno.judge.compared import compared, decision

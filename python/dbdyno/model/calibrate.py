@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno.model.describe import SCHEMA
 
 if TYPE_CHECKING:

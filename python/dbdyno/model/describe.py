@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
-from dbdyno.core_types import MachineDatabase, MachineParameter, MachinePart
+from dbdyno.base.core_types import MachineDatabase, MachineParameter, MachinePart
 from dbdyno.model.machine import machine_of
 
 SCHEMA = 1

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.core_types import MachineDatabase, MachineParameter, MachinePart
-from dbdyno.errors import ModelError
-from dbdyno.files import read_given
+from dbdyno.base.core_types import MachineDatabase, MachineParameter, MachinePart
+from dbdyno.base.errors import ModelError
+from dbdyno.base.files import read_given
 
 PREFIX = "model:"
 

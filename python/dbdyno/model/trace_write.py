@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
+from dbdyno.base.signals import interruptible
 from dbdyno.evidence.query import whole_parts
-from dbdyno.signals import interruptible
 
 if TYPE_CHECKING:
     import duckdb

@@ -17,8 +17,8 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
 from dbdyno.move import partitions
 from dbdyno.move.arrived import asked_for, asked_of, goals_of, is_published, publish_staged, stage_names
 from dbdyno.move.cost import cost_sql

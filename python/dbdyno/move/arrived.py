@@ -12,9 +12,9 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveRecord
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveRecord
-from dbdyno.errors import MoveError
 from dbdyno.move import attach, partitions
 from dbdyno.move.cost import sentence
 from dbdyno.move.goal import Goal, maker, matched

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveEvent
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveEvent
 from dbdyno.move.hadoop import Hadoop, settle
 from dbdyno.move.ledger import Ledger, files_of
 from dbdyno.move.run import How, Make, Plan, Say, job_of, work

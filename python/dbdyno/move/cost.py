@@ -21,9 +21,9 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.base.core_types import MoveDone
 from dbdyno.bench.engine.usage import Used, used
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveDone
 from dbdyno.move.plural import counted
 
 LOOK_S = 0.2

@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 
 NEVER = ("--", "/*", ";", "\n", "\x00")
 

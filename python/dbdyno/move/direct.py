@@ -17,8 +17,8 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
-from dbdyno.core_types import MoveCount
-from dbdyno.errors import MoveError
+from dbdyno.base.core_types import MoveCount
+from dbdyno.base.errors import MoveError
 from dbdyno.move import indexes
 from dbdyno.move.into import Into, Loaded
 from dbdyno.move.merging import Merged

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from dbdyno import _core
-from dbdyno.core_types import MoveCount, MoveRefused
-from dbdyno.errors import MoveError
+from dbdyno.base.core_types import MoveCount, MoveRefused
+from dbdyno.base.errors import MoveError
 from dbdyno.move.into import Into
 from dbdyno.move.ledger import INNER, Filed, Ledger
 from dbdyno.move.ledger import files_of as parts_of

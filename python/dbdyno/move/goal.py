@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 from dbdyno.move.create import create
 from dbdyno.move.into import Column, Into
 from dbdyno.move.publish import Staged

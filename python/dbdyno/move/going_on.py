@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 from dbdyno.move.ledger import Ledger
 
 MARIADB = ("mariadb://", "mysql://")

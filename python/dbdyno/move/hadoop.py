@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 
 END_S = 10
 

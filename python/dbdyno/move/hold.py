@@ -21,12 +21,12 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.base.errors import MoveError
+from dbdyno.base.processes import python_command, python_environment
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import open_session
-from dbdyno.errors import MoveError
 from dbdyno.move.ledger import INNER, Ledger
 from dbdyno.move.source import Snapshot, application, session_settings
-from dbdyno.processes import python_command, python_environment
 
 LOOK_S = 1.0
 END_S = 30.0

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 
 CONSTRAINTS_SQL = """
 select c.conname::text, pg_get_constraintdef(c.oid), c.convalidated and c.coninhcount = 0, i.indisreplident,

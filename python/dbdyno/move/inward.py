@@ -21,8 +21,8 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
 from dbdyno.move.filed import described, files_of, rejects_of
 from dbdyno.move.goal import matched
 from dbdyno.move.into import Into, Loaded

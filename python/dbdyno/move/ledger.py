@@ -25,11 +25,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from dbdyno.core_types import MoveRecord
-from dbdyno.errors import EvidenceError, MoveError
+from dbdyno.base.core_types import MoveRecord
+from dbdyno.base.errors import EvidenceError, MoveError
+from dbdyno.base.files import make_folder, make_inner_folder, write_whole
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
-from dbdyno.files import make_folder, make_inner_folder, write_whole
 
 PLAN = {"id": str, "source": str}
 TABLE = {"schema": str, "name": str}

@@ -17,9 +17,9 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveDone
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveDone
-from dbdyno.errors import MoveError
 from dbdyno.move import partitions
 from dbdyno.move.across import empty_unfinished, make_stages, reached_target
 from dbdyno.move.arrived import (

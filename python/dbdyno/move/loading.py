@@ -17,8 +17,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
 from dbdyno.move import attach, direct, partitions, swap
 from dbdyno.move.filed import refuse_other_than_records, refuse_unstaged, refused
 from dbdyno.move.goal import Goal, Heads, maker

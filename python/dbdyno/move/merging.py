@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 from dbdyno.move.plural import counted
 
 Run = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]

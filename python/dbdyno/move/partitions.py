@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 from dbdyno.move import swap
 from dbdyno.move.into import Into
 from dbdyno.move.staging import PREFIX

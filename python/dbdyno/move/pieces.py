@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from dbdyno import _core
-from dbdyno.core_types import MoveDone, MoveWhole
+from dbdyno.base.core_types import MoveDone, MoveWhole
 from dbdyno.move.ledger import MODULUS
 from dbdyno.move.splits import piece_bytes
 

@@ -13,7 +13,7 @@ from dbdyno import _core
 from dbdyno.move.pieces import CSV, Piece
 
 if TYPE_CHECKING:
-    from dbdyno.core_types import MoveDone
+    from dbdyno.base.core_types import MoveDone
 
 Show = Callable[[float, int, int], None]
 """Called now and then with the share that is done, the bytes that came, and how many will come; 0: not known."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
 from dbdyno.move.cost import sentence
 from dbdyno.move.ledger import MODULUS, Ledger, files_of
 from dbdyno.move.plural import counted

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 from dbdyno.move import indexes
 from dbdyno.move.into import Column, Into, Loaded
 from dbdyno.move.merging import Merged, Run, merge

@@ -16,8 +16,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
-from dbdyno.files import write_whole
+from dbdyno.base.errors import MoveError
+from dbdyno.base.files import write_whole
 from dbdyno.move.plural import counted
 
 PIECES = 64

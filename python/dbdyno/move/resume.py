@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import psycopg
 
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.run import How, Make, Plan, Say, across, handed, plan_of, work
 from dbdyno.move.source import Snapshot, SnapshotGone, Table, Wish, take

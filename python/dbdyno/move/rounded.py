@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 from dbdyno.move.into import Column, Rounded
 
 WIDER = {

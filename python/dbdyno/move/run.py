@@ -13,9 +13,9 @@ from urllib.parse import quote
 import psycopg
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSpec
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSpec
-from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.cost import Watch, cost_sql
 from dbdyno.move.going_on import MARIADB, named

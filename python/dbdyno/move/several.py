@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 from dbdyno.move.goal import Goal
 from dbdyno.move.into import PARTITIONS, Into
 from dbdyno.move.source import Table

@@ -13,9 +13,9 @@ from typing import Any
 import psycopg
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveDone, MoveFailed
-from dbdyno.errors import MoveError
 from dbdyno.move.cost import Watch, sentence
 from dbdyno.move.ledger import MODULUS
 from dbdyno.move.plural import counted

@@ -16,8 +16,8 @@ from typing import Any, Self
 import psycopg
 from psycopg import sql
 
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
 from dbdyno.move.columns import TYPES_SQL, Column, Described, typed
 from dbdyno.move.splits import Chunk, Relation
 from dbdyno.move.words import whole

@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.core_types import MoveEvent
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveEvent
-from dbdyno.errors import MoveError
 from dbdyno.move.away import settled
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.run import How, Make, Plan, Say, job_spec, work

@@ -14,9 +14,9 @@ import psycopg
 from psycopg import sql
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed, MoveWhole
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.core_types import MoveDone, MoveFailed, MoveWhole
-from dbdyno.errors import MoveError
 from dbdyno.move.into import Column
 from dbdyno.move.pieces import CSV, Piece, as_they_are, by_file, pieces_of
 from dbdyno.move.progress import FileProgress

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 
 _TOKEN = re.compile(
     r"""

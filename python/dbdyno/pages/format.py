@@ -17,7 +17,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from dbdyno import visible
+from dbdyno.base import visible
 
 line = visible.line
 text = visible.text

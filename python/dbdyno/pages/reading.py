@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.pages import format as fmt
 
 Analysis = dict[str, Any]

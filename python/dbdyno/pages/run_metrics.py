@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dbdyno import decisions
+from dbdyno.base import decisions
 from dbdyno.page import Cell, Column, Section, Strip, Table, Where
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno import decisions
+from dbdyno.base import decisions
 from dbdyno.page import Cell, Column, Row, Section, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.report.files import write_whole
 
 SUFFIXES = (".png", ".svg", ".html")

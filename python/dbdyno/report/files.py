@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.errors import ReportError
-from dbdyno.files import write_output
+from dbdyno.base.errors import ReportError
+from dbdyno.base.files import write_output
 
 
 def write_whole(path: Path, content: bytes) -> None:

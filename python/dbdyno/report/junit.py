@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno.decisions import WITHHOLDING, answer
+from dbdyno.base.decisions import WITHHOLDING, answer
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 

@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from dbdyno.errors import Error, SnapshotError
-from dbdyno.files import read_toml
-from dbdyno.processes import child_environment, find_program
+from dbdyno.base.errors import Error, SnapshotError
+from dbdyno.base.files import read_toml
+from dbdyno.base.processes import child_environment, find_program
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.store import Snapshot, Store
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.periods import Period

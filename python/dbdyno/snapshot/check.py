@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.errors import Error, EvidenceError
+from dbdyno.base.errors import Error, EvidenceError
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.holding import PACKS

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError, SnapshotError
+from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.snapshot import clock
 from dbdyno.snapshot.difference import Sides, quoted, union_columns
 from dbdyno.snapshot.engines import engine

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import Error
+from dbdyno.base.errors import Error
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.alerts import last_metrics
 from dbdyno.snapshot.store import Snapshot, Store

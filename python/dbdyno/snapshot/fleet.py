@@ -31,9 +31,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbdyno.dsn import without_secrets
-from dbdyno.errors import Error, SnapshotError
-from dbdyno.files import read_toml
+from dbdyno.base.dsn import without_secrets
+from dbdyno.base.errors import Error, SnapshotError
+from dbdyno.base.files import read_toml
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.take import watch
 from dbdyno.snapshot.view import Options

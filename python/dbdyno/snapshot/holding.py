@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dbdyno.errors import SnapshotError
-from dbdyno.files import make_inner_folder
+from dbdyno.base.errors import SnapshotError
+from dbdyno.base.files import make_inner_folder
 
 PATIENCE_S = 30.0
 PACKS = "packs"

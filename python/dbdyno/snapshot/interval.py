@@ -15,7 +15,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.errors import EvidenceError, SnapshotError
+from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot import clock
 from dbdyno.snapshot.difference import difference_sql, quoted, union_columns

@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import make_inner_folder
 from dbdyno.evidence.files import read_json, write_whole
 from dbdyno.evidence.manifest import DAMAGED, Section
-from dbdyno.files import make_inner_folder
 from dbdyno.snapshot.records import Taken
 
 SCHEMA = 3

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
+from dbdyno.base.files import make_inner_folder, narrow, sync_folder
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.memory import for_files
-from dbdyno.files import make_inner_folder, narrow, sync_folder
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.holding import PACKS

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, cast
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
+from dbdyno.base.files import narrow
 from dbdyno.evidence.memory import for_files
-from dbdyno.files import narrow
 from dbdyno.snapshot.records import ViewRecord
 from dbdyno.snapshot.view import View
 

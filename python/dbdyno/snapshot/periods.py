@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import EvidenceError, SnapshotError
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.base.files import make_inner_folder
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Section
-from dbdyno.files import make_inner_folder
 from dbdyno.snapshot.store import Snapshot, Store
 from dbdyno.snapshot.sums.index import between
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.view import LOSSES

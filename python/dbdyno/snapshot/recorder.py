@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from dbdyno.errors import Error
+from dbdyno.base.errors import Error
 from dbdyno.snapshot.engines import engine_of
 from dbdyno.snapshot.store import Store
 from dbdyno.snapshot.take import added, open_collector, take

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.model import Row

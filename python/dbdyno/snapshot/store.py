@@ -27,8 +27,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import EvidenceError, SnapshotError
-from dbdyno.files import make_folder, make_inner_folder
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.base.files import make_folder, make_inner_folder
 from dbdyno.snapshot import holding, manifest
 from dbdyno.snapshot.parquet import Writer, literal
 from dbdyno.snapshot.records import Taken, ViewRecord

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.engines import engine_of
 from dbdyno.snapshot.protocol import Collector, offered
 from dbdyno.snapshot.sampled import statements_of

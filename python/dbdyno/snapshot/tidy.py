@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from dbdyno.errors import Error
+from dbdyno.base.errors import Error
 from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.pack import GROUP, pack_full
 from dbdyno.snapshot.store import Snapshot, Store

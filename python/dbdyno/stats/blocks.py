@@ -34,7 +34,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import chance, power
 from dbdyno.stats.comparison import BlockComparison, ComparisonRow, Decision
 from dbdyno.stats.metrics import Metric

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.shapes import PERIOD_STEP, PHASES, SHAPES, Fit, Floats, Search, around, places_for
 from dbdyno.stats.words import duration, percent, size
 

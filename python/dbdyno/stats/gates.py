@@ -2,7 +2,7 @@
 
 Each gate is a pure check on numbers and gives a `Gate`: `ok` True, False, or None where the
 numbers do not allow the check; a text that says what was found; and the next step. What a failure
-does to the verdict follows from the gate's code (`dbdyno.decisions`). The limits are named constants with
+does to the verdict follows from the gate's code (`dbdyno.base.decisions`). The limits are named constants with
 their reason. What time may do to a run is checked in `gates_in_time`, what was lost on the way in
 `gates_lost`.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.decisions import WITHHOLDING
+from dbdyno.base.decisions import WITHHOLDING
 from dbdyno.stats import chance
 from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, supported
 from dbdyno.stats.words import duration, percent

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import tails
 from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.classical import (

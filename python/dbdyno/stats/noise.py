@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import power
 from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.comparison import BlockComparison

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import chance, power
 from dbdyno.stats.blocks import decide_one, independence
 from dbdyno.stats.comparison import BlockComparison

@@ -19,9 +19,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from dbdyno.errors import EvidenceError, TraceError
+from dbdyno.base.errors import EvidenceError, TraceError
+from dbdyno.base.files import make_folder, sync_folder
 from dbdyno.evidence.run import is_alive, this_process
-from dbdyno.files import make_folder, sync_folder
 from dbdyno.trace.job import uninterrupted
 
 _MAKER = ".maker.json"

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, NoReturn
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.columns import COLUMNS, CORE, EXCLUSIVE, NUMBER, PARAMETERS, TEXT, parameter
 
 _NAME = re.compile(r"[A-Za-z_#][A-Za-z0-9_#]*")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 
 CUT_SHORT = "the file ends inside a record"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.expression import value
 from dbdyno.trace.source import Traces
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.job import Options, Progress, run_job
 from dbdyno.trace.names import imported, nothing_read, torn_records
 from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merged, reader_warnings, title_of, unread_warning

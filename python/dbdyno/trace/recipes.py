@@ -14,8 +14,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import TraceError
-from dbdyno.files import read_toml
+from dbdyno.base.errors import TraceError
+from dbdyno.base.files import read_toml
 
 OURS = Path(__file__).with_name("recipes.toml")
 _KEYS: dict[str, type | tuple[type, ...]] = {

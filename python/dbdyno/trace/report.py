@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
+from dbdyno.base.why import Cause, Why, chosen, rest
 from dbdyno.trace import profile, statements, tree
 from dbdyno.trace.holders import Held, holders, meanwhile
 from dbdyno.trace.page import page
@@ -20,7 +21,6 @@ from dbdyno.trace.pivot import CPU, WITHIN
 from dbdyno.trace.source import Traces
 from dbdyno.trace.statement_types import Binds, Entry, Longest
 from dbdyno.trace.tree import Tree
-from dbdyno.why import Cause, Why, chosen, rest
 
 BINDS = 3
 """So many executions of a statement, the longest ones, are shown with their bind values."""

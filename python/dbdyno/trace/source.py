@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError, TraceError
+from dbdyno.base.errors import EvidenceError, TraceError
+from dbdyno.base.version import VERSION
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Options, Progress, cleaned_up, run_job, uninterrupted
 from dbdyno.trace.names import imported, nothing_read, torn_records
-from dbdyno.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb

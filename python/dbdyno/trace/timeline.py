@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
 from dbdyno.trace.waits import nice_interval

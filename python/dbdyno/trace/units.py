@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 
 LONGEST_NS = 10 * 365 * 86_400 * 10**9
 """Ten years: no longer time fits on the clocks of evidence."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.errors import EvidenceError, WideError
+from dbdyno.base.errors import EvidenceError, WideError
 from dbdyno.evidence.fence import lock, only_select
 from dbdyno.evidence.memory import in_memory
 from dbdyno.wide.address import Address, reached

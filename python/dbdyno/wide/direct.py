@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import WideError
-from dbdyno.processes import child_environment, find_program
+from dbdyno.base.errors import WideError
+from dbdyno.base.processes import child_environment, find_program
 from dbdyno.wide.bound import CHILD, PARENT, Bound
 from dbdyno.wide.catalog import PARTITION, WideTable
 from dbdyno.wide.java import jars, modules

@@ -21,10 +21,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
+from dbdyno.base.files import write_whole
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
-from dbdyno.files import write_whole
 from dbdyno.wide.address import Address, failure, reached
 from dbdyno.wide.bound import Bound
 from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from dbdyno.errors import WideError
-from dbdyno.processes import find_program
+from dbdyno.base.errors import WideError
+from dbdyno.base.processes import find_program
 from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, reached
 from dbdyno.wide.ask import VERSION, counted, plans, unchanged
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, read_keyspace

@@ -9,7 +9,7 @@ from typing import Any
 
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.host.parts import Device, Kernel, Mount
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
 
 _SECTOR = 512
 _VM = (

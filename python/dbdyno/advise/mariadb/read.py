@@ -27,7 +27,7 @@ from dbdyno.advise.mariadb.queries import (
     Query,
 )
 from dbdyno.advise.placement import Segment
-from dbdyno.dsn import sql_without_secrets
+from dbdyno.base.dsn import sql_without_secrets
 
 _ELSEWHERE = Lack("MariaDB has no such evidence")
 _OFF = Lack("performance_schema is off", "performance_schema = ON in the server's configuration, and a restart")

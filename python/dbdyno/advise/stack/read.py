@@ -12,8 +12,8 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.stack.keys import KEYS, REQUIRED, WORDS, Key
 from dbdyno.advise.stack.layers import layers
 from dbdyno.advise.stack.parts import Layer, Stack
-from dbdyno.errors import AdviceError
-from dbdyno.files import read_given, toml_tables
+from dbdyno.base.errors import AdviceError
+from dbdyno.base.files import read_given, toml_tables
 
 _EXAMPLE = "examples/stacks/san.toml is an example"
 

@@ -6,9 +6,9 @@ import importlib.util
 from collections.abc import Mapping
 from typing import ClassVar
 
+from dbdyno.base.processes import python_command
 from dbdyno.bench.flows.bench import FlowBench
 from dbdyno.bench.flows.engines import Engine
-from dbdyno.processes import python_command
 
 
 def _missing() -> str | None:

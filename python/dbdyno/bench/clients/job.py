@@ -15,7 +15,7 @@ from dbdyno.bench.clients.stream import VERSION
 
 if TYPE_CHECKING:
     from dbdyno import _core
-    from dbdyno.core_types import LoadArm
+    from dbdyno.base.core_types import LoadArm
 
 MODES = {"simple": "literals", "extended": "binds", "prepared": "prepared"}
 """How statements are sent: our words for a protocol, and those of clients."""

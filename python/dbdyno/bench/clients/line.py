@@ -17,11 +17,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno import _core
-    from dbdyno.core_types import Line, LineReport
+    from dbdyno.base.core_types import Line, LineReport
 
 STEP_S = 0.1
 _LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F")

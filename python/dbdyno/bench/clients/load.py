@@ -29,10 +29,10 @@ from dbdyno.bench.marked import NAME, MarkUndo, new_mark
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbdyno.base.core_types import ArmReport, ClientArmReport, LineReport, LoadReport, LoadSpec
     from dbdyno.bench.clients.arrivals import Arrivals
     from dbdyno.bench.clients.line import ClientLine
     from dbdyno.bench.guardian import Guardian
-    from dbdyno.core_types import ArmReport, ClientArmReport, LineReport, LoadReport, LoadSpec
 
 Slice = tuple[int, int, int | None, int | None]
 """Arm, number, length in ns or None, transactions or None."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dbdyno import _core
-    from dbdyno.core_types import LoadSpec
+    from dbdyno.base.core_types import LoadSpec
 
 
 class Part:

@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import search_folders
 from dbdyno.bench.postgres.binaries import Binaries
-from dbdyno.errors import TargetError
-from dbdyno.processes import search_folders
 
 CACHE = "/var/cache/dbdyno"
 """Copies of binaries for engines started by root; owned by root, readable by all.

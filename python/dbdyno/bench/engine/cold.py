@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.engine.own_server import OwnServer

@@ -22,12 +22,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.errors import Error, TargetError
+from dbdyno.base.files import state_folder
 from dbdyno.bench.postgres.shown_settings import shown_value
-from dbdyno.errors import Error, TargetError
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import Process
 from dbdyno.evidence.run import is_alive, this_process
-from dbdyno.files import state_folder
 
 HIDDEN = "(hidden)"
 MARK = "put_back.json"

@@ -7,8 +7,8 @@ import socket
 import tempfile
 from pathlib import Path
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.account import Account, can_enter
-from dbdyno.errors import TargetError
 
 SOCKET_PATH_MAX_BYTES = 107
 """The longest path of a Unix socket (sun_path of Linux, less its closing zero byte)."""

@@ -19,8 +19,8 @@ from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import ProbeSpec
     from dbdyno.bench.recorder import Recorder
-    from dbdyno.core_types import ProbeSpec
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.plan.schedule import Turn
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import find_program
 from dbdyno.bench.engine.account import Account, refusal
-from dbdyno.errors import TargetError
-from dbdyno.processes import find_program
 
 PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
 """Where distributions put the server's programs, beside PATH."""

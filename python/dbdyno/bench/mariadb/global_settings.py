@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine import owed
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.claim import ENGINE
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, read_facts, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
-from dbdyno.errors import TargetError
 from dbdyno.evidence.run import this_process
 
 if TYPE_CHECKING:

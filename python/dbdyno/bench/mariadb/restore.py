@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine import owed
 from dbdyno.bench.mariadb.global_settings import claim, other_values
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.settings import Fact, literal, read_facts, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
 from dbdyno.bench.postgres.leftovers import Finding, Source, State, restore_command, settle, sources
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.engine.owed import Kept

@@ -19,13 +19,13 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine import owed
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.permission import refusal
 from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
 from dbdyno.bench.postgres.settings import SettingChange, alter_system_sql, read_facts
 from dbdyno.bench.undo import SqlUndo, execute
-from dbdyno.errors import TargetError
 from dbdyno.evidence.run import this_process
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import PlanError, TargetError
+from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.evidence.captures import captured
 from dbdyno.study.plan.replayed import FASTEST
 

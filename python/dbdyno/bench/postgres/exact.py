@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno import _core
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.metrics import Metric
 from dbdyno.bench.postgres.watch import COLUMNS
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine import owed
 from dbdyno.bench.engine.owed import Kept, Owed
 from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
 from dbdyno.bench.postgres.settings import read_facts
-from dbdyno.errors import TargetError
 from dbdyno.evidence.run import DEFAULT_FOLDER, Run, list_runs
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.prepare import (
     EngineArm,
     EngineReady,
@@ -20,15 +21,14 @@ from dbdyno.bench.engine.prepare import (
     drawn_seed,
     load_arm,
 )
-from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Arm, Plan
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadArm, LoadSpec
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.postgres.settings import SettingChange
-    from dbdyno.core_types import LoadArm, LoadSpec
 
 
 EMBEDDED_SESSIONS = 180

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.leftovers import Finding, Source, look, of_server
 from dbdyno.bench.postgres.server import open_target
 from dbdyno.bench.postgres.settings import alter_system_sql
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.turns import BROKE_OFF, OtherValueError
 from dbdyno.bench.postgres.prepare import Prepared
-from dbdyno.errors import TargetError
 from dbdyno.evidence.run import Run
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
 def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
     """The manifest says what the settings were before the first is changed; at the end, however it
     comes, whether they are back. The lock bears the run's name meanwhile."""
-    from dbdyno.errors import Error
+    from dbdyno.base.errors import Error
 
     claim_servers(ready, guardian, run.id)
     run.save(**settings_owed(ready, run))

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 
 SEED = 20140611
 _SIZE = re.compile(r"(\d{1,6}) ?(KiB|MiB|GiB)")

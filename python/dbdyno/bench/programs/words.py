@@ -7,8 +7,8 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from dbdyno.errors import PlanError
-from dbdyno.processes import find_program
+from dbdyno.base.errors import PlanError
+from dbdyno.base.processes import find_program
 
 _NAME = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 

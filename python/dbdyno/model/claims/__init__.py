@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno.model.claims.base import Claim, Told, to_json
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA

@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.model.machine import Machine, machine_of
 
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.core_types import ModelArm, ModelSpec
+    from dbdyno.base.core_types import ModelArm, ModelSpec
 
 
 @dataclass(frozen=True)

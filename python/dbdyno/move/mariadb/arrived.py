@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.core_types import MoveRecord
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.core_types import MoveRecord
-from dbdyno.errors import MoveError
 from dbdyno.move.arrived import PUBLISHING, rejects_for
 from dbdyno.move.cost import sentence
 from dbdyno.move.filed import refuse_unstaged, refused, rejects_of

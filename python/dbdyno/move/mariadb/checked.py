@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.errors import MoveError
 from dbdyno.move.into import Into
 from dbdyno.move.mariadb.sqltext import quoted
 from dbdyno.move.mariadb.target import Field, Goal

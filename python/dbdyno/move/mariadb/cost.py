@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dbdyno.core_types import MoveDone
+from dbdyno.base.core_types import MoveDone
 from dbdyno.move.cost import Row, by_session
 
 

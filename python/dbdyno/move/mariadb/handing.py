@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
 from dbdyno.move import across as handed
 from dbdyno.move import arrived
 from dbdyno.move.cost import cost_sql

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.core_types import MoveDone, MoveFailed
-from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.filed import (
     described,

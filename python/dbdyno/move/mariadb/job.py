@@ -17,11 +17,11 @@ from typing import Any
 from urllib.parse import quote
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import row, rows
-from dbdyno.core_types import MoveDone, MoveFailed
-from dbdyno.errors import MoveError
 from dbdyno.move.going_on import named
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.mariadb import columns as typing

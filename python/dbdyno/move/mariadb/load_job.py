@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.core_types import MoveDone
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.core_types import MoveDone
 from dbdyno.move.arrived import asked_of
 from dbdyno.move.filed import files_of, refuse_other_than_records, rejects_of
 from dbdyno.move.going_on import named

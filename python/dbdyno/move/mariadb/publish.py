@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.errors import MoveError
 from dbdyno.move.into import Into, Rounded
 from dbdyno.move.mariadb.checked import refuse_other
 from dbdyno.move.mariadb.rejects import Halves, Run, whole

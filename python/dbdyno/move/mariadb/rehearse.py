@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.errors import MoveError
 from dbdyno.move.filed import described, files_of, rejects_of
 from dbdyno.move.into import Into
 from dbdyno.move.mariadb.arrived import heads_of, intos_of

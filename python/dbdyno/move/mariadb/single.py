@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.core_types import MoveDone, MoveFailed
-from dbdyno.errors import MoveError
 from dbdyno.move.cost import sentence
 from dbdyno.move.ledger import MODULUS
 from dbdyno.move.mariadb.columns import text_of

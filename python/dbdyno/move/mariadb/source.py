@@ -11,10 +11,10 @@ import fnmatch
 from collections.abc import Sequence
 from typing import Any
 
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.errors import MoveError
 from dbdyno.move.columns import Column
 from dbdyno.move.mariadb.columns import read_as, shown, typed
 from dbdyno.move.mariadb.sqltext import literal, quoted, split_name, whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 
 _NAME = re.compile(r"(?:`((?:[^`]|``)++)`|([^\s.`]++))(?:\s*+\.\s*+(?:`((?:[^`]|``)++)`|([^\s.`]++)))?")
 _TOKEN = re.compile(

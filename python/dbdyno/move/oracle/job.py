@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.errors import MoveError
-from dbdyno.files import sync_folder, written_by_name
+from dbdyno.base.errors import MoveError
+from dbdyno.base.files import sync_folder, written_by_name
 from dbdyno.move.columns import Column
 from dbdyno.move.ledger import Ledger
 from dbdyno.move.oracle import source

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.pages import reading
 from dbdyno.report.figures import (
     blocks,

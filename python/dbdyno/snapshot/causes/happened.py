@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 
+from dbdyno.base.why import MOST as CAUSES_MOST
+from dbdyno.base.why import Cause as Reason
+from dbdyno.base.why import Why
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
 from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
 from dbdyno.snapshot.ends import relation
@@ -18,9 +21,6 @@ from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.statement_costs import KEYS
 from dbdyno.snapshot.wording import rate, three, times
-from dbdyno.why import MOST as CAUSES_MOST
-from dbdyno.why import Cause as Reason
-from dbdyno.why import Why
 
 MOST = 5
 LEAST_PARTS = 6

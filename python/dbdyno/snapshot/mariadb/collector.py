@@ -16,7 +16,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.mariadb import facts, texts
 from dbdyno.snapshot.mariadb.connection import address, connect, driver, said

@@ -12,10 +12,10 @@ import contextlib
 from math import ceil
 from typing import Any
 
+from dbdyno.base.errors import SnapshotError
 from dbdyno.bench.mariadb import address as own
 from dbdyno.bench.mariadb.address import Address, said
 from dbdyno.bench.mariadb.session import open_session
-from dbdyno.errors import SnapshotError
 from dbdyno.snapshot.view import Options
 
 

@@ -19,8 +19,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from dbdyno.base.errors import Error
 from dbdyno.bench.poll import Poller
-from dbdyno.errors import Error
 from dbdyno.snapshot.mariadb.connection import Address, connect, driver
 from dbdyno.snapshot.mariadb.running import LONGEST, OURS, Statements
 from dbdyno.snapshot.mariadb.views import STATEMENTS

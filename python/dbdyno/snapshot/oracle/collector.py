@@ -14,7 +14,7 @@ import re
 import time
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.oracle.connection import address, connect, driver, said

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.live import Progress, Reading, Session
 from dbdyno.snapshot.oracle.connection import address, connect, driver, said

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dbdyno.base.errors import Error
 from dbdyno.bench.poll import Poller
-from dbdyno.errors import Error
 from dbdyno.snapshot.oracle.connection import Address, connect, driver
 from dbdyno.snapshot.oracle.scripts import script
 from dbdyno.snapshot.view import View

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.plans import kept

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.memory import for_files
 from dbdyno.snapshot.plans.gathered import of_values
 from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.signals import interruptible
+from dbdyno.base.signals import interruptible
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.plans.tree import Node, sketch
 

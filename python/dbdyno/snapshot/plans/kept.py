@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError, SnapshotError
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.base.files import make_inner_folder, narrow
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.files import make_inner_folder, narrow
 from dbdyno.snapshot.parquet import file_sum, literal
 from dbdyno.snapshot.plans.gathered import LATER, TABLES
 from dbdyno.snapshot.whole import damage

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.plans import formats
 from dbdyno.snapshot.plans.entries import DURATION, NO_ZONE, Clock, Entry, Unread
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json

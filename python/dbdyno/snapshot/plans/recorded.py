@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import EvidenceError, SnapshotError
+from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import KIND, create_views
 from dbdyno.snapshot.plans.latency import FORM, RECORDED

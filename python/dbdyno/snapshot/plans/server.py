@@ -14,7 +14,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import SnapshotError, TargetError
+from dbdyno.base.errors import SnapshotError, TargetError
 from dbdyno.snapshot.model import columns, section, table
 from dbdyno.snapshot.plans.explain import TextPlans, UnreadPlanError
 from dbdyno.snapshot.plans.generic import EXPLAINED

@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import Error, SnapshotError, TargetError
+from dbdyno.base.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.clock import stamp
 from dbdyno.snapshot.plans import generic
 from dbdyno.snapshot.postgres import facts, host, texts

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dbdyno.base.errors import SnapshotError, TargetError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import SnapshotError, TargetError
 from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.live import Progress, Reading, Session
 from dbdyno.snapshot.postgres import facts, live_sessions

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from dbdyno.errors import SnapshotError, TargetError
+from dbdyno.base.errors import SnapshotError, TargetError
 from dbdyno.snapshot.postgres.texts import without_literals
 
 if TYPE_CHECKING:

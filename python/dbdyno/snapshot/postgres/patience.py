@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg

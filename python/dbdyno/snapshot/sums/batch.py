@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.difference import SUBTRACTED, Sides, difference_sql, quoted
 from dbdyno.snapshot.ends import NOT_THERE, Ends, scope_rows

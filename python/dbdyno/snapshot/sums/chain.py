@@ -197,7 +197,7 @@ def _hour(one: Light) -> int:
 
 def _writable(folder: Path) -> tuple[Path, Path | None]:
     """The folder where it can be written; else a temporary one, which the second names."""
-    from dbdyno.files import make_inner_folder
+    from dbdyno.base.files import make_inner_folder
 
     try:
         make_inner_folder(folder.parent, exist_ok=True)

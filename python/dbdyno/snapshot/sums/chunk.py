@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import make_inner_folder, narrow
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.files import make_inner_folder, narrow
 from dbdyno.snapshot.clock import elapsed_ns
 from dbdyno.snapshot.difference import quoted
 from dbdyno.snapshot.engines import engine

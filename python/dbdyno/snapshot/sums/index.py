@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from dbdyno.errors import Error, EvidenceError
+from dbdyno.base.errors import Error, EvidenceError
+from dbdyno.base.files import make_inner_folder, written_by_name
 from dbdyno.evidence.memory import for_files
-from dbdyno.files import make_inner_folder, written_by_name
 from dbdyno.snapshot.holding import PACKS
 from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.records import Taken

@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trust import refuse_foreign

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import cleaned, compare_arm, judged, judging
 from dbdyno.study.analysis.contract.declared import SCHEMA

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TypedDict
 
-from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats import changes as found
 from dbdyno.study.analysis.contract.declared import SCHEMA

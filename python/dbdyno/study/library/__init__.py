@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.library import (
     batch_split,
     bind_variables,

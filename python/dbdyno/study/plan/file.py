@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dbdyno.dsn import without_secrets
-from dbdyno.errors import PlanError
-from dbdyno.files import read_given, toml_tables
+from dbdyno.base.dsn import without_secrets
+from dbdyno.base.errors import PlanError
+from dbdyno.base.files import read_given, toml_tables
 from dbdyno.study.plan import keys, network, replayed
 from dbdyno.study.plan.conditions import near, resolved
 from dbdyno.study.plan.durations import duration_ns
@@ -199,7 +199,7 @@ class _Reader:
 
     def replay(self, table: dict[str, Any]) -> dict[str, Any]:
         """A captured run, beside the plan, and how fast it goes."""
-        from dbdyno.errors import TraceError
+        from dbdyno.base.errors import TraceError
         from dbdyno.trace.proxy.replay import speed_of
 
         try:

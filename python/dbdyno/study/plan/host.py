@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.host.bench import WORKLOAD
 from dbdyno.bench.host.probe import LogArm
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 
 FLASH_LOG = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.decisions import WITHHOLDING
+from dbdyno.base.decisions import WITHHOLDING
 from dbdyno.study.plan import replayed
 from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.workloads import NAMES as WORKLOADS

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.study.plan.plan import Plan
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.plan.plan import Arm, Plan, Script, Value
 
 _UNITS = {"": 1, "B": 1, "KB": 1000, "KIB": 1024, "MB": 10**6, "MIB": 2**20, "K": 1024, "M": 2**20}

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.evidence.captures import FORMAT as WIRE
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run

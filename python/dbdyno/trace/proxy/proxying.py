@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
+from dbdyno.base.version import VERSION
 from dbdyno.evidence.captures import FORMAT
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.aside import in_place
 from dbdyno.trace.job import cleaned_up
 from dbdyno.trace.units import length_ns
-from dbdyno.version import VERSION
 
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 _PORT = 5432

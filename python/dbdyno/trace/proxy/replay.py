@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.evidence.captures import LIMITS, captured
 
 FASTEST = 0.0

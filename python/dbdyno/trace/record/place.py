@@ -10,8 +10,8 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.dsn import without_secrets
-from dbdyno.errors import TraceError
+from dbdyno.base.dsn import without_secrets
+from dbdyno.base.errors import TraceError
 
 _ASK = """
 select pg_backend_pid(),

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
+from dbdyno.base.version import VERSION
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.aside import in_place
 from dbdyno.trace.job import cleaned_up
 from dbdyno.trace.record.place import Place
-from dbdyno.version import VERSION
 
 FORMAT = "postgresql waits"
 COST_LIMIT = 0.05

@@ -63,7 +63,7 @@ def examine(of: Examined) -> list[Gate]:
 
 def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
     """Gates as rows of the model, with what their failure does to the verdict."""
-    from dbdyno.decisions import RULES
+    from dbdyno.base.decisions import RULES
 
     accepted = judge.get("accept", [])
     return [

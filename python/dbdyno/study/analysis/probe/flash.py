@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno import decisions
-from dbdyno.errors import EvidenceError
+from dbdyno.base import decisions
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.run import Run, reading
 from dbdyno.study.analysis.contract.declared import SCHEMA
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.study.analysis.contract.rows import Judging, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbdyno.decisions import PROVISIONAL
-from dbdyno.errors import StatsError
+from dbdyno.base.decisions import PROVISIONAL
+from dbdyno.base.errors import StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates import enough_blocks
 from dbdyno.stats.means import mean_interval

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from dbdyno.decisions import PROVISIONAL
+from dbdyno.base.decisions import PROVISIONAL
 from dbdyno.stats import chance
 from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
 from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
