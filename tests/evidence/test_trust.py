@@ -26,8 +26,8 @@ from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SliceRecord
 from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.snapshot.periods import baselines
-from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.reading.periods import baselines
+from dbdyno.snapshot.store.folder import Store
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
 from dbdyno.study.run.execute import orders, resume

@@ -29,7 +29,7 @@ STARTERS = {
     "bench/guardian.py",
     "bench/programs/bench.py",
     "move/hold.py",
-    "snapshot/alerts.py",
+    "snapshot/sending/alerts.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
 

@@ -20,10 +20,10 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.cli.snap_top_keys import VIEWS, Desk, split
 from dbdyno.report.live import render_frame
 from dbdyno.report.live_sessions import blocking
-from dbdyno.snapshot.live_sessions import SORTS, ordered, tree
-from dbdyno.snapshot.postgres.live import PostgresLive
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.live_sessions import SORTS, ordered, tree
+from dbdyno.snapshot.engines.postgres.live import PostgresLive
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Store
 
 
 def session(pid: int, **more: Any) -> dict[str, Any]:

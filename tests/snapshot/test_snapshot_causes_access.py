@@ -13,7 +13,7 @@ from dbdyno.snapshot.causes.change import Pair
 from dbdyno.snapshot.causes.happened import causes, change_of
 from dbdyno.snapshot.causes.postgres import PostgresChange
 from dbdyno.snapshot.causes.statements import more_calls
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.reading.interval import Interval
 
 
 @pytest.fixture

@@ -23,10 +23,10 @@ from standby import Standby, open_to_standbys
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.shown_settings import SECRET_NAMES, SECRET_WORDS
 from dbdyno.judge.interval_report import judged_report
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.postgres.queries import notes_on_statements
-from dbdyno.snapshot.postgres.sizing import Sizing
-from dbdyno.snapshot.store import Snapshot
+from dbdyno.snapshot.engines.postgres.queries import notes_on_statements
+from dbdyno.snapshot.engines.postgres.sizing import Sizing
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.folder import Snapshot
 
 FUNCTIONS = (
     "create function tax(a int) returns int language plpgsql as $$ begin return a + 1; end $$",
@@ -247,7 +247,7 @@ def test_a_watch_reads_sizes_sparingly():
             return name == "pg_database"
 
         def read(self, source: Any) -> Any:
-            from dbdyno.snapshot.postgres.reader import Part
+            from dbdyno.snapshot.engines.postgres.reader import Part
 
             self.read_views += 1
             time.sleep(0.01)

@@ -18,7 +18,7 @@ from dbdyno.bench.engine.account import Account, run_as
 from dbdyno.bench.engine.places import free_port
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries, version_of
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
 
 FETCHED = sorted((Path(__file__).resolve().parents[2] / "target" / "matrix").glob("[0-9]*/bin"))

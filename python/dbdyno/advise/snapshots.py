@@ -37,12 +37,12 @@ from dbdyno.advise.live import made
 from dbdyno.advise.mariadb import snapshots as mariadb
 from dbdyno.advise.placement import Segment
 from dbdyno.base.errors import AdviceError
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.engines.postgres.facts import is_ours
+from dbdyno.snapshot.engines.postgres.parts import present, relation_name, setting, several_databases
 from dbdyno.snapshot.plans.estimates import Estimated, estimated
-from dbdyno.snapshot.postgres.facts import is_ours
-from dbdyno.snapshot.postgres.parts import present, relation_name, setting, several_databases
-from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
+from dbdyno.snapshot.store.folder import Store
 
 PLANS = "plans of the server's log"
 _LIVE_ONLY = (Index, ForeignKey, Key, Width, Session, Prepared, Load)

@@ -230,7 +230,7 @@ def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
     if on.startswith("snap:"):
         from dbdyno.advise.snapshots import read as read_snapshots
         from dbdyno.cli.snap_options import tell_damage
-        from dbdyno.snapshot.store import Store
+        from dbdyno.snapshot.store.folder import Store
 
         holder = Store(store)
         facts = read_snapshots(holder, on, target)

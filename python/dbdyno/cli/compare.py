@@ -171,8 +171,8 @@ def _compare_periods(
 ) -> None:
     from dbdyno.cli.snap_options import tell_damage
     from dbdyno.judge.snapshots import compare
-    from dbdyno.snapshot.periods import period
-    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.reading.periods import period
+    from dbdyno.snapshot.store.folder import Store
 
     if len(names) != 2:
         raise click.UsageError("two periods are compared: snap:1..12 snap:13..24")

@@ -32,8 +32,8 @@ def command(
     dbdyno snap baseline monday 1..60
     dbdyno compare snap:monday snap:61..120
     """
-    from dbdyno.snapshot.periods import baselines, forget_baseline, keep_baseline, period
-    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.reading.periods import baselines, forget_baseline, keep_baseline, period
+    from dbdyno.snapshot.store.folder import Store
 
     holder = Store(store)
     if name is None:

@@ -29,8 +29,8 @@ def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: 
     if dsn is not None:
         _check_target(dsn, form, output)
         return
-    from dbdyno.snapshot.check import check, repair
-    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.store.check import check, repair
+    from dbdyno.snapshot.store.folder import Store
 
     holder = Store(store)
     numbers = holder.numbers()
@@ -58,8 +58,8 @@ def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: 
 
 
 def _check_target(dsn: str, form: str | None, output: Path | None) -> None:
-    from dbdyno.snapshot.engines import engine_of
-    from dbdyno.snapshot.oracle.check import check
+    from dbdyno.snapshot.engines.known import engine_of
+    from dbdyno.snapshot.engines.oracle.check import check
 
     if engine_of(dsn) != "oracle":
         raise click.UsageError("--target is for oracle://; `dbdyno doctor --target DSN` checks the other engines")

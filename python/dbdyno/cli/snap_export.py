@@ -14,7 +14,7 @@ import click
 from dbdyno.cli.snap_options import store_option
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.exported import Cached
+    from dbdyno.snapshot.sending.exports import Cached
 
 
 @click.command("export")
@@ -37,7 +37,7 @@ def command(
     dbdyno snap export --otlp http://127.0.0.1:4318/v1/metrics
     dbdyno snap export --once
     """
-    from dbdyno.snapshot.exported import Cached, samples
+    from dbdyno.snapshot.sending.exports import Cached, samples
     from dbdyno.trace.units import length_ns
 
     if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
@@ -49,7 +49,7 @@ def command(
         if url is not None:
             _post(url, store, tables)
         else:
-            from dbdyno.snapshot.exported import prometheus
+            from dbdyno.snapshot.sending.exports import prometheus
 
             click.echo(prometheus(samples(store, tables=tables)), nl=False)
         return
@@ -121,8 +121,8 @@ def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPSe
 def _post(url: str, store: Path, tables: bool) -> None:
     from dbdyno.base.dsn import sql_without_secrets
     from dbdyno.base.errors import SnapshotError
-    from dbdyno.snapshot.alerts import PATIENCE_S, post_json
-    from dbdyno.snapshot.exported import otlp, samples
+    from dbdyno.snapshot.sending.alerts import PATIENCE_S, post_json
+    from dbdyno.snapshot.sending.exports import otlp, samples
 
     try:
         post_json(url, otlp(samples(store, tables=tables)), PATIENCE_S)

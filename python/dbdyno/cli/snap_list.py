@@ -18,7 +18,7 @@ from dbdyno.cli.snap_options import name_option, store_option
 def command(store: Path, target: str | None, form: str | None, output: Path | None) -> None:
     """List the snapshots: number, target, when, note."""
     from dbdyno.cli.snap_options import tell_damage
-    from dbdyno.snapshot.store import Snapshot, Store
+    from dbdyno.snapshot.store.folder import Snapshot, Store
 
     def row(one: Snapshot) -> dict[str, Any]:
         unread = [name for name, record in one.views.items() if record.get("problem")]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dbdyno.base.limits import DAY_S, Number
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.view import Options
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.store.folder import Store
 
 FORMATS = ("table", "csv", "json", "jsonl", "html")
 F = TypeVar("F", bound=Callable[..., Any])

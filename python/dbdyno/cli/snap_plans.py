@@ -93,7 +93,7 @@ def command(
     dbdyno snap plans --from-server postgresql://admin@db1/app --generic 8342006184126112
     """
     from dbdyno.snapshot.plans.command import Asked, of_kept, of_logs, of_recordings, of_server
-    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.store.folder import Store
 
     logs = (*logs, *more)
     if generic is not None and (from_server is None or logs):

@@ -47,10 +47,10 @@ def command(
     dbdyno snap prune --keep 'minute:2d, hour:60d, day:2y'
     """
     from dbdyno.cli.snap_options import tell_damage
-    from dbdyno.snapshot.keep import rules_of
-    from dbdyno.snapshot.prune import carry_out, plan
-    from dbdyno.snapshot.store import Store
-    from dbdyno.snapshot.sums.index import targets
+    from dbdyno.snapshot.reading.sums.index import targets
+    from dbdyno.snapshot.store.folder import Store
+    from dbdyno.snapshot.store.prune import carry_out, plan
+    from dbdyno.snapshot.store.retention import rules_of
 
     rules = rules_of(kept)
     holder = Store(store)

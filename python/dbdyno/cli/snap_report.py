@@ -39,8 +39,8 @@ def command(
     """
     from dbdyno.cli.snap_options import tell_damage
     from dbdyno.judge.interval_report import judged_report
-    from dbdyno.snapshot.interval import Interval
-    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.store.folder import Store
 
     holder = Store(store)
     if last is None:

@@ -50,9 +50,9 @@ def command(
     dbdyno snap sessions 1 60 --by client --where class=lock
     dbdyno snap sessions 1 60 --by event -o sessions.html
     """
-    from dbdyno.snapshot.interval import Interval
-    from dbdyno.snapshot.session_report import sessions
-    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.sessions.report import sessions
+    from dbdyno.snapshot.store.folder import Store
 
     only = _where(kept)
     holder = Store(store)

@@ -8,7 +8,7 @@ import click
 
 from dbdyno.cli.output import share_option
 from dbdyno.cli.snap_options import options_of, store_option, target_options
-from dbdyno.snapshot.records import Taken
+from dbdyno.snapshot.store.records import Taken
 
 
 @click.command("take")
@@ -35,10 +35,10 @@ def command(
     dbdyno snap take --target postgresql://monitor@db1/app --note 'before batch'
     """
     from dbdyno.base.errors import SnapshotError
-    from dbdyno.snapshot.engines import engine_of
-    from dbdyno.snapshot.store import Store
-    from dbdyno.snapshot.take import open_collector, take
-    from dbdyno.snapshot.tidy import tidy_when_due
+    from dbdyno.snapshot.engines.known import engine_of
+    from dbdyno.snapshot.store.folder import Store
+    from dbdyno.snapshot.store.upkeep import tidy_when_due
+    from dbdyno.snapshot.taking.take import open_collector, take
 
     options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout, plans)
     with open_collector(dsn, options) as collector:
@@ -55,7 +55,7 @@ def command(
 
 def tell_problems(manifest: Taken) -> int:
     """A line on stderr for each view that exists but was refused; returns their number."""
-    from dbdyno.snapshot.store import Snapshot
+    from dbdyno.snapshot.store.folder import Snapshot
 
     made = Snapshot(Path(), manifest)
     lines = [

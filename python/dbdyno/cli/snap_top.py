@@ -24,7 +24,7 @@ from dbdyno.cli.output import echo_own
 from dbdyno.cli.snap_top_keys import Desk, split
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.live import Frame, Progress, Session
+    from dbdyno.snapshot.engines.live import Frame, Progress, Session
 
     class Seen(Frame):
         """A frame with its time, all sessions, and commands under way."""
@@ -122,9 +122,9 @@ class _Watched:
     """The live side of a target with its sampler running; frames between two readings."""
 
     def __init__(self, source: _Source) -> None:
-        from dbdyno.snapshot.live import open_live
-        from dbdyno.snapshot.recorder import Recorder
-        from dbdyno.snapshot.view import Options
+        from dbdyno.snapshot.engines.live import open_live
+        from dbdyno.snapshot.engines.view import Options
+        from dbdyno.snapshot.taking.recorder import Recorder
 
         self._top = source.top
         self._recorder = Recorder(source.dsn, source.record) if source.record is not None else None
@@ -139,7 +139,7 @@ class _Watched:
 
     def frame(self) -> Seen:
         """What happened since the last call."""
-        from dbdyno.snapshot.live import frame
+        from dbdyno.snapshot.engines.live import frame
 
         now = self.live.read()
         seen = self._sampler.take()
@@ -168,7 +168,7 @@ class _Watched:
 
 def shown(frame: Seen, desk: Desk) -> dict[str, object]:
     """A frame as the desk wants it: the part, the order, the filter."""
-    from dbdyno.snapshot.live_sessions import ordered, tree
+    from dbdyno.snapshot.engines.live_sessions import ordered, tree
 
     rows = ordered(frame["all_sessions"], desk.sort, desk.words)
     trees = tree(frame["all_sessions"])

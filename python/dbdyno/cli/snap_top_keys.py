@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dbdyno.snapshot.live_sessions import SORTS
+from dbdyno.snapshot.engines.live_sessions import SORTS
 
 VIEWS = {"1": "overview", "2": "sessions", "3": "blocking", "4": "progress"}
 QUIT = ("q", "Q", "\x1b", "\x03", "\x04")

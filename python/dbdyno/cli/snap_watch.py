@@ -16,10 +16,10 @@ from dbdyno.cli.snap_options import options_of, store_option, target_or_fleet_op
 
 if TYPE_CHECKING:
     from dbdyno.base.errors import Error
-    from dbdyno.snapshot.alerts import Alerts
-    from dbdyno.snapshot.fleet import Fleet, Target
-    from dbdyno.snapshot.store import Snapshot, Store
-    from dbdyno.snapshot.view import Options
+    from dbdyno.snapshot.engines.view import Options
+    from dbdyno.snapshot.sending.alerts import Alerts
+    from dbdyno.snapshot.store.folder import Snapshot, Store
+    from dbdyno.snapshot.taking.fleet import Fleet, Target
 
 
 @click.command("watch")
@@ -95,7 +95,7 @@ def command(
 def _alerts(rules: Path | None) -> Alerts | None:
     if rules is None:
         return None
-    from dbdyno.snapshot.alerts import Alerts, read_rules
+    from dbdyno.snapshot.sending.alerts import Alerts, read_rules
 
     found = read_rules(rules)
     for rule in found:
@@ -135,8 +135,8 @@ def _watch_one(
     """Watches one target; returns whether the last snapshot failed."""
     from dbdyno.base.errors import SnapshotError
     from dbdyno.base.signals import Stopping
-    from dbdyno.snapshot.store import Snapshot, Store
-    from dbdyno.snapshot.take import watch
+    from dbdyno.snapshot.store.folder import Snapshot, Store
+    from dbdyno.snapshot.taking.take import watch
 
     every_s, for_s, sample_s = times
     stop, holder, target, failed = threading.Event(), Store(folder), options.name or "", False
@@ -160,7 +160,7 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
 
     from dbdyno.base.errors import Error
     from dbdyno.base.signals import Stopping
-    from dbdyno.snapshot.fleet import Fleet, environment, read_fleet
+    from dbdyno.snapshot.taking.fleet import Fleet, environment, read_fleet
 
     folder, targets = read_fleet(path, environment())
 

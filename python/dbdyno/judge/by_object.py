@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dbdyno.judge.compared import compared_rows
-from dbdyno.snapshot.active_rates import ActiveRates
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.metric import Metric
+from dbdyno.snapshot.engines.metric import Metric
+from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.model import Part, Row, beginning, columns, section, table
-from dbdyno.snapshot.postgres.facts import is_ours
-from dbdyno.snapshot.rates import rates
-from dbdyno.snapshot.renumbered import fingerprints, renumbered
+from dbdyno.snapshot.reading.active_rates import ActiveRates
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.rates import rates
+from dbdyno.snapshot.reading.renumbered import fingerprints, renumbered
 
 if TYPE_CHECKING:
     from dbdyno.judge.compared import Floats

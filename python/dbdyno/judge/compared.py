@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.snapshot.metric import Metric
+from dbdyno.snapshot.engines.metric import Metric
 
 if TYPE_CHECKING:
     import numpy as np

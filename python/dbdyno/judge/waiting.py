@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.active_rates import ActiveRates
+from dbdyno.snapshot.reading.active_rates import ActiveRates
 from dbdyno.stats.two_stretches import difference
 
 if TYPE_CHECKING:

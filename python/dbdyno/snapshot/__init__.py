@@ -1,6 +1,6 @@
 """Snapshots of a live engine, and what happened between two of them.
 
-    from dbdyno.snapshot.take import take
+    from dbdyno.snapshot.taking.take import take
     first = take("postgresql://me@db1/app", Store(Path("snaps")))
 
 A collector per engine reads cumulative counters into views (`view`), the store keeps them as

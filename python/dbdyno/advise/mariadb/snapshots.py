@@ -15,9 +15,9 @@ from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.mariadb.queries import DATA_FILES
 from dbdyno.advise.mariadb.read import version_number
 from dbdyno.advise.placement import Segment
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.mariadb.texts import OWN
-from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.engines.mariadb.texts import OWN
+from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.reading.interval import Interval
 
 _FILES = "file_summary_by_event_name"
 _ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise mariadb://...")

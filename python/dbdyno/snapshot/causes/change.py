@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from dbdyno.snapshot.ends import relation
-from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row
-from dbdyno.snapshot.parquet import literal
-from dbdyno.snapshot.store import Snapshot
+from dbdyno.snapshot.reading.ends import relation
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.plans.generic import Flipped

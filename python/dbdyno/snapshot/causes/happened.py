@@ -13,13 +13,13 @@ from dbdyno.base.why import Cause as Reason
 from dbdyno.base.why import Why
 from dbdyno.snapshot.causes import mariadb, oracle, postgres, statements
 from dbdyno.snapshot.causes.change import LEAST_MS, Cause, Change, Key
-from dbdyno.snapshot.ends import relation
-from dbdyno.snapshot.events_table import clock
-from dbdyno.snapshot.happenings import happenings
-from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
-from dbdyno.snapshot.parquet import literal
-from dbdyno.snapshot.statement_costs import KEYS
+from dbdyno.snapshot.reading.ends import relation
+from dbdyno.snapshot.reading.events_table import clock
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.snapshot.reading.statement_costs import KEYS
+from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import rate, three, times
 
 MOST = 5

@@ -8,7 +8,7 @@ from dbdyno.snapshot.plans import kept
 from dbdyno.snapshot.plans.flips import names, seen
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.reading.interval import Interval
 
 
 def attached(first: Interval, last: Interval) -> list[kept.KeptLog]:

@@ -24,7 +24,7 @@ from dbdyno.snapshot.plans.source import Source, logs
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from dbdyno.snapshot.store import Snapshot, Store
+    from dbdyno.snapshot.store.folder import Snapshot, Store
 
 NO_TARGET = "(no target)"
 END_US = 1 << 62

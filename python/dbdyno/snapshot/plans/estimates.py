@@ -12,7 +12,7 @@ from dbdyno.snapshot.plans.tree import Node, walk
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.reading.interval import Interval
 
 
 ESTIMATES_SQL = """

@@ -24,7 +24,7 @@ from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.snapshot.store import Snapshot
+    from dbdyno.snapshot.store.folder import Snapshot
 
 WINDOW = 20
 SHARE = 0.9

@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.base.signals import interruptible
-from dbdyno.snapshot.parquet import literal
 from dbdyno.snapshot.plans.tree import Node, sketch
+from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     import duckdb

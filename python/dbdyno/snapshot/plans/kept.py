@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.files import make_inner_folder, narrow
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.snapshot.parquet import file_sum, literal
 from dbdyno.snapshot.plans.gathered import LATER, TABLES
-from dbdyno.snapshot.whole import damage
+from dbdyno.snapshot.store.integrity import damage
+from dbdyno.snapshot.store.parquet import file_sum, literal
 
 if TYPE_CHECKING:
     import duckdb

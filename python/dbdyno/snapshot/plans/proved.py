@@ -17,7 +17,7 @@ from dbdyno.snapshot.plans.page import FLIPS, row, said
 from dbdyno.snapshot.plans.tree import changed, differ_in_words_alone, walk
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.reading.interval import Interval
 
 LEAST = 2
 STEP = "dbdyno snap plans --log FILE, with auto_explain on in the server; or snap watch --plans 20"

@@ -17,6 +17,8 @@ from dataclasses import astuple, dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.postgres.facts import is_ours
+from dbdyno.snapshot.engines.postgres.texts import fingerprint
 from dbdyno.snapshot.plans import formats
 from dbdyno.snapshot.plans.entries import DURATION, NO_ZONE, Clock, Entry, Unread
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
@@ -26,8 +28,6 @@ from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.source import TORN, Source
 from dbdyno.snapshot.plans.tree import Node, identity
 from dbdyno.snapshot.plans.values import masked
-from dbdyno.snapshot.postgres.facts import is_ours
-from dbdyno.snapshot.postgres.texts import fingerprint
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.plans.gathered import Gathered

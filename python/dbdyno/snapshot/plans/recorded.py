@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import KIND, create_views
+from dbdyno.snapshot.engines.postgres.texts import fingerprint
 from dbdyno.snapshot.plans.latency import FORM, RECORDED
 from dbdyno.snapshot.plans.reader import LogFile, passed_over
 from dbdyno.snapshot.plans.values import masked
-from dbdyno.snapshot.postgres.texts import fingerprint
 
 if TYPE_CHECKING:
     from pathlib import Path
