@@ -16,9 +16,9 @@ from advised import Found
 
 import mariadb_server
 from command_line import dbdyno
+from dbdyno.advise.engines.mariadb.parts import Status
+from dbdyno.advise.engines.mariadb.read import read
 from dbdyno.advise.judge import chosen, judge, rules
-from dbdyno.advise.mariadb.parts import Status
-from dbdyno.advise.mariadb.read import read
 from dbdyno.advise.placement import FastDevice, Segment
 from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.store.folder import Store

@@ -18,9 +18,9 @@ from test_trust import JUNK, mutated
 from command_line import dbdyno
 from dbdyno.base.errors import MoveError
 from dbdyno.bench.engine import owed
-from dbdyno.move.filed import files_of
-from dbdyno.move.ledger import INNER, Ledger
-from dbdyno.move.proof import check_files, known
+from dbdyno.move.ledger.folder import INNER, Ledger
+from dbdyno.move.loading.files import files_of
+from dbdyno.move.proof.statement import check_files, known
 
 SECONDS = 60
 JUNKS = (None, True, -1, 2**70, 1e308, float("nan"), "", "x" * 5000, [], {}, [[]], {"a": {}}, "\x00", "../../etc")

@@ -28,7 +28,7 @@ STARTERS = {
     "bench/clients/process.py",
     "bench/guardian.py",
     "bench/programs/bench.py",
-    "move/hold.py",
+    "move/engines/postgres/snapshot_holder.py",
     "snapshot/sending/alerts.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
@@ -142,7 +142,7 @@ def test_what_holds_a_snapshot_imports_nothing_of_the_folder_it_is_started_in(ho
     nowhere = {"host": "127.0.0.1", "port": "1", "user": "u", "dbname": "d"}
     told = {"parameters": nowhere, "snapshot": "00000003-1", "seconds": 1, "manifest": str(hostile.folder / "none")}
     done = subprocess.run(
-        python_command("dbdyno.move.hold"),
+        python_command("dbdyno.move.engines.postgres.snapshot_holder"),
         cwd=hostile.folder,
         env={**python_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
         input=json.dumps(told).encode() + b"\n",

@@ -17,7 +17,7 @@ from test_move_in import content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 
 
 def across(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:

@@ -19,9 +19,9 @@ from test_move_in import content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
-from dbdyno.move import pieces
-from dbdyno.move.ledger import Ledger
-from dbdyno.move.pieces import pieces_of
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.loading import pieces
+from dbdyno.move.loading.pieces import pieces_of
 
 
 def load(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:

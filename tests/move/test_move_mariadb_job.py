@@ -19,7 +19,7 @@ from test_move_mariadb_in import left
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import MariaServer, missing
 
 pytestmark = [

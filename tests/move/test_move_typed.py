@@ -8,7 +8,7 @@ from move_lab import Lab
 from test_move_in import into, nothing_left
 
 from command_line import dbdyno
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 
 
 def test_a_folder_that_is_not_there_is_told_so(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno.base.errors import MoveError
-from dbdyno.move.words import whole
+from dbdyno.move.engines.postgres.sql import whole
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.host.parts import Device, Kernel, Mount
-from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.placement import FastDevice, Segment
 from dbdyno.advise.stack.parts import Layer, Stack
 

@@ -215,11 +215,11 @@ def _elsewhere(on: str) -> Facts | None:
 
         return read_stack(Path(on))
     if on.startswith(("mariadb://", "mysql://")):
-        from dbdyno.advise.mariadb.read import read as read_mariadb
+        from dbdyno.advise.engines.mariadb.read import read as read_mariadb
 
         return read_mariadb(on)
     if on.startswith(_SCHEMES) or "=" in on:
-        from dbdyno.advise.live import read as read_live
+        from dbdyno.advise.engines.postgres.read import read as read_live
 
         return read_live(on)
     return None
@@ -228,7 +228,7 @@ def _elsewhere(on: str) -> Facts | None:
 def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
     """Of snapshots, a trace, a recording of cells or a run."""
     if on.startswith("snap:"):
-        from dbdyno.advise.snapshots import read as read_snapshots
+        from dbdyno.advise.engines.postgres.snapshots import read as read_snapshots
         from dbdyno.cli.snap_options import tell_damage
         from dbdyno.snapshot.store.folder import Store
 

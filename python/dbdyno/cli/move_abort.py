@@ -16,7 +16,7 @@ from dbdyno.cli.move_options import job_argument
 @job_argument
 def command(job: Path) -> None:
     """Give up the job in the folder JOB that is not complete: its files are removed, its ledger stays."""
-    from dbdyno.move.ledger import Ledger
+    from dbdyno.move.ledger.folder import Ledger
 
     ledger = Ledger.open(job)
     ledger.refuse_foreign()

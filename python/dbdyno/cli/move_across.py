@@ -14,8 +14,8 @@ from dbdyno.cli.move_plan import show_plan, show_target
 from dbdyno.cli.move_wish import refuse_wish
 
 if TYPE_CHECKING:
-    from dbdyno.move.run import How
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.reading.run import How
 
 NOT_HERE = ("as_text", "partition_by")
 
@@ -23,8 +23,8 @@ NOT_HERE = ("as_text", "partition_by")
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """Moves tables, or the rows of a query, and says what came of it."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.across import move
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.loading.transfer import move
 
     refuse(rest, NOT_HERE, "is not for the way from server to server")
     if level == "files":
@@ -46,7 +46,7 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
 def target_of(wish: Wish, into: str | None) -> str:
     """The table that takes the rows; `*`: each its own name."""
-    from dbdyno.move.several import EACH
+    from dbdyno.move.loading.publish_order import EACH
 
     several = bool(wish.patterns) or len(wish.tables) > 1
     table = into or (EACH if several else next(iter(wish.tables), None))

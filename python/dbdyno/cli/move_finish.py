@@ -10,13 +10,13 @@ import click
 from dbdyno.cli.move_options import say
 
 if TYPE_CHECKING:
-    from dbdyno.move.ledger import Ledger
-    from dbdyno.move.proof import Proved
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.proof.statement import Proved
 
 
 def finish(ledger: Ledger, level: str, source: Callable[[Proved], Proved] | None = None) -> None:
     """Exit 1 where something differs. `source`: what reads the source again, or compares what was read again."""
-    from dbdyno.move import proof
+    from dbdyno.move.proof import statement as proof
 
     proved = proof.known(ledger)
     if level != "counts":

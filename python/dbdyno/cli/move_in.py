@@ -13,8 +13,8 @@ import click
 from dbdyno.cli import move_options as shared
 
 if TYPE_CHECKING:
-    from dbdyno.move.into import Into, Loaded, LoadedAll
-    from dbdyno.move.run import How
+    from dbdyno.move.loading.request import Into, Loaded, LoadedAll
+    from dbdyno.move.reading.run import How
 
 IN_ONLY = ("mode", "key", "create", "defer_indexes", "rejects", "max_rejects")
 OUT_ONLY = (
@@ -34,8 +34,8 @@ OPTIONS = {"patterns": "tables", "as_text": "text"}
 def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """Loads the files, and says what came of it."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.inward import bring
-    from dbdyno.move.rehearse import rehearse
+    from dbdyno.move.loading.dry_run import rehearse
+    from dbdyno.move.loading.load import bring
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
@@ -58,7 +58,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
 def _as_job(source: str, to: str, level: str, how: How, rest: Mapping[str, Any], goal: Into) -> None:
     """A load with a ledger, which goes on after any end."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.load_job import load
+    from dbdyno.move.loading.load_job import load
 
     refuse_as_job(source, rest)
     target = Postgres.open(to, keep_first=True)
@@ -75,7 +75,7 @@ def refuse_as_job(source: str, rest: Mapping[str, Any]) -> None:
 
 def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
     """The file or folder that was named, or what comes on stdin."""
-    from dbdyno.move.filed import spooled
+    from dbdyno.move.loading.files import spooled
 
     if source != "-":
         return contextlib.nullcontext(Path(source))
@@ -86,7 +86,7 @@ def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
 
 def into(table: str, rest: Mapping[str, Any]) -> Into:
     """How rows go into a table, from the options."""
-    from dbdyno.move.into import PARTITIONS, REJECTS_MOST, Into
+    from dbdyno.move.loading.request import PARTITIONS, REJECTS_MOST, Into
 
     mode, key = rest["mode"] or "insert", rest["key"]
     if (mode in ("update", "merge")) != (key is not None):

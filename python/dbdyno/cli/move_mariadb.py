@@ -18,10 +18,10 @@ from dbdyno.cli.move_wish import refuse_wish
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.into import Into
-    from dbdyno.move.ledger import Ledger
-    from dbdyno.move.run import How, Plan
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.loading.request import Into
+    from dbdyno.move.reading.run import How, Plan
 
 URLS = ("mariadb://", "mysql://")
 NOT_INTO = ("defer_indexes",)
@@ -41,7 +41,7 @@ def server(dsn: str) -> Postgres | MariaDB:
 
 
 def _wish(rest: Mapping[str, Any]) -> Wish:
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.source import Wish
 
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
     wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
@@ -52,8 +52,8 @@ def _wish(rest: Mapping[str, Any]) -> Wish:
 def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """Tables of a MariaDB into Parquet files."""
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.move.mariadb.job import begin, read_into, work
-    from dbdyno.move.proof import compare_again
+    from dbdyno.move.engines.mariadb.job import begin, read_into, work
+    from dbdyno.move.proof.statement import compare_again
 
     refuse(rest, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
     target, wish = MariaDB.open(source), _wish(rest)
@@ -69,7 +69,7 @@ def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any
 def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """One table of a MariaDB into one Arrow file, or onto stdout."""
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.move.mariadb.single import write as write_one
+    from dbdyno.move.engines.mariadb.single import write as write_one
 
     refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
@@ -82,9 +82,9 @@ def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -
 def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """Files into a table of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.move.mariadb.inward import bring
-    from dbdyno.move.mariadb.load_job import load
-    from dbdyno.move.mariadb.rehearse import rehearse
+    from dbdyno.move.engines.mariadb.dry_run import rehearse
+    from dbdyno.move.engines.mariadb.load import bring
+    from dbdyno.move.engines.mariadb.load_job import load
 
     refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
     if len(rest["tables"]) != 1:
@@ -107,7 +107,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """From server to server, where one is a MariaDB."""
-    from dbdyno.move.mariadb.handing import move
+    from dbdyno.move.engines.mariadb.transfer import move
 
     if is_mariadb(to):
         _refuse_into(rest)
@@ -123,7 +123,7 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
 
 def _refuse_into(rest: Mapping[str, Any]) -> None:
-    from dbdyno.move.into import PARTITIONS
+    from dbdyno.move.loading.request import PARTITIONS
 
     why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
     refuse(rest, NOT_INTO, f"is for the way into a PostgreSQL; {why}")
@@ -137,10 +137,10 @@ def go_on(
 ) -> None:
     """A job of a MariaDB that was ended goes on."""
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.move.mariadb.handing import go_on as hand_on_again
-    from dbdyno.move.mariadb.job import read_into, resume
-    from dbdyno.move.proof import compare_again
-    from dbdyno.move.resume import refuse_ended
+    from dbdyno.move.engines.mariadb.job import read_into, resume
+    from dbdyno.move.engines.mariadb.transfer import go_on as hand_on_again
+    from dbdyno.move.proof.statement import compare_again
+    from dbdyno.move.reading.resume import refuse_ended
 
     with shared.goes_on(job):
         if ledger.plan.get("into"):
@@ -164,7 +164,7 @@ def go_on(
 def _show_across(source: Postgres | MariaDB, wish: Wish, how: How, target: Postgres | MariaDB, goal: Into) -> None:
     """What would come, and what becomes of it at the other server."""
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.move.mariadb.rehearse import tables_of
+    from dbdyno.move.engines.mariadb.dry_run import tables_of
 
     def told(plan: Plan, place: int) -> None:
         if not isinstance(target, MariaDB):
@@ -182,10 +182,10 @@ def _show_across(source: Postgres | MariaDB, wish: Wish, how: How, target: Postg
 def _show_plan(target: MariaDB, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
     import contextlib
 
-    from dbdyno.move.mariadb.job import aloud, plan_of
-    from dbdyno.move.mariadb.source import connect, select_sql
-    from dbdyno.move.plural import counted
-    from dbdyno.move.run import new_id
+    from dbdyno.move.engines.mariadb.job import aloud, plan_of
+    from dbdyno.move.engines.mariadb.source import connect, select_sql
+    from dbdyno.move.nouns import counted
+    from dbdyno.move.reading.run import new_id
 
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:

@@ -14,7 +14,7 @@ import click
 
 from dbdyno.base.errors import MoveError
 from dbdyno.base.visible import own
-from dbdyno.move.run import MEMORY_BYTES, How
+from dbdyno.move.reading.run import MEMORY_BYTES, How
 
 F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
@@ -111,8 +111,8 @@ def goes_on(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        from dbdyno.move.going_on import command
-        from dbdyno.move.ledger import Ledger
+        from dbdyno.move.ledger.folder import Ledger
+        from dbdyno.move.ledger.next_steps import command
 
         try:
             next_step = f"next: `{command(Ledger.open(folder))}`"

@@ -13,8 +13,8 @@ from dbdyno.cli.move_finish import finish
 from dbdyno.cli.move_in import IN_ONLY, names, refuse
 
 if TYPE_CHECKING:
-    from dbdyno.move.ledger import Ledger
-    from dbdyno.move.run import How
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.reading.run import How
 
 SCHEME = "oracle://"
 NOT_HERE = (*IN_ONLY, "patterns", "query", "where", "as_text", "hold", "into", "job", "partition_by", "dry_run")
@@ -22,9 +22,9 @@ NOT_HERE = (*IN_ONLY, "patterns", "query", "where", "as_text", "hold", "into", "
 
 def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
     """A new job."""
-    from dbdyno.move.oracle.job import begin, work
-    from dbdyno.move.oracle.source import Address, safe
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.oracle.job import begin, work
+    from dbdyno.move.engines.oracle.source import Address, safe
+    from dbdyno.move.engines.postgres.source import Wish
 
     if "://" in to or to == "-" or Path(to).suffix in (".arrow", ".csv"):
         raise click.UsageError("an Oracle is moved into a folder of Parquet files; from there into a server")
@@ -39,9 +39,9 @@ def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) ->
 
 def go_on(job: Path, source: str, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool) -> None:
     """A job that was ended goes on, as of its SCN."""
-    from dbdyno.move.oracle.job import work
-    from dbdyno.move.oracle.source import Address
-    from dbdyno.move.resume import refuse_ended
+    from dbdyno.move.engines.oracle.job import work
+    from dbdyno.move.engines.oracle.source import Address
+    from dbdyno.move.reading.resume import refuse_ended
 
     if restart or as_of_now:
         raise click.UsageError("a job of an Oracle goes on as of its SCN; to read another instant, begin a new one")

@@ -17,10 +17,10 @@ from dbdyno.cli.move_finish import finish
 from dbdyno.cli.move_in import IN_ONLY, bring_in, names, refuse
 from dbdyno.cli.move_plan import show_plan
 from dbdyno.cli.move_wish import refuse_wish
-from dbdyno.move.away import is_place, reach
+from dbdyno.move.spark.remote_jobs import is_place, reach
 
 if TYPE_CHECKING:
-    from dbdyno.move.run import How
+    from dbdyno.move.reading.run import How
 
 
 _SERVER = re.compile(r"\w+://|\s*(host|hostaddr|port|user|dbname|service)\s*=")
@@ -147,8 +147,8 @@ def _elsewhere(source: str, to: str, level: str, how: How, rest: dict[str, Any])
 
 def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.single import write
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.reading.single import write
 
     refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
     if level == "source":
@@ -177,11 +177,11 @@ def _take_away(source: str, to: str, level: str, how: How, rest: dict[str, Any])
 
 def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any], *, place: str | None = None) -> None:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.away import work_away
-    from dbdyno.move.hold import held
-    from dbdyno.move.proof import check_source
-    from dbdyno.move.run import begin, work
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.snapshot_holder import held
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.proof.statement import check_source
+    from dbdyno.move.reading.run import begin, work
+    from dbdyno.move.spark.remote_jobs import work_away
 
     columns, as_text = names(rest["columns"]), names(rest["as_text"])
     wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
@@ -194,7 +194,7 @@ def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any],
     with snapshot, shared.goes_on(folder):
         with held(target, snapshot, ledger, rest["hold"]):
             if rest["engine"] == "spark":
-                from dbdyno.move.spark import run as run_on_spark
+                from dbdyno.move.spark.job import run as run_on_spark
 
                 run_on_spark(target, ledger, snapshot, how, shared.say, rest["master"])
             elif place is not None:

@@ -11,17 +11,17 @@ from dbdyno.base.errors import MoveError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.into import Into
-    from dbdyno.move.run import How, Plan
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.loading.request import Into
+    from dbdyno.move.reading.run import How, Plan
 
 
 def show_plan(source: Postgres, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
     """The pieces, the types, the first statement; `told`: where rows go to another server, what says what becomes of
     each table's there."""
-    from dbdyno.move.plural import counted
-    from dbdyno.move.run import aloud, new_id, plan_of
-    from dbdyno.move.source import copy_sql, take
+    from dbdyno.move.engines.postgres.source import copy_sql, take
+    from dbdyno.move.nouns import counted
+    from dbdyno.move.reading.run import aloud, new_id, plan_of
 
     with take(source, wish, new_id()) as snapshot:
         plan = plan_of(source, snapshot, new_id(), how)
@@ -44,10 +44,10 @@ def show_plan(source: Postgres, wish: Wish, how: How, told: Callable[[Plan, int]
 
 def show_target(plan: Plan, place: int, target: Postgres, into: Into) -> None:
     """The table of a PostgreSQL that would take the rows, and what becomes of each column."""
-    from dbdyno.move.across import reached_target
-    from dbdyno.move.arrived import goals_of
-    from dbdyno.move.rehearse import columns_of
-    from dbdyno.move.run import across
+    from dbdyno.move.loading.dry_run import columns_of
+    from dbdyno.move.loading.staged_rows import goals_of
+    from dbdyno.move.loading.transfer import reached_target
+    from dbdyno.move.reading.run import across
 
     with reached_target(target, into) as conn:
         goal = goals_of(conn, across(plan, {}), into)[place]

@@ -16,9 +16,9 @@ from dbdyno.cli.move_wide import resume_load
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.into import Loaded, LoadedAll
-    from dbdyno.move.ledger import Ledger
-    from dbdyno.move.run import How
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.loading.request import Loaded, LoadedAll
+    from dbdyno.move.reading.run import How
 
 LOAD = "load.json"
 """In the folder of a job that goes into a Cassandra."""
@@ -49,10 +49,10 @@ def command(
     choose: `--restart` is exact; `--as-of-now` repeats nothing, and is exact only where the table has not changed.
     """
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.away import made_away, settled
-    from dbdyno.move.ledger import Ledger
-    from dbdyno.move.proof import check_source
-    from dbdyno.move.resume import resume
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.proof.statement import check_source
+    from dbdyno.move.reading.resume import resume
+    from dbdyno.move.spark.remote_jobs import made_away, settled
 
     if restart and as_of_now:
         raise click.UsageError("--restart and --as-of-now exclude each other")
@@ -101,12 +101,12 @@ def _files(to: str | None, ledger: Ledger, how: How, level: str, *, restart: boo
     with shared.goes_on(ledger.folder):
         if is_mariadb(to):
             from dbdyno.bench.mariadb.server import MariaDB
-            from dbdyno.move.mariadb.load_job import go_on as load_into_mariadb
+            from dbdyno.move.engines.mariadb.load_job import go_on as load_into_mariadb
 
             _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, how, shared.say, level, restart=restart))
             return
         from dbdyno.bench.postgres.server import Postgres
-        from dbdyno.move.load_job import go_on as load_on
+        from dbdyno.move.loading.load_job import go_on as load_on
 
         _show_loaded(load_on(Postgres.open(to, keep_first=True), ledger, how, shared.say, level, restart=restart))
 
@@ -115,7 +115,7 @@ def _across(
     source: Postgres, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.across import go_on
+    from dbdyno.move.loading.transfer import go_on
 
     if to is None:
         raise click.UsageError("the job goes from server to server: --to, the connection string of the target")

@@ -16,9 +16,9 @@ from dbdyno.cli.output import format_options, show_rows
 @format_options
 def command(job: Path, cost: bool, form: str | None, output: Path | None) -> None:
     """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
-    from dbdyno.move.going_on import command as command_of
-    from dbdyno.move.ledger import Ledger
-    from dbdyno.move.proof import known
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.ledger.next_steps import command as command_of
+    from dbdyno.move.proof.statement import known
 
     ledger = Ledger.open(job)
     if cost:

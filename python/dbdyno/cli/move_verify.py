@@ -18,8 +18,8 @@ def command(job: Path) -> None:
     Exit 1 where something differs. The source itself can only be compared in the job's own snapshot: `--verify source`
     when the job runs.
     """
-    from dbdyno.move.ledger import Ledger
-    from dbdyno.move.proof import check_files, known
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.proof.statement import check_files, known
 
     ledger = Ledger.open(job)
     show(check_files(ledger, known(ledger)))

@@ -13,7 +13,7 @@ from dbdyno.cli import move_options as shared
 from dbdyno.cli.move_in import names, refuse
 
 if TYPE_CHECKING:
-    from dbdyno.move.run import How
+    from dbdyno.move.reading.run import How
     from dbdyno.wide.address import Address
     from dbdyno.wide.load import State
 
@@ -29,9 +29,9 @@ def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
     """Moves a query's rows into a wide table."""
     from dbdyno.base.files import make_folder
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.run import begin as begin_rows
-    from dbdyno.move.run import work
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.reading.run import begin as begin_rows
+    from dbdyno.move.reading.run import work
     from dbdyno.wide.address import address
     from dbdyno.wide.java import jars
     from dbdyno.wide.load import ROWS, begin
@@ -65,7 +65,7 @@ def _ordered(query: str, shape: Any) -> str:
     """The same rows, those of a partition side by side."""
     from psycopg import sql
 
-    from dbdyno.move.words import whole
+    from dbdyno.move.engines.postgres.sql import whole
 
     text = whole(query, "--query").rstrip().rstrip(";")
     order = sql.SQL(", ").join(sql.Identifier("q", one) for one in (*shape.key, *shape.cluster))
@@ -75,8 +75,8 @@ def _ordered(query: str, shape: Any) -> str:
 def resume_load(job: Path, source: str, to: str | None, level: str, how: How) -> None:
     """A load that was ended goes on; its rows are read again only where they were not all in its files."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.ledger import Ledger
-    from dbdyno.move.resume import resume
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.reading.resume import resume
     from dbdyno.wide.address import address
     from dbdyno.wide.load import ROWS, State
 

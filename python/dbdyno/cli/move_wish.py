@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from dbdyno.move.source import Wish
+    from dbdyno.move.engines.postgres.source import Wish
 
 
 def refuse_wish(wish: Wish) -> None:

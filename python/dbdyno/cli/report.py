@@ -69,7 +69,7 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
 
 def _job(name: str) -> Path | None:
     """The folder of a move's job, where it is one."""
-    from dbdyno.move.ledger import INNER
+    from dbdyno.move.ledger.folder import INNER
 
     return Path(name) if (Path(name) / INNER / "manifest.json").is_file() else None
 
@@ -77,7 +77,7 @@ def _job(name: str) -> Path | None:
 def _place(given: Run | Path) -> Path:
     """Where its page goes. Raises `EvidenceError`, `MoveError` where somebody else may have made it."""
     if isinstance(given, Path):
-        from dbdyno.move.ledger import INNER, Ledger
+        from dbdyno.move.ledger.folder import INNER, Ledger
 
         Ledger.open(given).refuse_foreign()
         # Whoever reads the files of a job passes over this folder.
@@ -90,7 +90,7 @@ def _place(given: Run | Path) -> Path:
 
 def _model(given: Run | Path) -> Mapping[str, Any]:
     if isinstance(given, Path):
-        from dbdyno.move.account import account
+        from dbdyno.move.ledger.summary import account
 
         return account(given)
     from dbdyno.cells.record import KIND

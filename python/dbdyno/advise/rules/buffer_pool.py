@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.engines.mariadb.queries import DATA_FILES
+from dbdyno.advise.engines.mariadb.window import file_reads, statement_ms
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
-from dbdyno.advise.mariadb.queries import DATA_FILES
-from dbdyno.advise.mariadb.window import file_reads, statement_ms
 from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
 from dbdyno.advise.words import count, setting_size, share, span
 

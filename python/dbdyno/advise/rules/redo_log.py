@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.engines.mariadb.parts import Status
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.mariadb.parts import Status
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import GIB, setting_size, share, size, span
 

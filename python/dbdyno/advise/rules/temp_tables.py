@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.engines.mariadb.window import statement_ms
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
-from dbdyno.advise.mariadb.window import statement_ms
 from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
 from dbdyno.advise.words import beginning, count, share
 

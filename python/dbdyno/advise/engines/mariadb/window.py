@@ -1,0 +1,37 @@
+"""What the counters of a MariaDB have in common: time of statements, and whether others span the same time."""
+
+from __future__ import annotations
+
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.engines.mariadb.queries import DATA_FILES
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.rule import Unjudged
+
+ALIKE = 0.5
+"""Two counters of the same thing that differ by more were not counted over the same time."""
+
+
+def statement_ms(facts: Facts) -> float | Unjudged:
+    """Time of all statements; or why it is not that of the server's other counters."""
+    calls = sum(one.calls for one in facts.all(Digest))
+    questions = facts.one(Status).get("questions") or 0
+    total = sum(one.ms for one in facts.all(Digest))
+    if calls < ALIKE * questions or total <= 0:
+        return Unjudged(
+            f"statements are counted for {calls:,} of {questions:,} questions: emptied since, or not instrumented",
+            "enable statement/% in performance_schema.setup_instruments and wait for a day of work",
+        )
+    return total
+
+
+def file_reads(facts: Facts) -> FileIo | Unjudged:
+    """Reads of data files, with their time; or why they are not those that the status counts."""
+    found = next((one for one in facts.all(FileIo) if one.event == DATA_FILES), None)
+    counted = facts.one(Status).get("innodb_data_reads") or 0
+    reads = found.reads if found is not None else 0
+    if found is None or reads < ALIKE * counted:
+        return Unjudged(
+            f"performance_schema counted {reads:,} reads of data files, the status {counted:,}",
+            "performance_schema = ON from the server's start",
+        )
+    return found
