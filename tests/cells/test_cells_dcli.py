@@ -18,7 +18,7 @@ from dbdyno.cells.copying import copies_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.keys import remove_command
 from dbdyno.cells.ssh import Answer
-from dbdyno.cli.cells_run import script as script_command
+from dbdyno.cli.cells.run import script as script_command
 from dbdyno.cli.main import cli
 from dbdyno_rig.cell import Cell
 from soaked import first

@@ -13,7 +13,7 @@ from dbdyno.base.errors import CellsError
 from dbdyno.cells.commands import command_of, regrouped, script_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Answer
-from dbdyno.cli.cells_run import command, script
+from dbdyno.cli.cells.run import command, script
 
 
 def reach(rig) -> list[str]:

@@ -21,7 +21,7 @@ STARTERS = {
     "wide/direct.py",
     "bench/flows/process.py",
     "base/processes.py",
-    "cli/cells_setup_keys.py",
+    "cli/cells/setup_keys.py",
     "bench/engine/account.py",
     "bench/engine/own_server.py",
     "bench/postgres/binaries.py",

@@ -137,7 +137,7 @@ def test_buckets_have_the_core_s_ends(files: list[Path]) -> None:
 
 
 def test_the_command_line_takes_the_same_way(files: list[Path]) -> None:
-    from dbdyno.cli.stats_read import describe_operands
+    from dbdyno.cli.stats.read import describe_operands
 
     folder = str(files[0].parent)
     there, column, block = describe_operands(

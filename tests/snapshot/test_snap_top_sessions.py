@@ -17,7 +17,7 @@ from test_snap_top import Terminal
 
 from command_line import dbdyno
 from dbdyno.base.errors import SnapshotError
-from dbdyno.cli.snap_top_keys import VIEWS, Desk, split
+from dbdyno.cli.snap.top_keys import VIEWS, Desk, split
 from dbdyno.report.live import render_frame
 from dbdyno.report.live_sessions import blocking
 from dbdyno.snapshot.engines.live_sessions import SORTS, ordered, tree

@@ -18,7 +18,7 @@ from snapshot_help import Lab
 
 from command_line import dbdyno as run
 from dbdyno.base.errors import Error, SnapshotError
-from dbdyno.cli.snap_watch import Failing
+from dbdyno.cli.snap.watch import Failing
 from dbdyno.snapshot.engines.view import Column, View
 from dbdyno.snapshot.sending.alerts import Alerts, post_json, read_rules
 from dbdyno.snapshot.sending.exports import otlp, prometheus, samples
@@ -339,7 +339,7 @@ def test_open_telemetry_gets_sums_and_gauges_by_target(tmp_path: Path):
 
 
 def test_metrics_are_answered_on_loopback_and_nothing_else(tmp_path: Path):
-    from dbdyno.cli.snap_export import _address, _server
+    from dbdyno.cli.snap.export import _address, _server
     from dbdyno.snapshot.sending.exports import Cached
 
     added(Store(tmp_path / "snaps"), 3)

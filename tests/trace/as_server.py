@@ -10,7 +10,7 @@ import sys
 
 import psycopg  # noqa: F401
 
-import dbdyno.cli.trace_record
+import dbdyno.cli.trace.record
 import dbdyno.trace.record.place
 import dbdyno.trace.record.recording
 import dbdyno.trace.record.texts

@@ -22,7 +22,7 @@ from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.bench import check_record
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.exact import ExactWatcher
-from dbdyno.cli.trace_record import line
+from dbdyno.cli.trace.record import line
 from dbdyno.trace.record.place import Place
 from dbdyno.trace.record.recording import Wanted, recording, warnings_of
 from dbdyno.trace.record.texts import texts_of

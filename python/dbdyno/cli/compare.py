@@ -142,7 +142,7 @@ def _compare_traces(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.trace_options import end_with, opened
+    from dbdyno.cli.trace.options import end_with, opened
     from dbdyno.study.analysis.traces.compare import compare_traces
     from dbdyno.study.analysis.traces.question import Question
 
@@ -169,7 +169,7 @@ def _compare_periods(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.snap_options import tell_damage
+    from dbdyno.cli.snap.options import tell_damage
     from dbdyno.judge.snapshots import compare
     from dbdyno.snapshot.reading.periods import period
     from dbdyno.snapshot.store.folder import Store

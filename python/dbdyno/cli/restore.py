@@ -34,7 +34,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     """
     from dbdyno.bench.postgres.leftovers import forget
     from dbdyno.bench.restore import open_owed
-    from dbdyno.cli.cells_options import confirm
+    from dbdyno.cli.cells.options import confirm
 
     if (name is None) != every:
         raise TargetError("name one run, or --all", next_step="`dbdyno runs` lists the runs")

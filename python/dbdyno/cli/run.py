@@ -10,7 +10,7 @@ import click
 
 from dbdyno.base import visible
 from dbdyno.base.errors import PlanError
-from dbdyno.cli.cells_options import way_options
+from dbdyno.cli.cells.options import way_options
 from dbdyno.cli.fail_on import NAMES, reasons
 from dbdyno.cli.output import out_option, seed_option, share_option
 from dbdyno.cli.pages import analysis_options
@@ -92,7 +92,7 @@ def command(
     dbdyno run plan.toml --fail-on slower -o verdict.md    in a build: a comment, and its exit code
     """
     from dbdyno.base.signals import Interrupted
-    from dbdyno.cli.cells_options import access_of
+    from dbdyno.cli.cells.options import access_of
     from dbdyno.cli.compare import form_asked
     from dbdyno.study.run.progress import for_stream
 
@@ -148,7 +148,7 @@ def _carried_out(
 
 def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
     """Shows what a run from elsewhere would have done, and asks."""
-    from dbdyno.cli.cells_options import confirm
+    from dbdyno.cli.cells.options import confirm
     from dbdyno.study.run.execute import orders, plan_to_resume
 
     plan_to_resume(cut)
@@ -164,7 +164,7 @@ def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
 
 def _agreed(page: str) -> bool:
     """Shows what would be done, and asks; ends the command where the answer is no."""
-    from dbdyno.cli.cells_options import confirm
+    from dbdyno.cli.cells.options import confirm
 
     click.echo(page, nl=False, err=True)
     confirm()

@@ -1,0 +1,37 @@
+"""The end of a job with files: what was asked for is checked, kept in the ledger, and said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.move.options import say
+
+if TYPE_CHECKING:
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.proof.statement import Proved
+
+
+def finish(ledger: Ledger, level: str, source: Callable[[Proved], Proved] | None = None) -> None:
+    """Exit 1 where something differs. `source`: what reads the source again, or compares what was read again."""
+    from dbdyno.move.proof import statement as proof
+
+    proved = proof.known(ledger)
+    if level != "counts":
+        say("reading the files again" + (", and the source in the same snapshot" if level == "source" else ""))
+        with ledger.phase("checking"):
+            proved = proof.check_files(ledger, proved)
+            if level == "source" and source is not None:
+                proved = source(proved)
+            ledger.manifest["proved"] = proved.sentences()
+    show(proved)
+
+
+def show(proved: Proved) -> None:
+    """What is proved; exit 1 where something differs."""
+    for line in proved.sentences():
+        click.echo(line)
+    if proved.differs:
+        click.get_current_context().exit(1)
