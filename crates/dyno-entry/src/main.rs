@@ -1,4 +1,4 @@
-//! `dbdyno`, where the command starts.
+//! The program `dbdyno`: two commands answered natively, all others handed to Python.
 //!
 //! Nearly all of dbdyno's commands are Python's: this program then becomes `dbdyno-python`, which is installed beside
 //! it. One answer is asked for so often, and is so much quicker to find than Python is to start, that it is given

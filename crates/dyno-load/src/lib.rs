@@ -1,5 +1,6 @@
-//! dbdyno: the load generator. It runs scripts in pgbench's language on PostgreSQL and on
-//! MariaDB, in a closed or an open loop, and keeps one row per operation.
+//! The load generator: scripts in pgbench's language on PostgreSQL and MariaDB, one row per operation.
+//!
+//! The loop is closed or open.
 //!
 //! # How it stays out of the way
 //!

@@ -1,4 +1,4 @@
-//! dbdyno: moving tables between servers (PostgreSQL, MariaDB) and files, exactly.
+//! Tables moved between servers (PostgreSQL, MariaDB) and files, exactly.
 //!
 //! ```text
 //!   chunk of a table ── COPY (SELECT …) TO STDOUT (FORMAT binary) ──> Cutter ──> Columns ──> Sink

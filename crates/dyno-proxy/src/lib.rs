@@ -1,4 +1,4 @@
-//! PostgreSQL from its clients' side: a proxy on the wire that times every message, without any right on the server.
+//! A proxy that times every message between clients and PostgreSQL; it needs no rights on the server.
 //!
 //! ```text
 //! client <-> side.rs <- pair.rs -> side.rs <-> server      bytes, as they come; what cannot be sent yet stops the reading

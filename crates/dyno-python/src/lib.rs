@@ -1,4 +1,4 @@
-//! The one crate that knows Python: `dbdyno._core`.
+//! The binding to Python, `dbdyno._core`: the only crate that knows Python.
 //!
 //! Everything here is thin: it takes Python values apart, lets go of the interpreter lock, calls a
 //! room, and puts the result together. Errors arrive in Python as `dbdyno.base.errors.*`.

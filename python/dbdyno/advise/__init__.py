@@ -1,4 +1,4 @@
-"""Advice: rules over evidence, each with its figures, its expected effect, its fix and what would refute it.
+"""Rules over evidence that say what to change, with figures, a fix and what would refute the advice.
 
 A rule is data and one pure function (`rule.py`); a file under `rules/` has one, or a family whose rules are rows of
 data. `facts.py` is what rules read, in the types of `kinds.py`; `live.py` reads them of a server without changing

@@ -1,4 +1,4 @@
-"""Benches: what a workload runs on, a folder per kind; what all of them share stands beside.
+"""What a workload runs on: one folder per engine or kind of program, behind one protocol.
 
 Names are imported on first use, so that asking for help does not load a database driver.
 """

@@ -1,4 +1,4 @@
-"""Evidence: run folders and their Parquet parts.
+"""Run folders: manifests, Parquet parts, and SQL over them.
 
 A run folder is readable by any Parquet reader; see `Run` for its life and `docs/reference/evidence.md` for
 its columns.

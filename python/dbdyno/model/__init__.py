@@ -1,1 +1,1 @@
-"""The model room: machines in virtual time, what they are made of and what they give."""
+"""Machines in virtual time: described, fitted to a real one, validated against published results."""

@@ -1,4 +1,4 @@
-"""Pages out of models: a file per kind of page builds what `dbdyno.page` declares.
+"""Pages made of models: one file per kind of page.
 
 Nothing here judges and nothing draws: a builder picks, names and orders; `dbdyno.report` renders what it
 made. To add a kind: a file beside this one with `page(model)`, and a row in `BUILDERS`.

@@ -1,4 +1,4 @@
-"""Reports: the analysis model as a page, figures, a terminal text, and flat rows.
+"""Renderers of pages: HTML, terminal, Markdown, flat rows and figures.
 
 Nothing here computes: a renderer formats and picks. Everything heavy is imported when it is used.
 
