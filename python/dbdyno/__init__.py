@@ -2,7 +2,7 @@
 
     import dbdyno
 
-    run = dbdyno.find_run("last")                 # a run folder
+    run = dbdyno.find_run("last", Path("runs"))   # a run folder
     analysis = dbdyno.analyse(run)                # the model behind every report, a dict
     calls = dbdyno.sql("select * from calls", run)  # a table: .fetchnumpy(), .df(), .pl(), Arrow
     plan = dbdyno.read_plan(Path("plan.toml"))

@@ -66,6 +66,7 @@ STUDIES: dict[str, Study] = {
         wide_loader,
     )
 }
+"""The built-in studies by their names."""
 
 
 def find_study(name: str) -> Study:
