@@ -88,7 +88,7 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
 
 def verdict(low: float, high: float, band: tuple[float | None, float | None]) -> str:
-    """Return if an interval is inside a band (`HOLDS`), outside (`FAILS`) or across one end (`UNKNOWN`)."""
+    """Return the verdict on an interval: inside the band (`HOLDS`), outside (`FAILS`) or across an end (`UNKNOWN`)."""
     if math.isnan(low) or math.isnan(high):
         return UNKNOWN
     least = -math.inf if band[0] is None else band[0]
