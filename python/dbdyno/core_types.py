@@ -74,8 +74,7 @@ class DrawnScript(TypedDict):
 class DrawnTransaction(TypedDict):
     """One drawn transaction: the number of its script and its steps in order.
 
-    A step is a pair (number of a statement, its values). For a pause the number is None, and the values hold the
-    microseconds.
+    A step is (number of a statement, its values); for a pause it is (None, the microseconds).
     """
 
     script: int
@@ -174,10 +173,7 @@ class ProbeCost(TypedDict):
 
 
 class FlashSpec(TypedDict):
-    """Specification that `FlashProbe` is created from; sizes in bytes.
-
-    With `destroy`, `path` may be an existing file or block device, whose content is overwritten.
-    """
+    """Specification that `FlashProbe` is created from (sizes in bytes); `destroy` permits overwriting of `path`."""
 
     seed: int
     path: str

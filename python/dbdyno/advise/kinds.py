@@ -1,7 +1,6 @@
 """Kinds of evidence that rules read: typed frozen rows, with units in the names.
 
-Counters cover the window of the evidence: since the statistics were reset, or between two snapshots. None means "not
-known on this server", never zero.
+Counters cover the window of the evidence: since the last reset, or between two snapshots. None is "unknown", never 0.
 """
 
 from __future__ import annotations
@@ -131,9 +130,8 @@ class Table:
 class Index:
     """One index.
 
-    `columns` are the expressions of its key in order, with operator class and direction if they are not the default.
-    `rest` is everything else that has to be equal for one index to replace another (method, predicate, included
-    columns).
+    `columns` are the expressions of its key in order, with operator class and direction if not the default. To replace
+    another index `rest` must be equal, too: method, predicate, included columns.
     """
 
     name: str
@@ -228,10 +226,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The logged executions of a statement with counted rows, by plan, and the node whose row estimate was wrong.
+    """The `measured` logged executions of a statement (with counted rows), by plan, and a node with wrong estimates.
 
-    `measured` is the number of those executions, `executions` the number in which the node was wrong (0: in none, and
-    there is no node). Rows are medians per loop.
+    The node was wrong in `executions` of them (0: there is no such node). Rows are medians per loop.
     """
 
     statement: str
@@ -300,10 +297,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session with an open transaction, in one sample.
-
-    `waiters` is the number of sessions waiting for its locks, `blocked_by` are the sessions that it waits for.
-    """
+    """A sampled session with an open transaction; `waiters` wait for its locks, and it waits for `blocked_by`."""
 
     pid: int
     user: str
@@ -348,10 +342,7 @@ class Slru:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A run as described by its manifest.
-
-    `data_bytes` is the size of the database before the run plus the data that a built-in workload created.
-    """
+    """A run as its manifest describes it; `data_bytes` is the database before it plus a built-in workload's data."""
 
     builtin: str
     data_bytes: int | None
@@ -363,12 +354,11 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurements of a run, of its base arm.
+    """Measurements of a run's base arm.
 
-    `per_s` is the rate by block. `reads` are the read calls of a transaction, in the arm with most. `waits` are (class,
-    event, share of the transactions' time). `near` is the share of transactions that start just after another
-    session's. `rows_read` (per transaction) and `rows_there` are by block; `written` are the rows written per
-    transaction.
+    `per_s` is the rate by block; `reads` the read calls per transaction, in the arm with most; `waits` (class, event,
+    share of the transactions' time); `near` the share of transactions that start just after another session's.
+    `rows_read` (per transaction) and `rows_there` are by block; `written` is in rows per transaction.
     """
 
     sessions: int
