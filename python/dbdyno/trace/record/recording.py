@@ -2,7 +2,7 @@
 
     with recording(place, Path("runs/now")) as it:
         ...                      # the server works
-    it.told.waits                # what was recorded
+    it.told["waits"]             # what was recorded
 
 The folder appears when it is complete. A recording that is killed at any moment leaves neither an incomplete folder
 that looks like a run nor a probe in the server.
