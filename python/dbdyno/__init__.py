@@ -3,15 +3,15 @@
     import dbdyno
 
     run = dbdyno.find_run("last", Path("runs"))   # a run folder
-    analysis = dbdyno.analyse(run)                # the model behind every report, a dict
+    analysis = dbdyno.analyse(run)                # the model that every report is built from, a dict
     calls = dbdyno.sql("select * from calls", run)  # a table: .fetchnumpy(), .df(), .pl(), Arrow
     plan = dbdyno.read_plan(Path("plan.toml"))
     run = dbdyno.start(plan, Path("runs"))
 
-    dbdyno.profile_trace("orcl_ora_4321.trc")     # where did the time go, a dict
+    dbdyno.profile_trace("orcl_ora_4321.trc")     # where the time went, a dict
     run = dbdyno.read_trace("traces/", "runs/batch")
 
-Names are imported when they are used; `import dbdyno` costs nothing.
+Each name is imported on first use, so `import dbdyno` alone is cheap.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a run measured, as rules on benchmarks read it: from its evidence and its analysis, of its base arm.
+"""Measurements of a run for the rules on benchmarks, from the evidence and analysis of its base arm.
 
-Without analysis.json, or without any whole block, there is nothing to read here: the rules that need it say so.
+Without analysis.json, or without any complete block, there is nothing to read; the rules that need it report that.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 
 NEAR = 0.02
-"""Starts of two sessions within this share of a transaction's time are at once."""
+"""Two sessions that start within this share of a transaction's time count as simultaneous."""
 _STARTS = """
 with mine as (
   select session, block, started_ns, elapsed_ns from calls
@@ -51,7 +51,7 @@ _WRITTEN = ("tup_inserted", "tup_updated", "tup_deleted")
 
 
 def read(run: Run) -> Measured | None:
-    """What was measured; None where the run has no analysis or no whole block yet."""
+    """Return the measurements, or None if the run has no analysis or no complete block yet."""
     try:
         analysis = json.loads((run.path / "analysis.json").read_text())
         connection, _ = connect(run)
@@ -101,7 +101,7 @@ def _mean(rows: Sequence[tuple[Any, ...]]) -> float | None:
 
 
 def _of_server(counted: list[tuple[Any, ...]], blocks: Sequence[Any]) -> dict[str, Any]:
-    """Rows read and rows there, by block; rows written, checkpoints; None where nobody counted."""
+    """Return rows read and rows existing by block, rows written, and checkpoints; empty if they were not counted."""
     if not counted:
         return {}
     count = {block.index: sum(own["transactions"] for own in block.report["arms"]) for block in blocks}

@@ -1,8 +1,8 @@
-"""What crosses between Python and the Rust core: specifications that go in, reports that come out.
+"""Types of the values exchanged between Python and the Rust core: specifications (input) and reports (output).
 
-The core takes and gives plain dicts with these keys (`crates/dyno-python/src/values.rs`); no text in
-between. The structures in Rust are their source: a key that is unknown there is refused, and tests
-hold the keys of each report against these types.
+The core accepts and returns plain dicts with these keys (`crates/dyno-python/src/values.rs`), without serialising them
+to text. The Rust structs are the source of truth: the core refuses a dict with an unknown key, and tests check the keys
+of each report against these types.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 
 class Script(TypedDict):
-    """One script of an arm, in pgbench's language."""
+    """One script of an arm, written in pgbench's script language."""
 
     name: str
     text: str
@@ -21,14 +21,14 @@ class Script(TypedDict):
 
 
 class Line(TypedDict):
-    """A longer line between sessions and server: delay each way, and bits a second each way."""
+    """Emulated network line between sessions and server: delay [ns] and bandwidth [bit/s], each per direction."""
 
     delay_ns: int
     rate_bit_per_s: int | None
 
 
 class LoadArm(TypedDict):
-    """One arm of a load: where, what, how many sessions."""
+    """One arm of a load: where it connects, what it runs and with how many sessions."""
 
     name: str
     connection: Mapping[str, Any]
@@ -47,7 +47,7 @@ class LoadArm(TypedDict):
 
 
 class LoadSpec(TypedDict):
-    """What `Load` needs."""
+    """Specification that `Load` is created from."""
 
     seed: int
     arms: Sequence[LoadArm]
@@ -56,7 +56,7 @@ class LoadSpec(TypedDict):
 
 
 class DrawnStatement(TypedDict):
-    """One SQL command for another client: its SQL between its values."""
+    """One SQL command for an external client: the fragments of its SQL text (`pieces`) between its values."""
 
     name: str
     kind: str
@@ -64,7 +64,7 @@ class DrawnStatement(TypedDict):
 
 
 class DrawnScript(TypedDict):
-    """A script for another client: whether it is one command, and the numbers of its commands."""
+    """Script for an external client: the numbers of its commands; `single` is True if it sends exactly one."""
 
     name: str
     single: bool
@@ -72,14 +72,17 @@ class DrawnScript(TypedDict):
 
 
 class DrawnTransaction(TypedDict):
-    """What a transaction sends: numbers of statements with their values; None with the microseconds of a pause."""
+    """One drawn transaction: the number of its script and its steps in order.
+
+    A step is (number of a statement, its values); for a pause it is (None, the microseconds).
+    """
 
     script: int
     steps: list[tuple[int | None, list[Any]]]
 
 
 class ArmReport(TypedDict):
-    """One arm in one block."""
+    """Report about one arm in one block."""
 
     arm: int
     transactions: int
@@ -92,8 +95,11 @@ class ArmReport(TypedDict):
 
 
 class Summary(TypedDict):
-    """Operations of a group of blocks in one arm: `summarise`. `count`, `mean_ns`, `m2`, `max_ns` and `quantiles_ns`
-    are of the kind asked for, the others of transactions."""
+    """Statistics of the operations of one arm in one group of blocks, as `summarise` returns them.
+
+    `count`, `mean_ns`, `m2`, `max_ns` and `quantiles_ns` describe operations of the requested kind, all other counts
+    describe transactions.
+    """
 
     group: int
     arm: str
@@ -113,13 +119,13 @@ class Summary(TypedDict):
 
 
 class ClientArmReport(ArmReport):
-    """One arm in one block that an external client ran, and what that used of the CPU."""
+    """Report about one arm in one block that an external client ran, with the CPU time that the client used."""
 
     client_cpu_ns: int
 
 
 class LineReport(TypedDict):
-    """How late the line of an arm let go of its pieces in one block."""
+    """How late the emulated line of an arm forwarded its pieces in one block: sum and maximum of the delay [ns]."""
 
     arm: int
     pieces: int
@@ -128,7 +134,7 @@ class LineReport(TypedDict):
 
 
 class LoadReport(TypedDict):
-    """One block of a load."""
+    """Report about one block of a load."""
 
     started_ns: int
     ended_ns: int
@@ -142,14 +148,14 @@ class LoadReport(TypedDict):
 
 
 class ProbeSpec(TypedDict):
-    """What `Probe` needs; the keys of an arm are those of docs/probe.md."""
+    """Specification that `Probe` is created from; docs/probe.md describes the keys of an arm."""
 
     seed: int
     arms: Sequence[Mapping[str, Any]]
 
 
 class ProbeReport(TypedDict):
-    """One block of a probe."""
+    """Report about one block of a probe."""
 
     started_ns: int
     ended_ns: int
@@ -159,7 +165,7 @@ class ProbeReport(TypedDict):
 
 
 class ProbeCost(TypedDict):
-    """What a write of an arm costs on a sink."""
+    """Time and CPU time that the writes of one arm take on a sink: the probe's overhead."""
 
     commits: int
     write_ns: int
@@ -167,7 +173,7 @@ class ProbeCost(TypedDict):
 
 
 class FlashSpec(TypedDict):
-    """What `FlashProbe` needs: sizes in bytes; `destroy`: what is there is given up."""
+    """Specification that `FlashProbe` is created from (sizes in bytes); `destroy` permits overwriting of `path`."""
 
     seed: int
     path: str
@@ -179,7 +185,7 @@ class FlashSpec(TypedDict):
 
 
 class FlashReport(TypedDict):
-    """One phase of a flash probe; `written_to` is how far it was written in order [bytes]."""
+    """Report about one phase of a flash probe; `written_to` is the end of the sequentially written range [bytes]."""
 
     started_ns: int
     ended_ns: int
@@ -199,7 +205,7 @@ class ModelArm(TypedDict):
 
 
 class ModelSpec(TypedDict):
-    """What `ModelRun` needs."""
+    """Specification that `ModelRun` is created from."""
 
     machine: str
     seed: int
@@ -209,14 +215,14 @@ class ModelSpec(TypedDict):
 
 
 class ModelArmReport(ArmReport):
-    """One arm in one block of virtual time."""
+    """Report about one arm in one block of virtual time."""
 
     virtual_ns: int
     events: int
 
 
 class ModelReport(TypedDict):
-    """All arms of a block of virtual time, and what simulating them took."""
+    """Report about all arms in one block of virtual time, with the CPU and wall time of the simulation."""
 
     arms: list[ModelArmReport]
     reconnects: int
@@ -225,7 +231,11 @@ class ModelReport(TypedDict):
 
 
 class Invariants(TypedDict):
-    """What must hold of a model at the end of a block."""
+    """Result of checking a model's conservation laws at the end of a block.
+
+    `little`: Little's law held at each of the `stations` checked. `ledgers`: elapsed time was CPU time plus waits for
+    each of the `sessions` checked. `conservation`: redo, flash pages and cache lines add up.
+    """
 
     little: bool
     stations: int
@@ -235,7 +245,7 @@ class Invariants(TypedDict):
 
 
 class ModelBlock(TypedDict):
-    """One block of a modelled run; `stopped`: it left nothing behind."""
+    """One block of a modelled run; a block that was `stopped` leaves no evidence."""
 
     rows: int
     waits: int
@@ -248,7 +258,7 @@ class ModelBlock(TypedDict):
 
 
 class MachineParameter(TypedDict):
-    """A parameter of a machine; `given`: its text names it."""
+    """One parameter of a machine; `given` is True if the machine's text sets it (False: the default applies)."""
 
     path: str
     value: Any
@@ -261,7 +271,7 @@ class MachineParameter(TypedDict):
 
 
 class MachinePart(TypedDict):
-    """A part of a machine, and what it stands over."""
+    """One part of a machine; `over` names the parts that it is layered on."""
 
     name: str
     kind: str
@@ -271,14 +281,14 @@ class MachinePart(TypedDict):
 
 
 class MachineDatabase(TypedDict):
-    """A database beside the one that is studied."""
+    """Another database on the machine, besides the one that is studied."""
 
     name: str
     text: str
 
 
 class ModelMachine(TypedDict):
-    """A machine as it is shown."""
+    """Description of a machine for display."""
 
     title: str
     databases: list[MachineDatabase]
@@ -287,7 +297,7 @@ class ModelMachine(TypedDict):
 
 
 class RackFacts(TypedDict):
-    """Everything about modelled cells that is not a metric."""
+    """State of modelled cells, except their metrics."""
 
     now_ns: int
     database: str
@@ -297,14 +307,14 @@ class RackFacts(TypedDict):
 
 
 class RackCollected(TypedDict):
-    """The metrics of a modelled cell: object type, object, name, value, unit, kind."""
+    """Metrics of one modelled cell; a row is (object type, object, name, value, unit, kind)."""
 
     at_ns: int
     rows: list[tuple[str, str, str, float, str, str]]
 
 
 class MoveChunk(TypedDict):
-    """One piece of work: a statement, and the file that its rows become (None: they are only hashed)."""
+    """One unit of work of a move: a statement and the file for its rows (None: the rows are only hashed)."""
 
     number: int
     table: int
@@ -320,7 +330,7 @@ class MoveChunk(TypedDict):
 
 
 class MoveSpec(TypedDict):
-    """What `MoveJob` needs."""
+    """Specification that `MoveJob` is created from."""
 
     connection: Mapping[str, Any]
     session_sql: Sequence[str]
@@ -337,7 +347,7 @@ class MoveSpec(TypedDict):
 
 
 class MoveCount(TypedDict):
-    """How many rows, and their hash."""
+    """Number of rows and the hash over them."""
 
     number: int
     rows: int
@@ -345,13 +355,13 @@ class MoveCount(TypedDict):
 
 
 class MoveWhole(MoveCount):
-    """What is known of a file, of all its pieces."""
+    """Row count and hash of a whole file, with the rows that the server refused."""
 
     refused: list[MoveRefused]
 
 
 class MoveDone(MoveCount):
-    """A finished chunk."""
+    """Report about a finished chunk."""
 
     copy_bytes: int
     file_bytes: int
@@ -365,7 +375,7 @@ class MoveDone(MoveCount):
 
 
 class MoveFailed(TypedDict):
-    """What ended a job; where a column cannot be held, which."""
+    """The failure that ended a job; `table` and `column` are set if a value of that column cannot be represented."""
 
     kind: str
     message: str
@@ -375,21 +385,21 @@ class MoveFailed(TypedDict):
 
 
 class MoveEvent(TypedDict, total=False):
-    """What a job tells: a finished chunk, a failure, or nothing yet."""
+    """Event of a job: a finished chunk or a failure; empty if there is none yet."""
 
     done: MoveDone
     failed: MoveFailed
 
 
 class MoveRecord(MoveDone):
-    """A finished chunk in the ledger: its file, and in which of the job's snapshots it was read."""
+    """Ledger entry of a finished chunk: its file and the number of the job's snapshot that it was read in."""
 
     file: str
     snapshot: int
 
 
 class MovePart(TypedDict):
-    """One of the files of a chunk: its folder and name, and what is in it."""
+    """One file of a chunk: folder and name, number of rows, hash and size."""
 
     file: str
     rows: int
@@ -398,7 +408,7 @@ class MovePart(TypedDict):
 
 
 class MoveRefused(TypedDict):
-    """A row of a file that the server could not take."""
+    """A row of a file that the server refused."""
 
     row: int
     column: str

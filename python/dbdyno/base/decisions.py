@@ -1,13 +1,12 @@
-"""Verdicts and gates, declared once: what each decision means, how it looks, how a command ends with
-it; what fails each gate, and what its failure does to the verdict.
+"""Tables of all verdicts and gates: meaning, look and exit code of each verdict, condition and effect of each gate.
 
-`stats` decides, `study` writes the decision into analysis.json, `report` draws it, the commands end
-with it; all of them read these tables, and docs/explanation/method.md is held against them.
+`stats` decides, `study` writes the decision into analysis.json, `report` draws it and the commands exit with its code;
+all of them read these tables. A test checks docs/explanation/method.md against them.
 
-A gate that `withholds` takes the verdict away from the arms that it concerns: their comparison does
-not answer the question. One that `warns` stands beside the verdict: the comparison stands, and a
-reader has to know. "blocks" makes a verdict provisional. A plan may accept a gate by its code
-(`accept = ["work"]` under [verdict]); it then only warns.
+A gate whose effect is `withholds` removes the verdict of the arms it concerns: their comparison does not answer the
+question. A gate that `warns` is shown beside the verdict: the comparison is valid, but a reader has to know. The gate
+"blocks" makes a verdict provisional. A plan may accept a gate by its code (`accept = ["work"]` under [verdict]); that
+gate then only warns.
 
     >>> ANSWERS["no verdict"].word, ANSWERS["no verdict"].exit_of_run
     ('No verdict', 1)
@@ -22,8 +21,11 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One possible decision. `tone` is its colour: `good`, `bad`, `even` or `doubt`; the exit codes
-    are those of `dbdyno run` and `dbdyno compare`."""
+    """One possible decision.
+
+    `tone` selects its colour: `good`, `bad`, `even` or `doubt`. The exit codes are those of `dbdyno run` and `dbdyno
+    compare`.
+    """
 
     name: str
     word: str
@@ -59,7 +61,7 @@ Effect = Literal["withholds", "provisional", "warns"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One gate: its code, its effect, and when it fails."""
+    """One gate: its code, its effect on the verdict and the condition under which it fails."""
 
     code: str
     effect: Effect
@@ -138,13 +140,15 @@ WITHHOLDING = tuple(rule.code for rule in _RULES if rule.effect == "withholds")
 
 
 def answer(name: Any) -> Answer:
-    """The answer of that name; of an unknown one "cannot tell"."""
+    """Return the answer with this name, or the "Cannot tell" answer for an unknown name."""
     return ANSWERS.get(name, ANSWERS[UNCLEAR]) if isinstance(name, str) else ANSWERS[UNCLEAR]
 
 
 def exit_code(verdict: Mapping[str, Any], command: Literal["run", "compare"]) -> int:
-    """How a command ends with a verdict of analysis.json: an arm whose verdict was withheld counts
-    even where another arm carries the headline."""
+    """Return the exit code of a command for a verdict of analysis.json: the worst code of its decisions.
+
+    An arm whose verdict was withheld counts, even if the headline is about another arm.
+    """
     names = [verdict.get("decision"), *(entry.get("decision") for entry in verdict.get("withheld") or [])]
     answers = [answer(name) for name in names]
     return max(a.exit_of_run if command == "run" else a.exit_of_compare for a in answers)

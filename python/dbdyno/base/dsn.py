@@ -1,7 +1,7 @@
-"""Connection strings and plans without their secrets. What cannot be read is dropped, never guessed.
+"""Removal of secrets from connection strings, SQL text and plans; text that cannot be parsed is dropped.
 
-Which options of a connection are secret is libpq's own knowledge (it marks them for display as `*`), and a connection
-string is read by libpq's own parser: passwords with commas, quotes, blanks and at signs are one to it. Time is linear
+libpq itself defines which connection options are secret (it marks them with `*` for display), and connection strings
+are parsed by libpq's own parser, so passwords may contain commas, quotes, blanks and at signs. Running time is linear
 in the length of the text.
 """
 
@@ -17,10 +17,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 HIDDEN = "***"
 UNREADABLE = "(a connection string that could not be read was left out)"
 PRIVATE_OPTIONS = ("passfile", "sslkey")
+"""libpq options that are not secret themselves but name the files that hold secrets."""
 MARIADB_URLS = ("mariadb://", "mysql://")
 MARIADB_PRIVATE = ("read_default_file", "ssl_key")
+"""The same for options of a MariaDB URL."""
 MARIADB_OPTIONS = (*MARIADB_PRIVATE, "unix_socket", "ssl_ca", "ssl_cert", "ssl_verify_identity", "server_public_key")
-"""Not secret themselves, but where secrets are."""
+"""All options accepted in a MariaDB URL; a URL with any other option counts as unreadable."""
 _SECRET_WORD = re.compile(r"(?i)\b(?:(?:ssl)?(?:password|passwd|pwd|passfile|sslkey)|(identified\s{1,9}by))\b")
 _SECRET_NAME = re.compile(r"(?i)(?:password|passwd|pwd|passfile|sslkey)\Z")
 _ADDRESS = re.compile(r"://[^\s]{0,4096}")
@@ -37,7 +39,10 @@ _SQL_WORD = re.compile(rf"\s*+(?:{_QUOTED}|[^\s;]++)", re.DOTALL)
 
 
 def without_secrets(dsn: str | None) -> str | None:
-    """The connection string without passwords and private files, as libpq reads it; names of other targets as they are.
+    """Return the connection string without passwords and private files, as libpq parses it.
+
+    Names of other targets (`model:...`, `cells:...`) are returned unchanged. A string that cannot be parsed, or in
+    which an unquoted `@` of the password was taken for part of host, port or database, becomes `UNREADABLE`.
 
     >>> without_secrets("postgresql://scott:tiger@db/orders")
     'user=scott dbname=orders host=db'
@@ -57,7 +62,7 @@ def without_secrets(dsn: str | None) -> str | None:
 
     try:
         found = conninfo_to_dict(dsn)
-        # A sign of the password ended it: its rest went for the host, the port, or the database.
+        # An unquoted special character ended the password; its rest was parsed as the host, the port or the database.
         misread = any("@" in str(found.get(name, "")) for name in ("host", "port"))
         is_port = set(str(found.get("port", ""))) <= set("0123456789,")
         if misread or not is_port or ("://" in dsn and "@" in str(found.get("dbname", ""))):
@@ -68,8 +73,11 @@ def without_secrets(dsn: str | None) -> str | None:
 
 
 def _url_without_secrets(dsn: str) -> str:
-    """A MariaDB URL without its password. A sign of a password that was not quoted ends it for whoever reads the URL:
-    its rest went for the port, the database, the options or the fragment, and nothing is told of such a URL."""
+    """Return a MariaDB URL without its password and private files, or `UNREADABLE`.
+
+    An unquoted special character in the password makes the URL parser assign the rest of the password to port,
+    database, options or fragment. Such a URL is not shown at all.
+    """
     try:
         parts = urlsplit(dsn)
         port, options = parts.port, parse_qsl(parts.query, strict_parsing=bool(parts.query))
@@ -85,7 +93,9 @@ def _url_without_secrets(dsn: str) -> str:
 
 
 def sql_without_secrets(text: str) -> str:
-    """SQL, or any other text, with what follows the word password and what stands before the @ of an address hidden.
+    """Return SQL or other text with passwords and logins hidden.
+
+    Hidden are the value after the word `password` (or a similar word) and the login before the @ of an address.
 
     >>> sql_without_secrets("alter user scott password 'ti''ger'")
     "alter user scott password '***'"
@@ -105,7 +115,7 @@ def sql_without_secrets(text: str) -> str:
 
 
 def text_without_secrets(text: str) -> str:
-    """A plan's TOML without secrets; nothing where it cannot be read, or would still hold one.
+    """Return the TOML text of a plan without secrets, or "" if it cannot be parsed or would still contain a secret.
 
     >>> text_without_secrets('dsn = "postgresql://scott:tiger@db/orders"  # ours')
     'dsn = "user=scott dbname=orders host=db"  # ours'
@@ -121,8 +131,9 @@ def text_without_secrets(text: str) -> str:
 
 
 def named_without_secrets(value: Any, name: str = "") -> Any:
-    """JSON values with every string in them without secrets; what stands under a name that ends in `password` or the
-    like is one.
+    """Return a JSON value with the secrets in all of its strings hidden.
+
+    A string is hidden completely if its key ends in `password` or a similar word (`names_a_secret`).
 
     >>> named_without_secrets({"app_password": "tiger", "who": "scott"})
     {'app_password': '***', 'who': 'scott'}
@@ -137,12 +148,12 @@ def named_without_secrets(value: Any, name: str = "") -> Any:
 
 
 def names_a_secret(name: str) -> bool:
-    """Whether what has this name is a secret: its last word is `password` or the like."""
+    """Return True if a value of this name is a secret: the name ends in `password` or a similar word."""
     return _SECRET_NAME.search(name) is not None
 
 
 def mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """JSON values with every string in them changed."""
+    """Return a JSON value with `change` applied to every string in it, but not to the keys of objects."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
@@ -160,7 +171,7 @@ def _secret_options() -> set[str]:
 
 
 def _any_without_secrets(value: str) -> str:
-    """A string of a plan: a connection string, or else SQL."""
+    """Return a string of a plan without secrets, treated as a connection string if it parses as one, else as SQL."""
     if _is_connection(value):
         return without_secrets(value) or ""
     return sql_without_secrets(value)

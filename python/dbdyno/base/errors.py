@@ -1,6 +1,6 @@
-"""The one error family: what was expected, what was found, where, and the next step.
+"""Exception classes of dbdyno: what was expected, what was found, where, and the next step.
 
-Each room raises its own kind; a command line user sees `str(error)` and exit code 2, never a
+Each package raises its own subclass of `Error`. A user of the command line sees `str(error)` and exit code 2, never a
 traceback.
 """
 
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """Root of all errors that a user can cause or meet.
+    """Base class of all errors that a user can cause or encounter.
 
-    `where` names the place (file and line, setting, run folder); `next_step` says what to do.
+    `where` names the place (file and line, setting, run folder), `next_step` says what to do.
     """
 
     def __init__(self, message: str, *, where: str | None = None, next_step: str | None = None) -> None:
@@ -34,15 +34,15 @@ class TargetError(Error):
 
 
 class ModelError(Error):
-    """A machine, a workload or a run of the model that cannot be."""
+    """A machine, workload or run of the model that is not valid."""
 
 
 class EvidenceError(Error):
-    """A run folder or one of its parts that cannot be read or written."""
+    """A run folder, or a part of one, that cannot be read or written."""
 
 
 class StatsError(Error):
-    """An analysis that the evidence does not allow."""
+    """An analysis that the evidence does not permit."""
 
 
 class TraceError(Error):
@@ -50,7 +50,7 @@ class TraceError(Error):
 
 
 class CellsError(Error):
-    """Cells that cannot be named, reached or read as a whole; one cell's failure is data."""
+    """Cells that cannot be named, reached or read as a whole; the failure of a single cell is recorded as data."""
 
 
 class ReportError(Error):
@@ -62,16 +62,16 @@ class SnapshotError(Error):
 
 
 class AdviceError(Error):
-    """Something that cannot be advised on: no such rule, a description of a stack that cannot be read."""
+    """A request for advice that cannot be met: an unknown rule, or a description of a stack that cannot be read."""
 
 
 class MoveError(Error):
-    """A table that cannot be moved, a job that cannot go on, or files that are not what was written."""
+    """A table that cannot be moved, a job that cannot continue, or files that differ from what was written."""
 
 
 class WideError(Error):
-    """A Cassandra that does not answer, a map of wide tables or a question over them that cannot be."""
+    """A Cassandra cluster that does not answer, or a map of wide tables or a query over them that is not valid."""
 
 
 class FlowError(Error):
-    """A data flow that cannot be read, or an engine that is not there or refuses it."""
+    """A data flow that cannot be read, or an engine that is missing or refuses it."""

@@ -1,9 +1,9 @@
-"""Files that appear whole or not at all, and that nobody else can redirect or read.
+"""Files that are written completely or not at all, and that other users can neither redirect nor read.
 
-What is written aside has a random name, is made by us or not at all (O_EXCL: no link is followed), and is renamed into
-place; a link at that place is replaced, never written through. Who may enter a folder may read its new files: in a
-folder of mode 0700 a file is 0600, in one that others may read it is readable for them, always within the umask. So a
-run folder is private, unless it was made to be shared.
+New content goes to a temporary file with a random name, created exclusively (O_EXCL: no link is followed), which is
+then renamed into place; a link at that place is replaced, never written through. A new file is readable by whoever may
+enter its folder: in a folder of mode 0700 it gets 0600, in a folder that others may read it is readable for them,
+always within the umask. So a run folder is private unless it was created to be shared.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ SHARED = 0o755
 READ_WRITE = 0o066
 READ_ONLY = 0o044
 GIVEN_MOST = 16 << 20
-"""Characters of a file that a user wrote; the longest that we know of, a list of hosts, has a few thousand."""
+"""Maximum length of a file written by a user, in characters; the longest known, a list of hosts, has a few thousand."""
 _SHARED: ContextVar[bool] = ContextVar("shared", default=False)
 
 
 def share(shared: bool = True) -> None:
-    """Makes folders of evidence from now on so that others may read them, as the umask allows."""
+    """Make folders of evidence created from now on readable by others, within the umask."""
     _SHARED.set(shared)
 
 
 def state_folder() -> Path:
-    """Where this user's own records are: $DBDYNO_STATE, or dbdyno below $XDG_STATE_HOME or ~/.local/state."""
+    """Return the folder of this user's records: $DBDYNO_STATE, or dbdyno below $XDG_STATE_HOME or ~/.local/state."""
     own = os.environ.get("DBDYNO_STATE")
     if own:
         return Path(own)
@@ -40,20 +40,32 @@ def state_folder() -> Path:
 
 
 def make_folder(path: Path) -> None:
-    """Makes a folder for evidence, 0700 unless it is to be shared, and those above it. Raises FileExistsError."""
+    """Create a folder for evidence and its parents; its mode is 0700 unless `share` was called.
+
+    Raises:
+        FileExistsError: the folder exists.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=SHARED if _SHARED.get() else PRIVATE)
 
 
 def make_inner_folder(path: Path, *, exist_ok: bool = False) -> None:
-    """Makes a folder that lets in whom the folder above lets in. Raises FileExistsError unless one may stand there."""
+    """Create a folder with the same access for others as its parent folder.
+
+    Raises:
+        FileExistsError: the folder exists and `exist_ok` is False.
+    """
     path.mkdir(mode=PRIVATE | (_mode(path.parent) & 0o077), exist_ok=exist_ok)
 
 
 def read_given(path: Path) -> str:
-    """The text of a file that a user wrote: a plan, a script, a list of hosts. Raises `OSError`, and that of `EFBIG`
-    for more than any such file holds, so that a device or a file of data given by mistake does not fill the memory;
-    `UnicodeDecodeError` for what is no text."""
+    """Return the text of a file that a user wrote: a plan, a script, a list of hosts.
+
+    Raises:
+        OSError: the file cannot be read; with `EFBIG` if it has more than `GIVEN_MOST` characters, so that a device or
+            a data file given by mistake does not fill the memory.
+        UnicodeDecodeError: the file is not UTF-8 text.
+    """
     with path.open(encoding="utf-8") as file:
         text = file.read(GIVEN_MOST + 1)
     if len(text) > GIVEN_MOST:
@@ -62,12 +74,22 @@ def read_given(path: Path) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file that a user wrote. Raises what `read_given` and `toml_tables` raise."""
+    """Return the tables of a TOML file that a user wrote.
+
+    Raises:
+        OSError: as in `read_given`.
+        UnicodeDecodeError: as in `read_given`.
+        tomllib.TOMLDecodeError: as in `toml_tables`.
+    """
     return toml_tables(read_given(path))
 
 
 def toml_tables(text: str) -> dict[str, Any]:
-    """The tables of TOML text. Raises `tomllib.TOMLDecodeError`, also for what is nested too deeply."""
+    """Return the tables of TOML text.
+
+    Raises:
+        tomllib.TOMLDecodeError: the text is not valid TOML, or is nested too deeply.
+    """
     import tomllib
 
     try:
@@ -77,8 +99,17 @@ def toml_tables(text: str) -> dict[str, Any]:
 
 
 def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int | None = None) -> None:
-    """Writes a file whole or not at all; raises OSError. `durable`: it is on disk, under its name, after that. `mode`
-    where it is not the folder that says who may read it."""
+    """Write a file completely or not at all.
+
+    Args:
+        path: where the file appears.
+        content: its bytes.
+        durable: wait until the file is on disk under its name.
+        mode: mode of the file; by default the mode of its folder decides who may read it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     aside = path.with_name(f".{path.name[:80]}.{os.urandom(8).hex()}.tmp")
     try:
         with os.fdopen(_made(aside, mode), "wb") as file:
@@ -96,8 +127,14 @@ def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int 
 
 
 def write_output(path: Path, content: bytes) -> None:
-    """Writes a file that the user named, and the folders above it; raises OSError. A device or a pipe is written into
-    as it stands; a link is refused, since it may be somebody else's."""
+    """Write a file that the user named, and create the folders above it.
+
+    An existing device or pipe is opened and written to directly. A link is refused, since it may belong to another
+    user.
+
+    Raises:
+        OSError: the file cannot be written, or is a link.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         kind = path.lstat().st_mode
@@ -114,8 +151,13 @@ def write_output(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def written_by_name(path: Path) -> Iterator[Path]:
-    """For writers that open a name themselves: a name in a private folder beside `path`, renamed into place at the
-    end. Raises OSError."""
+    """Yield a name in a private folder beside `path`, and rename that file to `path` at the end.
+
+    For libraries that open the file themselves and need a name.
+
+    Raises:
+        OSError: the folder cannot be created, or the file cannot be renamed.
+    """
     import shutil
     import tempfile
 
@@ -129,13 +171,16 @@ def written_by_name(path: Path) -> Iterator[Path]:
 
 
 def narrow(path: Path) -> None:
-    """Gives a file that another library made the mode that its folder asks for."""
+    """Set the mode of a file that another library created to what its folder permits."""
     path.chmod(0o600 | (_mode(path.parent) & READ_ONLY))
 
 
 def sync_folder(folder: Path) -> None:
-    """Waits until the names in a folder are on disk; raises OSError. A folder that may be written and not read cannot
-    be waited for."""
+    """Wait until the names in a folder are on disk; a folder without read permission is skipped.
+
+    Raises:
+        OSError: the folder cannot be opened or synced.
+    """
     with contextlib.suppress(PermissionError):
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -145,7 +190,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def _made(aside: Path, mode: int | None) -> int:
-    """A new file, readable by whom its folder lets in."""
+    """Create a new file and return its descriptor; who may read it follows from its folder unless `mode` is given."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     return os.open(aside, flags, 0o600 | (_mode(aside.parent) & READ_WRITE) if mode is None else mode)
 

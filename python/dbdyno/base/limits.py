@@ -1,7 +1,7 @@
-"""Numbers on the command line: each has both limits, and is a number.
+"""Parameter types for numbers on the command line: both limits are checked, and NaN is refused.
 
-`nan` passes every limit, since each comparison with it is false; a count that no machine integer holds ends in the
-core or in SQL, where nobody says which option it came from.
+`nan` would pass every limit, since each comparison with it is false. A count too large for a machine integer would fail
+in the core or in SQL, where the error cannot name the option it came from.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ class Number(click.FloatRange):
     """A finite number between two limits."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Raises `click.BadParameter` for what is none, or out of its limits."""
+        """Convert the value to a finite float.
+
+        Raises:
+            click.BadParameter: the value is not a finite number, or is out of range.
+        """
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
@@ -27,13 +31,17 @@ class Number(click.FloatRange):
 
 
 class Count(click.IntRange):
-    """How many: from `least` on; more than a billion are told to be too many."""
+    """A whole number from `least` to one billion."""
 
     def __init__(self, least: int = 1) -> None:
         super().__init__(least, COUNT_MOST)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Raises `click.BadParameter` for what is none, too few or too many."""
+        """Convert the value to an integer.
+
+        Raises:
+            click.BadParameter: the value is not an integer, too small or too large.
+        """
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
@@ -42,5 +50,5 @@ class Count(click.IntRange):
             raise
 
     def _describe_range(self) -> str:
-        """For the help, where the upper limit tells nobody anything."""
+        """Return the range for the help text, without the upper limit, which says nothing to a reader."""
         return f"x>={self.min}"

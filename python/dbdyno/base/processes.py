@@ -1,9 +1,9 @@
-"""Other processes: which program is meant, and an interpreter that runs no code of the folder it is started in.
+"""Starting of other processes: safe lookup of programs, and a Python that runs no code from the current folder.
 
 `python -m` puts the current folder first on its path: a `subprocess.py` in a shared folder, or beside a plan from a
-stranger, would run with the user's rights. So helpers are started with `-P`, and see the places of our own packages
-alone. A relative entry of PATH (`.`, or an empty one) is the current folder too; it is passed over, and no process of
-ours inherits it: what we start may be a script that starts others by their names.
+stranger, would run with the user's rights. So helper processes are started with `-P` and see only the folders of our
+own packages. A relative entry of PATH (`.`, or an empty one) also means the current folder; it is ignored, and no
+process that we start inherits it, since that process may be a script that starts other programs by name.
 """
 
 from __future__ import annotations
@@ -15,20 +15,24 @@ from collections.abc import Mapping
 from pathlib import Path
 
 HELPER_PACKAGES = ("dbdyno", "psycopg", "pymysql", "asyncssh")
-"""What a helper imports beside the standard library."""
+"""Packages that a helper process imports besides the standard library."""
 
 
 def python_command(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of ours in an interpreter of its own; start it with `python_environment`."""
+    """Return the command that runs one of our modules in a separate interpreter; start it with `python_environment`.
+
+    Raises:
+        RuntimeError: the path of the current interpreter is not absolute.
+    """
     if not Path(sys.executable or "").is_absolute():
         raise RuntimeError(f"the interpreter has no absolute path: {sys.executable!r}")
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def python_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment without what steers Python; its path holds our packages and nothing else.
+    """Return the environment without variables that control Python, and with only our packages on PYTHONPATH.
 
-    PYTHONHOME stays: without it an interpreter that was moved does not find its standard library.
+    PYTHONHOME is kept: without it an interpreter that was moved does not find its standard library.
     """
     env = os.environ if env is None else env
     kept = {name: value for name, value in env.items() if not name.startswith("PYTHON") or name == "PYTHONHOME"}
@@ -36,7 +40,7 @@ def python_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Our environment for a process of ours, its PATH without what depends on the current folder."""
+    """Return the environment for a child process: without the PATH entries that depend on the current folder."""
     env = os.environ if env is None else env
     if "PATH" not in env:
         return dict(env)
@@ -44,7 +48,7 @@ def child_environment(env: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def find_program(name: str, path: str | None = None) -> Path | None:
-    """The program of that name in a folder that PATH names by its whole path."""
+    """Return the path of a program found in an absolute PATH entry, or None."""
     given = os.environ.get("PATH", os.defpath) if path is None else path
     import shutil  # here: no command should wait for it that starts nothing
 
@@ -53,12 +57,12 @@ def find_program(name: str, path: str | None = None) -> Path | None:
 
 
 def search_folders(path: str) -> list[Path]:
-    """The folders of a PATH, without those that depend on the current folder."""
+    """Return the folders of a PATH, without entries that depend on the current folder."""
     return [folder for part in path.split(os.pathsep) if (folder := Path(part)).is_absolute()]
 
 
 def _places() -> list[str]:
-    """The folders that hold our packages, each once, by their whole paths."""
+    """Return the absolute paths of the folders that contain our packages, without duplicates."""
     found: dict[str, None] = {}
     for package in HELPER_PACKAGES:
         spec = importlib.util.find_spec(package)

@@ -1,15 +1,15 @@
-"""Signals are heard wherever dbdyno is: while it plans, runs, computes, analyses or renders.
+"""Handling of SIGINT, SIGTERM and SIGHUP in every phase: planning, running, computing, analysing and rendering.
 
-Ctrl-C, SIGTERM and SIGHUP raise `KeyboardInterrupt` in the main thread, so that whatever is open is closed
-and put back on the way out; exit code 130. While a run is under way (`Stopping` is entered) the first one is a
-question that the run asks itself instead: "shall I stop?"; the turn ends and everything is put back.
+Ctrl-C, SIGTERM and SIGHUP raise `KeyboardInterrupt` in the main thread, so that everything open is closed and restored
+on the way out; the exit code is 130. While a run is in progress (inside `Stopping`) the first signal only sets a flag
+that the run checks; the current turn ends and everything is restored.
 
-Where the main thread does not get to hear it (inside a long computation of the core, a driver, a renderer) one
-thread of its own counts signals: it says so, and after a second signal the process is gone a few seconds later,
-after a third at once, whatever its main thread waits for; the guardian puts back what is left.
+The main thread may be unable to handle a signal (inside a long computation of the core, a driver or a renderer).
+Therefore a separate thread counts signals: it tells the user about the delay, ends the process a few seconds after the
+second signal and immediately after the third, whatever the main thread waits for; the guardian restores what is left.
 
-A signal that was ignored when the process was started (nohup, a shell's background job) stays ignored; a run that is
-under way answers to SIGINT all the same, so that a script can stop it.
+A signal that was ignored when the process started (nohup, a shell's background job) stays ignored, but a run in
+progress reacts to SIGINT anyway, so that a script can stop it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import Any, Protocol, Self, TypeVar
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 GRACE_S = 3.0
-"""How long a process may go on after the second signal."""
+"""Time that the process may continue after the second signal, in seconds."""
 GRACE_IN_RUN_S = 5.0
-"""The same while a run puts things back."""
+"""The same during a run, which has settings to restore."""
 PATIENCE_S = 2.0
-"""How long the main thread may be deaf before the user is told."""
+"""Time that the main thread may leave a signal unhandled before the user is told, in seconds."""
 INTERRUPTED = 130
 
 _WAITING = b"dbdyno: a computation is under way and ends first; a second signal ends it\n"
@@ -44,10 +44,10 @@ class Interrupted(Exception):  # noqa: N818
 
 
 class Interruptible(Protocol):
-    """What may be at work in threads that hear no signal: a connection of DuckDB."""
+    """An object that may be working in threads that receive no signals, for example a DuckDB connection."""
 
     def interrupt(self) -> None:
-        """Has it end its work."""
+        """Make the object end its work."""
 
 
 _Worker = TypeVar("_Worker", bound=Interruptible)
@@ -55,10 +55,10 @@ _interruptible: set[weakref.ref[Interruptible]] = set()
 
 
 def interruptible(worker: _Worker) -> _Worker:
-    """Has `worker` interrupted when a signal comes, for as long as it exists.
+    """Register `worker` to be interrupted when a signal arrives, for as long as it exists, and return it.
 
-    DuckDB asks for signals in the thread that called it alone: its other threads went on with their part of the
-    query, and the caller waited for them.
+    DuckDB checks for signals only in the thread that called it: without this its other threads continue with their part
+    of the query, and the caller waits for them.
     """
     _interruptible.add(weakref.ref(worker, _interruptible.discard))
     return worker
@@ -73,7 +73,7 @@ def _interrupt_all() -> None:
 
 
 class _Counter:
-    """A thread that counts signals, whatever the main thread does; `close` ends it."""
+    """A thread that counts signals independently of the main thread; `close` ends it."""
 
     def __init__(self, grace_s: Callable[[], float], last_words: bytes, is_deaf: Callable[[], bool] | None) -> None:
         self._end, self._told = os.pipe()
@@ -83,7 +83,7 @@ class _Counter:
         threading.Thread(target=self._listen, name="signals", daemon=True).start()
 
     def close(self) -> None:
-        """Stops counting; whoever counted before goes on."""
+        """Stop counting and restore the previous receiver of signal numbers."""
         signal.set_wakeup_fd(self._before)
         os.close(self._told)
 
@@ -110,20 +110,20 @@ class _Counter:
         return bool(ready)
 
     def _signals(self) -> int | None:
-        """How many came since the last time, None at the end; waits for one."""
+        """Wait for signals and return the number received since the last call, or None once the counter is closed."""
         told = os.read(self._end, 64)
         return sum(number in SIGNALS for number in told) if told else None
 
 
 class Listener:
-    """Hears signals for the rest of the process."""
+    """Handler of signals for the rest of the process's lifetime."""
 
     def __init__(self) -> None:
         self._heard = threading.Event()
         self._started = False
 
     def start(self) -> None:
-        """Takes the signals over; nothing where this is not the main thread."""
+        """Install the signal handlers; do nothing outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
         for number in SIGNALS:
@@ -131,17 +131,20 @@ class Listener:
                 signal.signal(number, self._handle)
         _Counter(lambda: GRACE_S, _ENDED, lambda: not self._heard.is_set())
         self._started = True
-        # Registered before anything else, so it comes last: from there on nothing of ours is waited for, and Python
-        # gives signals their first meaning back, which would make an ending of its own of what is done already.
+        # Registered first, so it runs last. After it Python restores the default signal handlers, and a signal would
+        # replace the exit code of a command that has already ended.
         atexit.register(_set_all, signal.SIG_IGN)
 
     def ending(self) -> None:
-        """The command has ended, and how: a signal changes that no more. A second one still ends what hangs."""
+        """Note that the command has ended: signals no longer change its result.
+
+        A second signal still ends a process that hangs.
+        """
         if self._started:
             _set_all(_heard_too_late)
 
     def broke_off(self, error: BaseException) -> bool:
-        """Whether an error is how a query ends when a signal came: DuckDB puts its own in the place of ours."""
+        """Return True if the error is how a query ends after a signal: DuckDB replaces our exception with its own."""
         return self._heard.is_set() and isinstance(error, RuntimeError) and str(error) == "Query interrupted"
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -151,7 +154,7 @@ class Listener:
 
 
 def _heard_too_late(number: int, frame: FrameType | None) -> None:
-    """Counted by the thread, and no more than that."""
+    """Ignore a signal after the end of the command; the counting thread still counts it."""
 
 
 def _set_all(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
@@ -161,7 +164,10 @@ def _set_all(handler: Callable[[int, FrameType | None], None] | signal.Handlers)
 
 
 class Stopping:
-    """While entered, SIGINT, SIGTERM and SIGHUP set `asked` and call `on_ask`."""
+    """Context in which SIGINT, SIGTERM and SIGHUP set `asked` and call `on_ask`.
+
+    A second signal raises `KeyboardInterrupt`.
+    """
 
     def __init__(self) -> None:
         self.asked = False
@@ -184,12 +190,12 @@ class Stopping:
             signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raises `Interrupted` once a signal came."""
+        """Raise `Interrupted` if a signal has arrived."""
         if self.asked:
             raise Interrupted
 
     def is_asked(self) -> bool:
-        """Whether a signal came: for those who wait and can give up."""
+        """Return True if a signal has arrived, for code that waits and can stop waiting."""
         return self.asked
 
     def _handle(self, number: int, frame: FrameType | None) -> None:

@@ -1,8 +1,8 @@
-"""Why something took as long as it did: one shape for runs, traces, cells and snapshots, and for every renderer.
+"""Explanation of an elapsed time or difference by its causes: one shape for runs, traces, cells and snapshots.
 
-Causes are parts of one amount: their amounts and the rest add up to it. A cause has its share, its interval where the
-evidence repeats, and the place of its evidence. Where the evidence does not carry it, nothing is named: `withheld`
-says why, and `next` what would.
+Causes are parts of one amount: their amounts and the rest add up to it. A cause has its share, its interval if the
+evidence has repeated measurements, and the place of its evidence. If the evidence does not support an explanation, no
+cause is named: `withheld` gives the reason, and `next` what would allow an explanation.
 
     >>> one = Cause("wait", "WALSync", "waits for WALSync", 291e3, share=0.93)
     >>> Why("a transaction", "ns", 312e3, causes=(one,), rest=21e3).as_dict()["causes"][0]["about"]
@@ -16,15 +16,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 MOST = 3
-"""Causes that are named; what is left is the rest."""
+"""Maximum number of causes named; everything else is the rest."""
 LEAST_SHARE = 0.1
-"""A cause of a smaller share of the amount is not named."""
+"""Minimum share of the amount that a cause needs to be named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause. `code` is its kind, `about` the event, statement or object; `amount` in the unit of its `Why`, with
-    its interval; `evidence` are figures with their place, one a line."""
+    """One cause of an amount.
+
+    `code` is its kind; `about` is the event, statement or object. `amount`, `low` and `high` are in the unit of the
+    `Why`. `evidence` holds figures with their place, one per line.
+    """
 
     code: str
     about: str
@@ -38,10 +41,11 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """The causes of an amount: of a difference, or of a time (`before` is None then).
+    """The causes of an amount: a difference, or a time (then `before` is None).
 
-    `of` names it in words; `unit` is one of `dbdyno.page`, and ratios where causes are shares alone. `rest` is what no
-    named cause explains. `arm` is the arm of the run it is about.
+    `of` names the amount in words. `unit` is one of the units of `dbdyno.page`; it is a ratio unit if causes are only
+    known as shares. `rest` is the part of the amount that no named cause explains. `arm` is the arm of the run in
+    question.
     """
 
     of: str
@@ -62,19 +66,22 @@ class Why:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """As it stands in models: values of JSON."""
+        """Return the explanation as JSON values, as it is stored in models."""
         made = asdict(self) | {"notes": list(self.notes)}
         made["causes"] = [asdict(one) | {"evidence": list(one.evidence)} for one in self.causes]
         return made
 
 
 def chosen(causes: Sequence[Cause], most: int = MOST) -> tuple[Cause, ...]:
-    """The largest causes that are worth a name, those that work in the direction of the whole first."""
+    """Return the `most` largest causes with a share of at least `LEAST_SHARE`.
+
+    They are sorted by signed share: causes that work in the direction of the whole amount come first.
+    """
     worth = [one for one in causes if one.share is not None and abs(one.share) >= LEAST_SHARE]
     return tuple(sorted(worth, key=lambda one: -(one.share or 0.0))[:most])
 
 
 def rest(amount: float, causes: Sequence[Cause]) -> tuple[float, float | None]:
-    """What the causes leave, and its share."""
+    """Return the amount that the causes do not explain, and its share of `amount` (None if `amount` is zero)."""
     left = amount - sum(one.amount or 0.0 for one in causes)
     return left, left / amount if amount else None

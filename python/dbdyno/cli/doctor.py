@@ -1,4 +1,4 @@
-"""`dbdyno doctor`: checks server, role and machine: what dbdyno can do with them, and what it cannot."""
+"""`dbdyno doctor`: check server, role and machine, and report what dbdyno can do with them and what not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
 
 def _tell_owed() -> None:
-    """What is owed to servers, where the one that was asked cannot say it itself."""
+    """Print the settings still to be restored on servers, which the checked server cannot report itself."""
     from dbdyno.bench.engine.owed import all_records
     from dbdyno.bench.postgres.leftovers import describe
 

@@ -1,7 +1,7 @@
-"""`dbdyno`: the commands, their manners, and nothing heavy before a command asks for it.
+"""`dbdyno`: the top-level command, its conventions, and lazy loading of the commands.
 
-stdout is data; progress, warnings and errors go to stderr. Exit 0 done; 1 done and something found;
-2 an error; 130 interrupted. A closed pipe ends quietly. `--debug` shows tracebacks.
+stdout is for data; progress, warnings and errors go to stderr. Exit codes: 0 done; 1 done and something was found; 2 an
+error; 130 interrupted. A closed pipe ends the command silently. `--debug` shows tracebacks.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ COMMANDS = {
 
 
 EXTRA = {"dbdyno_rig": "dbdyno-rig"}
-"""Packages with commands of their own, beside this one."""
+"""Further packages that provide commands."""
 DRIVERS = ("psycopg", "pymysql", "oracledb", "cassandra")
-"""Errors of these that reach the end mean that a server went away in between."""
+"""An uncaught error of these drivers means that a server became unreachable in between."""
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, not when help is printed.
 
-    `rows` maps the name of each command to its module and its line of help.
+    `rows` maps the name of each command to its module and its help line.
     """
 
     rows: ClassVar[dict[str, tuple[str, str]]] = COMMANDS
@@ -85,7 +85,11 @@ class LazyGroup(click.Group):
 
 
 def _module(name: str) -> ModuleType:
-    """The module of a command; raises `Error` where it is in an extra package that is not there."""
+    """Return the module of a command.
+
+    Raises:
+        Error: it is in an extra package that is not installed.
+    """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -109,7 +113,7 @@ def cli(debug: bool) -> None:
 
 
 def entry() -> NoReturn:
-    """The console script: runs the command and turns every ending into an exit code."""
+    """Run the console script and turn every ending into an exit code."""
     from dbdyno.base.signals import INTERRUPTED, Listener
 
     debug = "--debug" in sys.argv
@@ -125,7 +129,7 @@ def entry() -> NoReturn:
         words = str(stop.__cause__ or "") if isinstance(stop, click.exceptions.Abort) else str(stop)
         click.echo(f"interrupted: {words}" if words else "interrupted", err=True)
         code = INTERRUPTED
-    except SystemExit as ending:  # how click ends where nobody reads on, which is no error
+    except SystemExit as ending:  # click exits like this when the reader of a pipe has closed it, which is no error
         code = 0 if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else ending.code
     except click.ClickException as error:
         error.show()
@@ -138,7 +142,7 @@ def entry() -> NoReturn:
             raise
         click.echo(f"dbdyno: {error}", err=True)
         code = 2
-    except BaseException as error:  # the core's panics are no Exceptions
+    except BaseException as error:  # panics of the core are not subclasses of Exception
         if isinstance(error, SystemExit | GeneratorExit):
             raise
         if listener.broke_off(error):

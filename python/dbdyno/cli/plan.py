@@ -1,4 +1,4 @@
-"""`dbdyno plan`: write an example, or say what a plan would do."""
+"""`dbdyno plan`: write an example plan, or show what a plan would do."""
 
 from __future__ import annotations
 

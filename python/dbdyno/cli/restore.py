@@ -1,4 +1,4 @@
-"""`dbdyno restore`: puts the server settings back that a killed run left changed."""
+"""`dbdyno restore`: restore the server settings that a killed run left changed."""
 
 from __future__ import annotations
 

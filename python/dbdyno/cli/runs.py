@@ -1,4 +1,4 @@
-"""`dbdyno runs`: what was run, when, and how it ended."""
+"""`dbdyno runs`: list of runs: what, when, and how each ended."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def command(
 
 
 def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
-    """The runs that were asked for."""
+    """Return the requested runs."""
     from dbdyno.study.plan.same import moment, same_plan
 
     found = list(list_runs(folder))
@@ -75,13 +75,13 @@ def _row(run: Run) -> dict[str, Any]:
 
 
 def _left(record: Owed) -> str:
-    """What a run that was cut left changed on its server, as far as the records know."""
+    """Return what an interrupted run left changed on its server, as far as the records show."""
     word = "being put back" if record.state == "retrying" else "not put back"
     return f"{record.names} {word}"
 
 
 def _blocks(run: Run) -> str:
-    """Blocks that count of those planned; an imported trace has none."""
+    """Return counted and planned blocks, or "" for an imported trace, which has none."""
     if run.manifest.kind == "trace":
         return ""
     planned = run.manifest.blocks_planned if run.manifest.says("blocks_planned") else "?"

@@ -1,4 +1,4 @@
-"""`dbdyno trend`: all runs of one plan over time, and where it changed."""
+"""`dbdyno trend`: all runs of one plan over time, and where the level changed."""
 
 from __future__ import annotations
 

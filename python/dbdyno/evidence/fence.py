@@ -1,9 +1,10 @@
-"""The fence around DuckDB: what a query's author may do is read the evidence of the runs named, and nothing else.
+"""Restriction of DuckDB connections: the author of a query can read the evidence of the named runs and nothing else.
 
-One statement, a SELECT by DuckDB's own parser, and each part of it a question: since DuckDB 2.0 a WITH may hold a COPY
-or an INSERT, and the whole still counts as a SELECT. So nothing is written, attached, installed or set. No file but
-those of the runs, no network, no variable of ours. Memory is bounded by the machine; what does not fit is spilled into
-a private folder, which goes with the process.
+A query is one statement, a SELECT according to DuckDB's own parser, and each part of it must only read: since DuckDB
+2.0 a WITH clause may contain a COPY or an INSERT, and the whole still counts as a SELECT. So nothing is written,
+attached, installed or set. The query reads no files but those of the runs, has no network access and sees no Python
+variables. Its memory is limited to a part of the machine's memory; what does not fit is spilled to a private folder
+that is removed when the process ends.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 LEAST_BYTES = 256 << 20
 QUESTIONS = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE")
-"""The parts of a SELECT that read."""
+"""Node types of DuckDB's parser that only read."""
 
 
 def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:
-    """Closes a connection to everything but the folders of these runs, for good."""
+    """Restrict a connection to the folders of these runs; this cannot be undone."""
     scratch = private_folder()
     connection.execute(f"set memory_limit = '{memory_bytes()}B'")
     connection.execute(f"set temp_directory = {_literal(str(scratch))}")
@@ -48,8 +49,13 @@ def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:
 
 
 def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
-    """The one SELECT that the text is; raises `EvidenceError` for anything else. DESCRIBE, SUMMARIZE and SHOW count as
-    such: they read."""
+    """Return the single SELECT statement that the text consists of, and begin a read-only transaction.
+
+    DESCRIBE, SUMMARIZE and SHOW count as SELECT, since they only read.
+
+    Raises:
+        EvidenceError: the text is anything else, or cannot be parsed.
+    """
     import duckdb
 
     try:
@@ -77,7 +83,7 @@ def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Stat
 
 
 def _parts(connection: duckdb.DuckDBPyConnection, text: str) -> Iterator[str]:
-    """The kinds of the queries that a SELECT is made of, as the parser names them."""
+    """Yield the node types of the queries that a SELECT is made of, as the parser names them."""
     row = connection.execute("select json_serialize_sql(?)", [text]).fetchone()
     left: list[Any] = [json.loads(row[0]) if row else {"error": True}]
     if left[0].get("error"):
@@ -93,17 +99,20 @@ def _parts(connection: duckdb.DuckDBPyConnection, text: str) -> Iterator[str]:
 
 
 def memory_bytes() -> int:
-    """How much memory a query may take: half of what the machine, or the group this process is in, has."""
+    """Return the memory limit for a query: half of the memory of the machine or of this process's cgroup, in bytes.
+
+    The limit is never below `LEAST_BYTES`.
+    """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for place in CGROUP_LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # `max` is no number: no limit
+        with contextlib.suppress(OSError, ValueError):  # the text `max` means no limit
             limits.append(int(Path(place).read_text()))
     return max(min(limits) // 2, LEAST_BYTES)
 
 
 @functools.cache
 def private_folder() -> Path:
-    """A folder for what a query spills: nobody else's, and gone with this process."""
+    """Return this process's folder for spilled query data; only this user can read it, and it is removed at exit."""
     folder = Path(tempfile.mkdtemp(prefix="dbdyno-sql-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -1,4 +1,4 @@
-"""Small tables of a run as Parquet files that appear whole or not at all."""
+"""Small tables of a run as Parquet files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from dbdyno.evidence.memory import for_files
 
 
 def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
-    """Writes columns of text, all of one length, as one Parquet file; raises `EvidenceError`."""
+    """Write text columns of equal length as one Parquet file, completely or not at all.
+
+    Raises:
+        EvidenceError: the file cannot be written.
+    """
     import duckdb
 
     names = ", ".join(f'unnest(${at}::varchar[]) as "{name}"' for at, name in enumerate(columns, 1))

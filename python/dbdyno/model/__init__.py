@@ -1,1 +1,1 @@
-"""Machines in virtual time: described, fitted to a real one, validated against published results."""
+"""Machines simulated in virtual time: their parts, their parameters and their results."""

@@ -1,4 +1,4 @@
-"""The page of a flash probe: whether it became steady, then each phase, then latency over time."""
+"""Builder of the page about a flash probe: whether it reached a steady state, each phase, latency over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Given = Mapping[str, Any]
 
 
 def page(model: Analysis) -> Page:
-    """The page."""
+    """Return the page about a flash probe."""
     answer = decisions.answer(reading.dig(model, "verdict", "decision"))
     alerts = counted(len(reading.entries(model, "warnings")), "warning")
     head = Head(

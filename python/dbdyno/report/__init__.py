@@ -1,6 +1,6 @@
-"""Renderers of pages: HTML, terminal, Markdown, flat rows and figures.
+"""Renderers of the analysis model: an HTML page, figures, text for a terminal, flat rows.
 
-Nothing here computes: a renderer formats and picks. Everything heavy is imported when it is used.
+Nothing is computed here: a renderer formats and selects. Large dependencies are imported on first use.
 
 Example:
     >>> from dbdyno.report.html import write_html

@@ -1,5 +1,4 @@
-"""A page as Markdown, for a comment on a change: the answer open, each section folded below it. It knows no kind of
-page."""
+"""A page as Markdown, for a comment on a change: answer visible, sections folded; independent of the kind of page."""
 
 from __future__ import annotations
 
@@ -15,21 +14,21 @@ from dbdyno.report import shown
 
 _SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
-"""What would be markup or begin a link; elements become entities, and an @ is cut off its name."""
+"""Characters that would be markup or begin a link. HTML is escaped separately, and mentions are broken after the @."""
 
 
 def render_markdown(given: Page | Mapping[str, Any]) -> str:
-    """The page as GitHub's Markdown: what a page's data says is text, never markup, link or mention.
+    """Return the page as GitHub Markdown: text from the page's data never becomes markup, a link or a mention.
 
     Raises:
-        ReportError: the model has another schema or kind, or is torn.
+        ReportError: the model has another schema or an unknown kind, or is damaged.
     """
     page = page_of(given)
     return "\n".join(_lines(page)).rstrip("\n") + "\n"
 
 
 def plain(text: object) -> str:
-    """Foreign text that stays text."""
+    """Return foreign text escaped so that it stays plain text."""
     escaped = _SPECIAL.sub(r"\\\1", html.escape(fmt.line(str(text), 2000), quote=False))
     return escaped.replace("@", "@\u200b").replace("://", ":\u200b//")
 

@@ -1,4 +1,4 @@
-"""A value of a page as words, by its unit; what a renderer shows of a table's columns and cells."""
+"""Values of a page as text according to their unit, and the columns and cells that a renderer shows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from dbdyno.pages import format as fmt
 
 UNKNOWN = "n/a"
 LEFT = ("text", "code", "time", "left")
-"""Units that stand to the left; numbers stand to the right."""
+"""Units that are left-aligned; numbers are right-aligned."""
 
 
 def words(row: Row, column: Column) -> str:
-    """A value in its unit. What is not known is `n/a` where the row's verdict is to blame, a dash elsewhere."""
+    """Return a value as text in its unit.
+
+    A missing value is `n/a` if the row has a verdict that explains it, otherwise a dash.
+    """
     given = row.cells.get(column.name)
     cell = given if isinstance(given, Cell) else Cell(given)
     if cell.value is None:
@@ -31,13 +34,19 @@ def words(row: Row, column: Column) -> str:
 
 
 def cell_of(row: Row, column: Column) -> Cell:
-    """The cell of a column, also where the row holds a plain value."""
+    """Return the cell of a column; a plain value becomes a cell."""
     given = row.cells.get(column.name)
     return given if isinstance(given, Cell) else Cell(given)
 
 
 def columns_of(table: Table, where: str, width: int = 0) -> list[Column]:
-    """The columns to show there: a unit that belongs to the numbers of its row is shown with them."""
+    """Return the columns to show there; a column of units is left out if the numbers are shown with their unit.
+
+    Args:
+        table: the table.
+        where: `page` or `text`.
+        width: width of the terminal; columns that need more are left out.
+    """
     numbers = any(column.unit == "number" for column in table.columns)
     return [
         column
@@ -49,12 +58,12 @@ def columns_of(table: Table, where: str, width: int = 0) -> list[Column]:
 
 
 def is_left(column: Column) -> bool:
-    """Whether a column is of words."""
+    """Return True if a column is left-aligned."""
     return column.kind != "value" or column.unit in LEFT
 
 
 def quantity(value: Any, unit: str) -> str:
-    """A value with its row's unit behind it."""
+    """Return a value followed by its row's unit."""
     if unit == "1/s":
         return fmt.rate(value)
     return fmt.percent(value, 4) if unit == "ratio" else fmt.quantity(value, unit, 4)

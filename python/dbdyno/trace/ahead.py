@@ -1,16 +1,15 @@
-"""A profile that is begun before the command line is understood.
+"""Start of a profile before the command line is parsed.
 
-`dbdyno trace profile FILES` spends as long on starting Python and its command line as on reading a
-hundred megabytes. Where the words name nothing but files and how to show the result, the core begins
-to read them in a thread of its own, while the rest of the program is imported. The command then
-parses everything as ever; when it comes to ask for that very reading (the same files, options and
-request, compared as the core is told them) it takes the one under way. Otherwise nothing is taken,
-and the reading is stopped. So the answer, the errors and the exit codes are the command's own.
+`dbdyno trace profile FILES` takes as long to start Python and parse its command line as to read a hundred megabytes. If
+the arguments contain only files and output options, the core starts reading in a separate thread while the rest of the
+program is imported. The command then parses everything as usual; when it requests exactly this reading (the same files,
+options and request, compared in the form passed to the core), it takes the one in progress. Otherwise the reading is
+stopped. So the answer, the errors and the exit codes are those of the command itself.
 
-The native entry (`crates/dyno-entry`) may have read already and have found that there is more to say
-than it knows words for: its answer, with the words that it answers, comes in the environment.
+The native entry (`crates/dyno-entry`) may already have read the files, but found output that it cannot word: it passes
+its answer, with the arguments that it belongs to, in the environment.
 
-This file is imported first: it imports next to nothing.
+This module is imported first, so it imports almost nothing.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ if TYPE_CHECKING:
     from dbdyno._core import TraceJob
 
 _SHOWN = ("--format", "-o", "--skew")
-"""Options that change nothing of what is read."""
+"""Options that do not change what is read."""
 _OPTIONS = {"think_time_ns": 1_000_000_000, "binds": False, "threads": None, "tim_unit_ns": None}
 _REQUEST = {"by": ["event"], "where": None, "from_ns": None, "to_ns": None, "depth": None, "top": None}
 
 
 GIVEN = "DBDYNO_READING"
-"""Where an answer stands that was found before Python was started: JSON of `words` and `answer`."""
+"""Environment variable with an answer found before Python was started: JSON with `words` and `answer`."""
 
 
 class Reading:
-    """A reading in a thread of its own: `done` is set at its end; then there is `answer` or `failure`."""
+    """A reading in a separate thread; `done` is set at its end, and then `answer` or `failure` is set."""
 
     def __init__(self, job: TraceJob, work: Callable[[TraceJob], str]) -> None:
         self.job = job
         self.answer = ""
         self.failure: BaseException | None = None
-        self.done = threading.Event()  # not `join`: a join that Ctrl-C cuts takes the thread for ended
+        self.done = threading.Event()  # not `join`: after a join cut off by Ctrl-C the thread counts as ended
         self._work = work
 
     def start(self, answer: str = "") -> None:
-        """Begins; with an answer it ends there, too."""
+        """Start the reading; with a given answer it is finished at once."""
         if answer:
             self.answer = answer
             self.done.set()
@@ -61,7 +60,7 @@ class Reading:
             self.done.set()
 
     def end(self) -> None:
-        """Ends it soon, and waits for that."""
+        """Stop the reading and wait for its end."""
         self.job.stop()
         self.done.wait()
 
@@ -70,7 +69,7 @@ _begun: dict[tuple[str, str], Reading] = {}
 
 
 def begin(words: Sequence[str]) -> None:
-    """Begins to read what `dbdyno trace profile` with these words is going to ask for, if that is plain."""
+    """Start the reading that `dbdyno trace profile` with these arguments will request, if that can be determined."""
     answer = _given(words)
     files = _files(words)
     if not files:
@@ -84,18 +83,21 @@ def begin(words: Sequence[str]) -> None:
 
 
 def taken(options: str, request: str) -> Reading | None:
-    """The reading that was begun for these, if there is one; it is the caller's now."""
+    """Return the reading started for these options and request and hand it over to the caller, or None."""
     return _begun.pop((options, request), None)
 
 
 def end() -> None:
-    """Ends what was begun and not taken."""
+    """Stop all readings that were started and not taken."""
     while _begun:
         _begun.popitem()[1].end()
 
 
 def _given(words: Sequence[str]) -> str:
-    """The answer for these words that came along, if there is one. No process that is started later finds it."""
+    """Return the answer for these arguments from the environment, or "".
+
+    The variable is removed, so that no child process finds it.
+    """
     try:
         given = json.loads(os.environ.pop(GIVEN, "{}"))
         return str(given["answer"]) if given["words"] == ["trace", "profile", *words] else ""
@@ -104,7 +106,7 @@ def _given(words: Sequence[str]) -> str:
 
 
 def _files(words: Sequence[str]) -> list[str]:
-    """The files, if there is nothing else among the words that changes what is read; else none."""
+    """Return the files if no other argument changes what is read; otherwise an empty list."""
     files, rest = [], iter(words)
     for word in rest:
         name, equals, _ = word.partition("=")

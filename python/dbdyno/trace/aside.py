@@ -1,12 +1,12 @@
-"""A folder that appears whole or not at all: made aside, synced, renamed.
+"""Creation of a folder that appears completely or not at all: it is filled under another name, synced and renamed.
 
     with in_place(Path("runs/batch")) as aside:
         ...  # fill it
-    # runs/batch is there, whole
+    # runs/batch exists and is complete
 
-While it is made it is called `.batch.importing-4f2a` and holds no manifest, so nothing takes it for
-a run. An error or a signal removes it; after `kill -9` or a power failure it stays, and the next
-import to the same place removes it once the process that made it is gone.
+While it is being filled it is called `.batch.importing-4f2a` and has no manifest, so nothing takes it for a run. An
+error or a signal removes it. After `kill -9` or a power failure it stays, and the next import to the same place removes
+it once the process that created it no longer exists.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ _NOTE_WITHIN_S = 60.0
 
 @contextlib.contextmanager
 def in_place(out: Path, *, replace: bool = False) -> Iterator[Path]:
-    """An empty folder beside `out` that becomes `out` at the end, with what it holds by then.
+    """Yield an empty folder beside `out` that is renamed to `out` at the end.
 
-    With `replace` an earlier folder of that name gives way. Raises `TraceError` when the folder
-    cannot be made or put in place.
+    With `replace`, an existing folder of that name is replaced.
+
+    Raises:
+        TraceError: `out` exists, or the folder cannot be created or renamed.
     """
     if out.exists() and not replace and (not out.is_dir() or any(out.iterdir())):
         raise TraceError("exists already", where=str(out), next_step="choose another place with --out")
@@ -63,13 +65,13 @@ def _remove(folder: Path) -> None:
 
 
 def _said(error: OSError | EvidenceError) -> str:
-    """What went wrong, without the place aside, which is gone by now."""
+    """Return what went wrong, without the name of the temporary folder, which no longer exists."""
     said = error.message if isinstance(error, EvidenceError) else error.strerror or str(error)
     return said.splitlines()[0].rpartition(": ")[2]
 
 
 def _make(aside: Path, out: Path) -> None:
-    """Makes the folder aside, with a note of who makes it; removes what dead processes left there."""
+    """Create the temporary folder with a note of the process that creates it; remove those left by dead processes."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         for left in out.parent.glob(f".{glob.escape(out.name)}.importing-*"):
@@ -86,8 +88,11 @@ def _make(aside: Path, out: Path) -> None:
 
 
 def _is_dead(folder: Path) -> bool:
-    """Whether a process of this host made the folder and is gone; one without its note was made in
-    the moment of a kill, or right now."""
+    """Return True if a process of this host created the folder and no longer exists.
+
+    A folder without a note was created just before a kill, or just now: an empty one older than a minute counts as
+    dead.
+    """
     try:
         maker = json.loads((folder / _MAKER).read_text())
         return maker["host"] == os.uname().nodename and not is_alive(maker)
@@ -100,7 +105,7 @@ def _is_dead(folder: Path) -> bool:
 
 
 def _put(aside: Path, out: Path) -> None:
-    """Renames; what was there before goes only when the new folder is in its place."""
+    """Rename the folder; an earlier folder is removed only when the new one is in its place."""
     for folder in (aside, *(path for path in aside.rglob("*") if path.is_dir())):
         sync_folder(folder)
     before = None

@@ -1,4 +1,4 @@
-"""Conditions on waits and calls, laid over the evidence: what does not fit is not seen any more.
+"""Restriction of the evidence to waits and calls that match a condition.
 
     event = 'log file sync' and elapsed_us > 1000
     (module ~ batch or not depth = 0) and consistent_reads / rows > 100
@@ -13,9 +13,10 @@ from dbdyno.trace.source import Traces
 
 
 def to_sql(text: str, table: str) -> str:
-    """The condition as SQL on `table` (`calls` or `waits`), whose rows are called `t`.
+    """Return the condition as SQL on `table` (`calls` or `waits`), whose rows are called `t`.
 
-    Raises `TraceError` with the place of what does not fit.
+    Raises:
+        TraceError: the text is not valid; the error marks the place.
     """
     return condition(text, table).sql
 
@@ -29,9 +30,19 @@ def restrict(
     depth: int | None = None,
     always: bool = False,
 ) -> None:
-    """Lets every later question on `traces` see only what fits: views of the same names are laid
-    over calls and waits. With `always` the view `all_calls`, which expressions use, is there even if
-    nothing is left out."""
+    """Make every later query on `traces` see only matching rows, by views of the same names over calls and waits.
+
+    Args:
+        traces: the opened traces.
+        where: a condition.
+        from_ns: keep what ended at this time or later.
+        to_ns: keep what started before this time.
+        depth: the maximum depth.
+        always: create the view `all_calls`, which expressions use, even if nothing is left out.
+
+    Raises:
+        TraceError: the condition is not valid.
+    """
     if not always and where is None and from_ns is None and to_ns is None and depth is None:
         return
     execute = traces.connection.execute

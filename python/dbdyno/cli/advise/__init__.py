@@ -1,4 +1,4 @@
-"""`dbdyno advise`: what to change, with the figures that say so, what it would bring and what would refute it."""
+"""`dbdyno advise`: what to change, with supporting figures, the expected effect and what would refute it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,11 @@ def command(
 
 
 def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
-    """The evidence with the fast device that was asked for; refused where nothing says what was read."""
+    """Return the evidence with the fast device that was requested.
+
+    Raises:
+        AdviceError: the evidence does not show what was read.
+    """
     from dataclasses import replace
 
     from dbdyno.advise.facts import Lack
@@ -148,7 +152,7 @@ def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
 
 
 def _refuse(on: str | None, advice: str | None, target: str | None, plans: Path | None) -> None:
-    """Ends the command for options that do not go together."""
+    """Raise `click.UsageError` for options that cannot be combined."""
     if advice is None:
         return
     if target is None:
@@ -174,7 +178,11 @@ def _text(path: Path) -> str:
 
 
 def _judged(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> dict[str, Any]:
-    """The model; refused where rules were named on something that none of them is for."""
+    """Return the model of the advice.
+
+    Raises:
+        AdviceError: rules were named, and none of them is for this subject.
+    """
     from dbdyno.advise.judge import concerned, judge
     from dbdyno.advise.proofs import kept
 
@@ -199,13 +207,13 @@ def _show_rules(asked: tuple[Rule, ...], form: str | None, output: Path | None) 
 
 
 def _facts(on: str, folder: Path, store: Path, target: str | None) -> Facts:
-    """The evidence of what was named."""
+    """Return the evidence of the named subject."""
     found = None if on.startswith("snap:") else _elsewhere(on)
     return found or _recorded(on, folder, store, target)
 
 
 def _elsewhere(on: str) -> Facts | None:
-    """Of a server, a host or a description; None where something recorded is named."""
+    """Return the evidence of a server, host or description, or None if the name refers to something recorded."""
     if on == "host":
         from dbdyno.advise.host.read import read as read_host
 
@@ -226,7 +234,7 @@ def _elsewhere(on: str) -> Facts | None:
 
 
 def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
-    """Of snapshots, a trace, a recording of cells or a run."""
+    """Return the evidence of snapshots, a trace, a recording of cells or a run."""
     if on.startswith("snap:"):
         from dbdyno.advise.engines.postgres.snapshots import read as read_snapshots
         from dbdyno.cli.snap.options import tell_damage

@@ -1,4 +1,4 @@
-"""`dbdyno advise --plan` and `--prove`: the experiments that would prove advice wrong, written and run."""
+"""`dbdyno advise --plan` and `--prove`: writing and running the experiments that could refute advice."""
 
 from __future__ import annotations
 
@@ -20,8 +20,12 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 
 def load_of(workload: str | None) -> Load | None:
-    """The load that `--workload` names: a built-in mix or a script, whose text goes into the plan. Raises
-    `PlanError` for a script that does not parse."""
+    """Return the load named by `--workload`: a built-in workload or a script, whose text is copied into the plan.
+
+    Raises:
+        AdviceError: the script cannot be read.
+        PlanError: the script does not parse.
+    """
     from dbdyno._core import check_script
     from dbdyno.advise.experiments import Load
     from dbdyno.study.plan.workloads import NAMES
@@ -47,8 +51,11 @@ def load_of(workload: str | None) -> Load | None:
 
 
 def write_plans(model: dict[str, Any], folder: Path, load: Load | None, force: bool) -> None:
-    """Writes a plan for each finding that can be tested, and says on stderr which cannot and why. Raises `AdviceError`
-    before anything is written where a file exists and `force` is not given."""
+    """Write a plan for each testable finding; report on stderr which findings cannot be tested and why.
+
+    Raises:
+        AdviceError: a file exists and `force` is not given; nothing has been written then.
+    """
     from dbdyno.advise.experiments import plan_text, untestable
     from dbdyno.cli.output import write_text
     from dbdyno.study.plan.file import parse_plan
@@ -73,7 +80,7 @@ def write_plans(model: dict[str, Any], folder: Path, load: Load | None, force: b
 
 
 def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | None, output: Path | None) -> None:
-    """Runs the plan of an advice on the target, keeps the result, and says it."""
+    """Run the plan of an advice on the target, store the result, and print it."""
     from dbdyno.advise.experiments import read
     from dbdyno.advise.proofs import keep, proof_of
     from dbdyno.cli.compare import end_with_verdict
@@ -100,7 +107,11 @@ def prove(text: str, where: str, target: str, out: Path, yes: bool, form: str | 
 
 
 def plan_of(model: dict[str, Any], named: str, load: Load | None) -> str:
-    """The plan of the one finding that is named by its rule or its number. Raises `AdviceError`."""
+    """Return the plan of the one finding with this rule or number.
+
+    Raises:
+        AdviceError: no finding or several match, or the finding cannot be tested.
+    """
     from dbdyno.advise.experiments import plan_text, untestable
 
     found = [one for one in model["findings"] if named in (one["rule"], str(one["number"]))]
@@ -117,7 +128,7 @@ def plan_of(model: dict[str, Any], named: str, load: Load | None) -> str:
 
 
 def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None:
-    """Raises `AdviceError` for what is no test of this advice on this target alone."""
+    """Raise `AdviceError` if the plan is not a test of this advice on this target alone."""
     from dbdyno.bench.kinds import EMBEDDED
 
     why, step = "", "write it again: `dbdyno advise DSN --plan DIR`"
@@ -134,7 +145,7 @@ def _refuse(plan: Plan, experiment: Experiment, target: str, where: str) -> None
 
 
 def _ask(plan: Plan, where: str, yes: bool) -> None:
-    """Shows what a plan would do that this user's dbdyno has not written so, and asks."""
+    """Show what a plan would do that this user's dbdyno did not write in this form, and ask for confirmation."""
     from dbdyno.base.dsn import without_secrets
     from dbdyno.bench.kinds import kind_of
     from dbdyno.cli.cells.options import confirm

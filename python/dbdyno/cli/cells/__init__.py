@@ -1,4 +1,4 @@
-"""`dbdyno cells`: storage cells, all of them at once."""
+"""`dbdyno cells`: commands on all storage cells at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno cells copy`: files onto every cell."""
+"""`dbdyno cells copy`: copy files to every cell."""
 
 from __future__ import annotations
 

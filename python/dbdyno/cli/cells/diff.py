@@ -1,4 +1,4 @@
-"""`dbdyno cells diff`: what the cells did between two collections."""
+"""`dbdyno cells diff`: activity of the cells between two collections."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _lines(rows: list[Moved]) -> list[dict[str, str]]:
 
 
 def tell_without(entries: list[Without]) -> None:
-    """Which cells' counters have no difference, and why."""
+    """Print which cells have counters without a difference, and why."""
     told: dict[tuple[str, str], int] = {}
     for entry in entries:
         key = (entry["cell"], entry["verdict"])
@@ -147,7 +147,7 @@ _WORDS = {
 
 
 def flash_log_sentences(log: FlashLog | None) -> list[str]:
-    """The flash log's part in words."""
+    """Return the activity of the flash log as sentences."""
     if log is None:
         return []
     words = [

@@ -1,4 +1,4 @@
-"""`dbdyno cells history`: what the cells have done before anybody watched."""
+"""`dbdyno cells history`: past activity of the cells, from before any recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno cells import`: archived answers of CellCLI as evidence."""
+"""`dbdyno cells import`: archived CellCLI output as evidence."""
 
 from __future__ import annotations
 

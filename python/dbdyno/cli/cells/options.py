@@ -1,4 +1,4 @@
-"""What the commands on cells share: which cells, how they are reached, what went wrong."""
+"""Options shared by the commands on cells: which cells, how to reach them; and messages about problems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def reach_options(function: F) -> F:
-    """Adds --hosts and the ways to reach them; `access_of` and `hosts_from` read them."""
+    """Add --hosts and the options for reaching them; `access_of` and `hosts_from` read them."""
     hosts = click.option(
         "-H",
         "--hosts",
@@ -41,7 +41,7 @@ def reach_options(function: F) -> F:
 
 
 def way_options(function: F) -> F:
-    """Adds the ways to reach cells that are named otherwise; `access_of` reads them."""
+    """Add the options for reaching cells that are not named by --hosts; `access_of` reads them."""
     options = (
         click.option("-l", "--user", metavar="NAME", help="User on the cells."),
         click.option(
@@ -86,7 +86,7 @@ def way_options(function: F) -> F:
 
 
 def hosts_from(reach: dict[str, Any]) -> list[Host]:
-    """The cells of `reach_options`."""
+    """Return the cells given by `reach_options`."""
     from dbdyno.cells.hosts import hosts_of
 
     groups = [f"@{file}" for file in reach.get("groups", ())]
@@ -94,7 +94,7 @@ def hosts_from(reach: dict[str, Any]) -> list[Host]:
 
 
 def access_of(reach: dict[str, Any]) -> Access:
-    """How to reach them."""
+    """Return how to reach the cells."""
     from dbdyno.cells.ssh import Access
 
     return Access(
@@ -108,7 +108,7 @@ def access_of(reach: dict[str, Any]) -> Access:
 
 
 def confirm() -> None:
-    """Asks whether to do what was shown; ends with 2 where the answer is no, or nobody answers."""
+    """Ask whether to do what was shown; exit with code 2 if the answer is no or there is no answer."""
     try:
         agreed = click.confirm("Do it?", err=True)
     except click.Abort:
@@ -121,7 +121,7 @@ def confirm() -> None:
 
 
 def pick_options(function: F) -> F:
-    """Adds --mask, --exclude, --object and --database; `pick_from` reads them."""
+    """Add --mask, --exclude, --object and --database; `pick_from` reads them."""
     options = (
         click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches."),
         click.option("--exclude", metavar="REGEX", help="No metric whose whole name matches."),
@@ -134,20 +134,20 @@ def pick_options(function: F) -> F:
 
 
 def pick_from(given: dict[str, Any]) -> Pick:
-    """What `pick_options` want; takes them out of the options."""
+    """Return the selection given by `pick_options`, and remove these options from `given`."""
     from dbdyno.cells.pick import pick_of
 
     return pick_of(*(given.pop(name) for name in ("mask", "exclude", "item", "databases")))
 
 
 def tell_twice(collection: Collection) -> None:
-    """A line for each cell that was named twice."""
+    """Print a line for each cell that was named twice."""
     for sentence in collection.twice:
         click.echo(f"dbdyno: {sentence}", err=True)
 
 
 def _named(host: Host) -> str:
-    """A cell by its own name, with the way to it where that is another."""
+    """Return a cell's own name, followed by its address if that differs."""
     from dbdyno.cells.identity import shown
 
     way = shown(host)
@@ -155,7 +155,7 @@ def _named(host: Host) -> str:
 
 
 def tell_problems(columns: Sequence[Column]) -> bool:
-    """A line for each cell of which something is missing; whether there was one."""
+    """Print a line for each cell with missing data; return True if there was one."""
     for column in columns:
         if column.problem:
             click.echo(f"dbdyno: {_named(column.host)}: {column.problem}", err=True)

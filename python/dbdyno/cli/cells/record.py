@@ -1,4 +1,4 @@
-"""`dbdyno cells record`: one collection after the other, kept as evidence."""
+"""`dbdyno cells record`: repeated collections, stored as evidence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def seconds(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """A length of time such as 60s, 5min or 1h, in seconds."""
+    """Return a duration such as 60s, 5min or 1h in seconds."""
     from dbdyno.trace.units import length_ns
 
     return None if text is None else length_ns(text, f"--{option.name}") / 1e9
@@ -45,7 +45,7 @@ def command(every: float, lasting: float | None, out: Path, **reach: Any) -> Non
     known: dict[str, str | None] = {}
 
     def on_round(index: int, rows: int, collection: Collection) -> None:
-        """A cell that fails as it did in the round before is in the count alone."""
+        """Report a round; a cell that fails as in the round before is only counted."""
         nonlocal failed
         columns = collection.columns
         silent = sum(not column.everything for column in columns)

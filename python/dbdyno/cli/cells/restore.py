@@ -1,4 +1,4 @@
-"""`dbdyno cells restore`: puts the IORM plans back that a run on cells found and left changed."""
+"""`dbdyno cells restore`: restore the IORM plans that a run on cells left changed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _show(undo: PlanUndo, looks: dict[Host, Look]) -> None:
 
 
 def _put_back(undo: PlanUndo) -> int:
-    """How many cells show their plan again; tells of each."""
+    """Restore the plans, report each cell, and return the number of cells that show their plan again."""
     problems = undo.put_back()
     for host in undo.directives_before:
         if host in problems:

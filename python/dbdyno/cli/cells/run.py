@@ -1,4 +1,4 @@
-"""`dbdyno cells run` and `dbdyno cells script`: commands on every cell, looking before changing."""
+"""`dbdyno cells run` and `dbdyno cells script`: commands on every cell, with a check before changes."""
 
 from __future__ import annotations
 
@@ -119,8 +119,11 @@ async def _send(
     apart: bool | None,
     out: re.Pattern[str] | None,
 ) -> list[tuple[Command, list[Answer]]]:
-    """Sends the commands until one fails anywhere; shows the answers as they come, by what the cells call themselves,
-    unless `apart` is None. Connections stay open in between."""
+    """Send the commands in order until one fails on any cell, and return all answers.
+
+    Answers are printed as they arrive, under the cells' own names, unless `apart` is None. Connections stay open
+    between the commands.
+    """
     from dbdyno.cells.commands import left_out, names_of, regrouped
     from dbdyno.cells.identity import renamed_answers
     from dbdyno.cells.ssh import Fleet

@@ -1,4 +1,4 @@
-"""`dbdyno cells script`: its place among the commands; the work is `cells_run`'s."""
+"""`dbdyno cells script`: registers the command, which is implemented in `cells_run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno cells setup-keys`: a key of our own on every cell, host keys looked at before."""
+"""`dbdyno cells setup-keys`: install a private key's public part on every cell, after checking host keys."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: b
 
 
 def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: dict[str, object]) -> None:
-    """Takes the public key away from every cell; the user's own files stay."""
+    """Remove the public key from every cell; the user's local files are kept."""
     from dbdyno.base.errors import CellsError
     from dbdyno.cells.commands import failure
     from dbdyno.cells.keys import remove_command
@@ -137,9 +137,11 @@ def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> Non
 
 
 def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Host]:
-    """Puts the key where it is not yet: let in by it, else by what else there is, else by the
-    system's ssh; returns where all of that failed. A cell that lets in and fails then is asked for no
-    password: the command would fail again."""
+    """Install the key on cells that do not have it yet, and return the cells on which that failed.
+
+    Cells are reached with the key itself, then with other keys, then with the system's ssh. A cell that permits the
+    login but fails afterwards is not asked for a password, because the command would fail again.
+    """
     from dbdyno.base.processes import child_environment, find_program
     from dbdyno.cells.commands import failure
     from dbdyno.cells.keys import install_command, install_with_ssh
@@ -175,7 +177,7 @@ def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Ho
 
 
 def _refused(hosts: Sequence[Host], key: Path, reach: dict[str, object]) -> list[Host]:
-    """Where the key is there and lets nobody in all the same."""
+    """Return the cells that have the key but refuse a login with it."""
     from dbdyno.cells.failures import REFUSED
     from dbdyno.cells.ssh import run_everywhere
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MANY = 8
 FIXED, CELL_WIDTH = 60, 15
-"""About what metric, `all` and unit take of a line, and what a cell does."""
+"""Approximate width of the columns metric, `all` and unit, and of the column of a cell."""
 
 
 @click.command()
@@ -118,7 +118,7 @@ def command(
 
 
 def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Path | None) -> bool | Sequence[str]:
-    """Which cells have a column: all where they fit, else those chosen, beside all and the worst."""
+    """Return which cells have a column: all if they fit, otherwise the selected ones beside `all` and the worst."""
     names = [cell["name"] for cell in page["cells"]]
     if chosen:
         wanted = [name.strip() for name in chosen.split(",") if name.strip()]

@@ -1,4 +1,4 @@
-"""`dbdyno cells skew`: which cell, disk or flash module differs from its siblings."""
+"""`dbdyno cells skew`: which cells, disks or flash modules differ from their siblings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno cells watch`: what the cells do from round to round, beside what they do on average."""
+"""`dbdyno cells watch`: activity of the cells from round to round, beside their average."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def command(every: float, lasting: float | None, by: str, top: int | None, form:
 
 
 def _print(page: WatchPage, collection: Collection, top: int | None, form: str) -> None:
-    """A round; of what stood still all the time nothing is shown."""
+    """Print a round; rows without any activity so far are left out."""
     from dbdyno.cells.show import age_words, show_page
     from dbdyno.cli.cells.diff import tell_without
 
@@ -114,7 +114,7 @@ def _lines(rows: list[WatchedRow]) -> list[dict[str, str]]:
 
 
 def digits(value: float | None) -> str:
-    """Four digits, or all of a number of 1,000 and more before its point."""
+    """Return a number with four digits, or with all digits before the point if it is 1,000 or more."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

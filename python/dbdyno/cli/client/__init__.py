@@ -1,4 +1,4 @@
-"""`dbdyno client`: external clients, a file per command."""
+"""`dbdyno client`: commands on external clients, one file per command."""
 
 from __future__ import annotations
 

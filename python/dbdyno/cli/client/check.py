@@ -1,4 +1,4 @@
-"""`dbdyno client check`: the conformance test of clients."""
+"""`dbdyno client check`: the conformance test of external clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.cli.output import format_options, show_rows
 from dbdyno.cli.probe.redo import time
 
 FOUND = 1
-"""Exit code: a check failed."""
+"""Exit code if a check failed."""
 PATIENCE_LEAST_NS = 10**9
 
 

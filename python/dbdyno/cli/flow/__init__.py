@@ -1,4 +1,4 @@
-"""`dbdyno flow`: who orders the steps of a data flow. A file per command."""
+"""`dbdyno flow`: commands about the order of steps in a data flow, one file per command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno flow check`: whether all engines answer alike, before any time is compared."""
+"""`dbdyno flow check`: whether all engines return the same answers, before times are compared."""
 
 from __future__ import annotations
 

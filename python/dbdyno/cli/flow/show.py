@@ -1,4 +1,4 @@
-"""`dbdyno flow show`: both plans of a flow, and what the optimizer did."""
+"""`dbdyno flow show`: both plans of a flow, and what the optimizer changed."""
 
 from __future__ import annotations
 

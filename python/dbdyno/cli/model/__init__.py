@@ -1,4 +1,4 @@
-"""`dbdyno model`: the commands on machines and models, each in a file of its own."""
+"""`dbdyno model`: commands on machines and models, one file per command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno model calibrate`: a device from measured latencies."""
+"""`dbdyno model calibrate`: fit a device to measured latencies."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _quoted(text: str) -> str:
 
 
 def _counted(source: Source, where: str | None) -> str | None:
-    """The condition, less the blocks of a run that do not count; calls are chosen already."""
+    """Return the condition extended to exclude blocks of a run that do not count; calls are already restricted."""
     if (
         source.run is None
         or source.table != "waits"
@@ -97,7 +97,7 @@ def _counted(source: Source, where: str | None) -> str | None:
 
 
 def _refuse_mixtures(source: Source, where: str | None) -> None:
-    """Raises `ModelError` for latencies that are none, or of more than one arm together."""
+    """Raise `ModelError` for values that are not measured latencies, or that mix several arms."""
     from dbdyno.cli.stats import source as stats_source
 
     known = stats_source.columns_of(source)

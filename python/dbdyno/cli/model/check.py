@@ -1,4 +1,4 @@
-"""`dbdyno model check`: is a machine file right."""
+"""`dbdyno model check`: whether a machine file is valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno model claims`: the model held to what was published."""
+"""`dbdyno model claims`: check the model against published results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno model list`: the machines that come with dbdyno."""
+"""`dbdyno model list`: the built-in machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def command(form: str | None, output: Path | None) -> None:
 
 
 def _suits(name: str) -> list[str]:
-    """The studies that can run on this machine with their factors' defaults."""
+    """Return the studies that can run on this machine with the defaults of their factors."""
     from dbdyno.bench.model.bench import check_on_model
     from dbdyno.model.machine import machine_of
     from dbdyno.study.library import STUDIES

@@ -1,4 +1,4 @@
-"""`dbdyno model new`: a machine file to start from."""
+"""`dbdyno model new`: write a machine file to start from."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`dbdyno move`: tables to files, exactly; a job goes on after any end. A file per command.
+"""`dbdyno move`: copy tables to files exactly, with jobs that can always be resumed; one file per command.
 
-`dbdyno move SOURCE --to ...` has no verb of its own: what is no verb is a source.
+`dbdyno move SOURCE --to ...` has no verb: a first argument that is not a verb is the source.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`dbdyno move abort JOB`: give a job up."""
+"""`dbdyno move abort JOB`: abandon a job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def command(job: Path) -> None:
 
 
 def _left(plan: dict[str, Any]) -> str:
-    """What to drop on the target, with its schema."""
+    """Return a sentence about what to drop on the target, with its schema."""
     into = plan["into"]
     if is_mariadb(into["target"]):
         return f"On {into['target']} its staging tables are left: those named dbdyno_move_{plan['id']}_*."

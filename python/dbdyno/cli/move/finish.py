@@ -1,4 +1,4 @@
-"""The end of a job with files: what was asked for is checked, kept in the ledger, and said."""
+"""End of a job with files: the requested checks, stored in the ledger and printed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 def finish(ledger: Ledger, level: str, source: Callable[[Proved], Proved] | None = None) -> None:
-    """Exit 1 where something differs. `source`: what reads the source again, or compares what was read again."""
+    """Check the files as requested, print the result, and exit with 1 if something differs.
+
+    `source` is a function that reads the source again, or compares what was read again.
+    """
     from dbdyno.move.proof import statement as proof
 
     proved = proof.known(ledger)
@@ -30,7 +33,7 @@ def finish(ledger: Ledger, level: str, source: Callable[[Proved], Proved] | None
 
 
 def show(proved: Proved) -> None:
-    """What is proved; exit 1 where something differs."""
+    """Print what is proved, and exit with 1 if something differs."""
     for line in proved.sentences():
         click.echo(line)
     if proved.differs:

@@ -1,4 +1,4 @@
-"""`dbdyno move FOLDER --to postgresql://...`: files into a table."""
+"""`dbdyno move FOLDER --to postgresql://...`: load files into a table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = {"patterns": "tables", "as_text": "text"}
 
 
 def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """Loads the files, and says what came of it."""
+    """Load the files and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.dry_run import rehearse
     from dbdyno.move.loading.load import bring
@@ -56,7 +56,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
 
 
 def _as_job(source: str, to: str, level: str, how: How, rest: Mapping[str, Any], goal: Into) -> None:
-    """A load with a ledger, which goes on after any end."""
+    """Load with a ledger, so that the load can be resumed after any interruption."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.loading.load_job import load
 
@@ -67,14 +67,14 @@ def _as_job(source: str, to: str, level: str, how: How, rest: Mapping[str, Any],
 
 
 def refuse_as_job(source: str, rest: Mapping[str, Any]) -> None:
-    """Raises `click.UsageError` for what does not go with --job."""
+    """Raise `click.UsageError` for options that cannot be combined with --job."""
     if source == "-":
         raise click.UsageError("--job goes on from files, and stdin comes once: write it into a file first")
     refuse(rest, ("dry_run",), "shows a load without --job, which loads the same")
 
 
 def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
-    """The file or folder that was named, or what comes on stdin."""
+    """Return the named file or folder, or the content of stdin."""
     from dbdyno.move.loading.files import spooled
 
     if source != "-":
@@ -85,7 +85,7 @@ def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
 
 
 def into(table: str, rest: Mapping[str, Any]) -> Into:
-    """How rows go into a table, from the options."""
+    """Return how rows go into a table, from the options."""
     from dbdyno.move.loading.request import PARTITIONS, REJECTS_MOST, Into
 
     mode, key = rest["mode"] or "insert", rest["key"]
@@ -104,7 +104,7 @@ def into(table: str, rest: Mapping[str, Any]) -> Into:
 
 
 def show(loaded: Loaded | LoadedAll) -> None:
-    """What came of it; exit 1 where rows were rejected, or values are not held as they came."""
+    """Print the result, and exit with 1 if rows were rejected or values were changed on loading."""
     for line in loaded.sentences():
         click.echo(line)
     if loaded.rejected or loaded.rounded:
@@ -112,12 +112,12 @@ def show(loaded: Loaded | LoadedAll) -> None:
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """Names with commas between."""
+    """Return names separated by commas."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def refuse(rest: Mapping[str, Any], options: tuple[str, ...], why: str) -> None:
-    """Raises `click.UsageError` for an option that does not go with the others."""
+    """Raise `click.UsageError` if one of these options is given."""
     given = [name for name in options if rest[name]]
     if given:
         option = OPTIONS.get(given[0], given[0]).replace("_", "-")

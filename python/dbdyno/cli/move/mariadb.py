@@ -1,4 +1,4 @@
-"""`dbdyno move` where a server is a MariaDB: out of it, into it, and from server to server."""
+"""`dbdyno move` with a MariaDB server: out of it, into it, and from server to server."""
 
 from __future__ import annotations
 
@@ -28,12 +28,16 @@ NOT_INTO = ("defer_indexes",)
 
 
 def is_mariadb(dsn: str) -> bool:
-    """Whether a connection string names one."""
+    """Return True if a connection string names a MariaDB server."""
     return dsn.startswith(URLS)
 
 
 def server(dsn: str) -> Postgres | MariaDB:
-    """The server of a connection string. Raises `TargetError`."""
+    """Return the server of a connection string.
+
+    Raises:
+        TargetError: the server does not answer.
+    """
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.bench.postgres.server import Postgres
 
@@ -50,7 +54,7 @@ def _wish(rest: Mapping[str, Any]) -> Wish:
 
 
 def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """Tables of a MariaDB into Parquet files."""
+    """Copy tables of a MariaDB to Parquet files."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.job import begin, read_into, work
     from dbdyno.move.proof.statement import compare_again
@@ -67,7 +71,7 @@ def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any
 
 
 def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """One table of a MariaDB into one Arrow file, or onto stdout."""
+    """Copy one table of a MariaDB to one Arrow file, or to stdout."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.single import write as write_one
 
@@ -80,7 +84,7 @@ def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -
 
 
 def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """Files into a table of a MariaDB."""
+    """Load files into a table of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import rehearse
     from dbdyno.move.engines.mariadb.load import bring
@@ -106,7 +110,7 @@ def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]
 
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """From server to server, where one is a MariaDB."""
+    """Move rows from server to server, one of which is a MariaDB."""
     from dbdyno.move.engines.mariadb.transfer import move
 
     if is_mariadb(to):
@@ -135,7 +139,7 @@ def _refuse_into(rest: Mapping[str, Any]) -> None:
 def go_on(
     job: Path, source: str, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
 ) -> None:
-    """A job of a MariaDB that was ended goes on."""
+    """Resume a job of a MariaDB."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.job import read_into, resume
     from dbdyno.move.engines.mariadb.transfer import go_on as hand_on_again
@@ -162,7 +166,7 @@ def go_on(
 
 
 def _show_across(source: Postgres | MariaDB, wish: Wish, how: How, target: Postgres | MariaDB, goal: Into) -> None:
-    """What would come, and what becomes of it at the other server."""
+    """Print what would be moved, and the table that it would become at the other server."""
     from dbdyno.bench.mariadb.server import MariaDB
     from dbdyno.move.engines.mariadb.dry_run import tables_of
 

@@ -1,4 +1,4 @@
-"""Options that the commands of `dbdyno move` share: sizes, workers, progress."""
+"""Options shared by the commands of `dbdyno move`: sizes, workers, progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Size(click.ParamType[int]):
     name = "size"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """In bytes."""
+        """Convert the value to bytes."""
         if isinstance(value, int):
             return value
         text = str(value).removesuffix("/s")
@@ -42,7 +42,7 @@ class Size(click.ParamType[int]):
 
 
 def how_options(command: F) -> F:
-    """Adds --workers, --memory, --rate-limit."""
+    """Add --workers, --memory and --rate-limit."""
     for option in reversed(
         [
             click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Sessions."),
@@ -67,7 +67,7 @@ verify_option = click.option(
 
 
 def in_options(command: F) -> F:
-    """Adds those of the way in."""
+    """Add the options for loading."""
     for option in reversed(
         [
             click.option(
@@ -100,14 +100,14 @@ def in_options(command: F) -> F:
 
 
 def how(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> How:
-    """How a job works, with its progress where somebody watches."""
+    """Return how a job works, with progress if stderr is a terminal."""
     shown = _Progress() if sys.stderr.isatty() else None
     return How(workers, memory, rate_limit, piece, progress=shown)
 
 
 @contextlib.contextmanager
 def goes_on(folder: Path) -> Iterator[None]:
-    """Around the work on a job, which a signal may end: says then what is kept, and how it goes on."""
+    """Report, if a signal ends the work on a job, what is kept and how the job is resumed."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -122,12 +122,12 @@ def goes_on(folder: Path) -> Iterator[None]:
 
 
 def say(line: str) -> None:
-    """Aloud, beside the data."""
+    """Print a line to stderr, beside the data."""
     click.echo(line, err=True)
 
 
 class _Progress:
-    """One line on a terminal: share, bytes of bytes, rate, time left."""
+    """One line on a terminal: share, bytes of total bytes, rate, time left."""
 
     def __init__(self) -> None:
         self.begun = self.shown = time.monotonic()

@@ -1,4 +1,4 @@
-"""`dbdyno move oracle://... --to FOLDER`: a table of an Oracle into Parquet files."""
+"""`dbdyno move oracle://... --to FOLDER`: copy a table of an Oracle database to Parquet files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_HERE = (*IN_ONLY, "patterns", "query", "where", "as_text", "hold", "into", "
 
 
 def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """A new job."""
+    """Run a new job."""
     from dbdyno.move.engines.oracle.job import begin, work
     from dbdyno.move.engines.oracle.source import Address, safe
     from dbdyno.move.engines.postgres.source import Wish
@@ -38,7 +38,7 @@ def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) ->
 
 
 def go_on(job: Path, source: str, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool) -> None:
-    """A job that was ended goes on, as of its SCN."""
+    """Resume a job, as of its SCN."""
     from dbdyno.move.engines.oracle.job import work
     from dbdyno.move.engines.oracle.source import Address
     from dbdyno.move.reading.resume import refuse_ended

@@ -1,4 +1,4 @@
-"""`dbdyno move SOURCE --to TARGET`: tables of a PostgreSQL to files, files into a table, and from server to server."""
+"""`dbdyno move SOURCE --to TARGET`: tables of PostgreSQL to files, files into a table, and from server to server."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_TARGET = "--verify target is for the way into a server: here the files are t
 
 class _Move(click.Command):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """The command's own name is SOURCE in its usage (`move.py`): it is not said twice."""
+        """Return the usage without SOURCE, which is already printed as the command's name (`move.py`)."""
         return ["--to TARGET [OPTIONS]"]
 
 
@@ -113,7 +113,7 @@ def command(source: str, to: str, level: str, **rest: Any) -> None:
 
 
 def _refuse(source: str, to: str, rest: dict[str, Any]) -> None:
-    """Raises for a source that is none, and for an engine that does not go with it."""
+    """Raise an error for a source that does not exist, and for an engine that does not match it."""
     if "://" not in source and "=" not in source and source != "-" and not Path(source).exists():
         raise MoveError(
             "is not there, and is no connection string",
@@ -129,7 +129,7 @@ def _refuse(source: str, to: str, rest: dict[str, Any]) -> None:
 
 
 def _elsewhere(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> bool:
-    """The ways that have little in common with the others; False where it is none of them."""
+    """Handle the variants that have little in common with the others; return False if it is none of them."""
     if source.startswith(move_wide.SCHEME):
         move_wide.take_rows(source, to, rest)
         return True
@@ -163,7 +163,7 @@ def _write(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> 
 
 
 def _take_away(source: str, to: str, level: str, how: How, rest: dict[str, Any]) -> None:
-    """Into a folder on a Hadoop file system; the ledger is in --job."""
+    """Copy to a folder on a Hadoop file system; the ledger is in --job."""
     refuse(rest, (*IN_ONLY, "into"), "is not for the way to a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
         raise click.UsageError("to a Hadoop file system go tables of a PostgreSQL")

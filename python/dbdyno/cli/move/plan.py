@@ -1,4 +1,4 @@
-"""`dbdyno move ... --dry-run`: the plan of a way out, or from server to server. No row is read, nothing is written."""
+"""`dbdyno move ... --dry-run`: the plan of an export or a server-to-server move; nothing is read or written."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 
 def show_plan(source: Postgres, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
-    """The pieces, the types, the first statement; `told`: where rows go to another server, what says what becomes of
-    each table's there."""
+    """Print the chunks, the types and the first statement.
+
+    `told` prints, for a move to another server, what each table becomes there.
+    """
     from dbdyno.move.engines.postgres.source import copy_sql, take
     from dbdyno.move.nouns import counted
     from dbdyno.move.reading.run import aloud, new_id, plan_of
@@ -43,7 +45,7 @@ def show_plan(source: Postgres, wish: Wish, how: How, told: Callable[[Plan, int]
 
 
 def show_target(plan: Plan, place: int, target: Postgres, into: Into) -> None:
-    """The table of a PostgreSQL that would take the rows, and what becomes of each column."""
+    """Print the table of a PostgreSQL that would receive the rows, and what each column becomes."""
     from dbdyno.move.loading.dry_run import columns_of
     from dbdyno.move.loading.staged_rows import goals_of
     from dbdyno.move.loading.transfer import reached_target

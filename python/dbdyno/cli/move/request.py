@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def refuse_wish(wish: Wish) -> None:
-    """Raises `click.UsageError` for options that do not go together."""
+    """Raise `click.UsageError` for options that cannot be combined."""
     if wish.query is None and not wish.tables and not wish.patterns:
         raise click.UsageError("name what to move: --table, --tables or --query")
     if wish.query is not None and (wish.tables or wish.patterns or wish.where is not None):

@@ -1,4 +1,4 @@
-"""`dbdyno move resume JOB`: a job that was ended goes on."""
+"""`dbdyno move resume JOB`: resume an interrupted job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dbdyno.move.reading.run import How
 
 LOAD = "load.json"
-"""In the folder of a job that goes into a Cassandra."""
+"""File in the folder of a job that loads into Cassandra."""
 
 
 @click.command("resume")

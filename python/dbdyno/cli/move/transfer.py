@@ -21,7 +21,7 @@ NOT_HERE = ("as_text", "partition_by")
 
 
 def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """Moves tables, or the rows of a query, and says what came of it."""
+    """Move tables, or the rows of a query, and print the result."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Wish
     from dbdyno.move.loading.transfer import move
@@ -45,7 +45,7 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
 
 
 def target_of(wish: Wish, into: str | None) -> str:
-    """The table that takes the rows; `*`: each its own name."""
+    """Return the table that receives the rows; `*` means that each table keeps its name."""
     from dbdyno.move.loading.publish_order import EACH
 
     several = bool(wish.patterns) or len(wish.tables) > 1

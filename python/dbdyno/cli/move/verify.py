@@ -1,4 +1,4 @@
-"""`dbdyno move verify JOB`: are the files what was written?"""
+"""`dbdyno move verify JOB`: whether the files are as they were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno move` to and from a Cassandra: a query's rows folded into wide rows, and a wide table to Parquet."""
+"""`dbdyno move` to and from Cassandra: rows of a query folded into wide rows, and a wide table to Parquet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NOT_OUT = (*NOT_IN, "query", "as_text", "key", "create", "job", "cluster", "stat
 
 
 def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
-    """Moves a query's rows into a wide table."""
+    """Move the rows of a query into a wide table."""
     from dbdyno.base.files import make_folder
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.engines.postgres.source import Wish
@@ -62,7 +62,7 @@ def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
 
 
 def _ordered(query: str, shape: Any) -> str:
-    """The same rows, those of a partition side by side."""
+    """Return the query with its rows ordered so that those of a partition are adjacent."""
     from psycopg import sql
 
     from dbdyno.move.engines.postgres.sql import whole
@@ -73,7 +73,7 @@ def _ordered(query: str, shape: Any) -> str:
 
 
 def resume_load(job: Path, source: str, to: str | None, level: str, how: How) -> None:
-    """A load that was ended goes on; its rows are read again only where they were not all in its files."""
+    """Resume a load; its rows are read again only if they were not all in its files."""
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.move.ledger.folder import Ledger
     from dbdyno.move.reading.resume import resume
@@ -123,7 +123,7 @@ def _goes_on(folder: Path) -> Iterator[None]:
 
 
 def take_rows(source: str, to: str, rest: Mapping[str, Any]) -> None:
-    """Moves a wide table into Parquet files; the same command goes on with a job that was ended."""
+    """Move a wide table into Parquet files; the same command resumes an interrupted job."""
     from dbdyno.wide.address import address
     from dbdyno.wide.unload import unload
 

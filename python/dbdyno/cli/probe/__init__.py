@@ -1,4 +1,4 @@
-"""`dbdyno probe`: the latency of a database's I/O on real devices, a file per command."""
+"""`dbdyno probe`: latency of a database's I/O on real devices, one file per command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno probe flash`: read, write and overwrite a file or device until it is steady."""
+"""`dbdyno probe flash`: read, write and overwrite a file or device until it is in a steady state."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def command(
 
 
 def _ask(target: FlashTarget) -> None:
-    """The owner types the path of what is to be destroyed; anything else ends the command."""
+    """Ask the owner to type the path of what will be destroyed; any other input ends the command."""
     from dbdyno.bench.host.flash import capacity
     from dbdyno.stats.words import size as words
 

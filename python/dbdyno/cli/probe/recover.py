@@ -30,7 +30,7 @@ def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> N
 
 
 def sentence(found: dict[str, object]) -> str:
-    """What was recovered, in words."""
+    """Return a sentence about what was recovered."""
     if not found["last_sequence"]:
         return "No whole write is in it: nothing had been acknowledged."
     words = (

@@ -33,7 +33,7 @@ _SIZE = {
     "tb": 10**12,
 }
 QUANTITY_MOST = float(2**62)
-"""Bytes, or nanoseconds (146 years): what the core can hold, with room to add the time of day."""
+"""Maximum bytes, or nanoseconds (146 years): what the core can hold, with room to add the time of day."""
 BLOCKS = 20
 BLOCK_NS_MAX = 2 * 10**9
 BLOCK_COMMITS_MAX = 200_000
@@ -50,12 +50,12 @@ def _quantity(text: str, units: dict[str, int], what: str, example: str) -> int:
 
 
 def time(text: str) -> int:
-    """Nanoseconds of `10s` or `500ms`."""
+    """Return a time such as `10s` or `500ms` in nanoseconds."""
     return _quantity(text, _TIME, "time", "500ms or 10s")
 
 
 def size(text: str) -> int:
-    """Bytes of `4KiB` or `4096`."""
+    """Return a size such as `4KiB` or `4096` in bytes."""
     return _quantity(text, _SIZE, "size", "4KiB or 64MiB")
 
 
@@ -190,7 +190,7 @@ def command(
 
 
 def _schedule(length: int | None, commits: int | None) -> Schedule:
-    """Twenty blocks, or more where one would grow too large for memory; one more to warm up."""
+    """Return twenty blocks, or more if one would be too large for memory, and one more to warm up."""
     from dbdyno.study.plan.plan import Schedule
 
     if length is not None and commits is not None:

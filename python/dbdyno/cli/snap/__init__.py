@@ -1,4 +1,4 @@
-"""`dbdyno snap`: the commands on snapshots, each in a file of its own, imported when called."""
+"""`dbdyno snap`: commands on snapshots, one file per command, imported when called."""
 
 from __future__ import annotations
 

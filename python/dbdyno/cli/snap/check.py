@@ -1,4 +1,4 @@
-"""`dbdyno snap check`: whether a store is whole, and its repair."""
+"""`dbdyno snap check`: check and repair a store."""
 
 from __future__ import annotations
 

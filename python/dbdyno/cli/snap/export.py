@@ -89,12 +89,12 @@ def _address(text: str, anywhere: bool) -> tuple[str, int]:
 
 def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPServer:
     class Handler(http.server.BaseHTTPRequestHandler):
-        """Answers /metrics and nothing else."""
+        """Handler that answers /metrics and nothing else."""
 
         timeout = 10
 
         def do_GET(self) -> None:
-            """The metrics as text."""
+            """Send the metrics as text."""
             if self.path.partition("?")[0] != "/metrics":
                 self.send_error(404, "try /metrics")
                 return
@@ -106,7 +106,7 @@ def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPSe
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Says nothing: a scrape a minute is no news."""
+            """Log nothing: a scrape per minute is not worth a message."""
 
     from dbdyno.base.errors import SnapshotError
 

@@ -1,4 +1,4 @@
-"""`dbdyno snap list`: which snapshots a store holds."""
+"""`dbdyno snap list`: the snapshots in a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands on snapshots share: the store, the target, output."""
+"""Options shared by the commands on snapshots: store, target, output."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ name_option = click.option(
 
 
 def target_options(function: F) -> F:
-    """Adds --target and what is read of it."""
+    """Add --target and the options for what is read from it."""
     return _target_options(function, required=True)
 
 
 def target_or_fleet_options(function: F) -> F:
-    """The same where a file may name the targets instead."""
+    """Add the same options, with --target optional because a file may name the targets."""
     return _target_options(function, required=False)
 
 
@@ -102,7 +102,7 @@ def options_of(
     lock_timeout: float,
     plans: int = 0,
 ) -> Options:
-    """How to collect, from the command line."""
+    """Return how to collect, from the command line."""
     return Options(
         ("*",) if all_databases else databases or None,
         redact,
@@ -114,6 +114,6 @@ def options_of(
 
 
 def tell_damage(store: Store) -> None:
-    """A line on stderr for each snapshot that was left out because its manifest cannot be read."""
+    """Print a line to stderr for each snapshot left out because its manifest cannot be read."""
     for number, error in sorted(store.damaged.items()):
         click.echo(f"dbdyno: snapshot {number} is left out: {error}", err=True)

@@ -118,7 +118,7 @@ def command(
 
 
 def _moment(text: str | None, name: str) -> int | None:
-    """Microseconds since 1970."""
+    """Return a time in microseconds since 1970, or None for None."""
     if text is None:
         return None
     try:

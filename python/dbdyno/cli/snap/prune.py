@@ -78,7 +78,7 @@ def command(
 
 
 def _ranges(numbers: list[int]) -> str:
-    """`1-3, 7`; the first eight stretches."""
+    """Return numbers as ranges such as `1-3, 7`, at most the first eight."""
     stretches: list[list[int]] = []
     for number in numbers:
         if stretches and stretches[-1][1] == number - 1:

@@ -1,4 +1,4 @@
-"""`dbdyno snap sessions`: who was active between two snapshots, on what, and who blocked whom."""
+"""`dbdyno snap sessions`: active sessions between two snapshots, what they did, and who blocked whom."""
 
 from __future__ import annotations
 

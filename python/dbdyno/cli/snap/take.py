@@ -54,7 +54,7 @@ def command(
 
 
 def tell_problems(manifest: Taken) -> int:
-    """A line on stderr for each view that exists but was refused; returns their number."""
+    """Print a line to stderr for each view that exists but was refused; return their number."""
     from dbdyno.snapshot.store.folder import Snapshot
 
     made = Snapshot(Path(), manifest)

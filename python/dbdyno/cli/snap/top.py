@@ -1,4 +1,4 @@
-"""`dbdyno snap top`: what a server does right now, refreshed, in any terminal."""
+"""`dbdyno snap top`: current activity of a server, refreshed, in any terminal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dbdyno.snapshot.engines.live import Frame, Progress, Session
 
     class Seen(Frame):
-        """A frame with its time, all sessions, and commands under way."""
+        """A frame with its time, all sessions, and commands in progress."""
 
         at: str
         all_sessions: list[Session]
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 ABOVE = 5
-"""So many sessions stay in sight above the chosen one."""
+"""Number of sessions that stay visible above the selected one."""
 
 
 @click.command("top")
@@ -98,7 +98,7 @@ def command(
                 time.sleep(every_s)
                 text = _text(shown(watched.frame(), Desk(view="all")), 100, None)
                 echo_own(f"{text}\n" if at == 0 else f"\n{text}\n")
-        except BrokenPipeError:  # nobody reads on: click itself would call that a failure
+        except BrokenPipeError:  # the reader has closed the pipe; click itself would report a failure
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         except KeyboardInterrupt:
             return
@@ -106,7 +106,7 @@ def command(
 
 @dataclass(frozen=True)
 class _Source:
-    """What is watched, and how; opened again where a server came back."""
+    """What is watched, and how; it can be opened again after a server returned."""
 
     dsn: str
     sample_s: float
@@ -114,12 +114,16 @@ class _Source:
     record: Path | None
 
     def open(self) -> _Watched:
-        """Connects. Raises `SnapshotError`."""
+        """Connect to the server.
+
+        Raises:
+            SnapshotError: the server does not answer.
+        """
         return _Watched(self)
 
 
 class _Watched:
-    """The live side of a target with its sampler running; frames between two readings."""
+    """A connected target with its sampler running; makes frames between two readings."""
 
     def __init__(self, source: _Source) -> None:
         from dbdyno.snapshot.engines.live import open_live
@@ -138,7 +142,7 @@ class _Watched:
             raise
 
     def frame(self) -> Seen:
-        """What happened since the last call."""
+        """Return what happened since the last call."""
         from dbdyno.snapshot.engines.live import frame
 
         now = self.live.read()
@@ -167,7 +171,7 @@ class _Watched:
 
 
 def shown(frame: Seen, desk: Desk) -> dict[str, object]:
-    """A frame as the desk wants it: the part, the order, the filter."""
+    """Return a frame restricted to the desk's view, order and filter."""
     from dbdyno.snapshot.engines.live_sessions import ordered, tree
 
     rows = ordered(frame["all_sessions"], desk.sort, desk.words)
@@ -188,20 +192,20 @@ def shown(frame: Seen, desk: Desk) -> dict[str, object]:
 
 
 def _on_screen(source: _Source, frames: int | None, desk: Desk) -> None:
-    """Until q, Ctrl-C, or so many frames. A server that goes away is tried again."""
+    """Refresh until q, Ctrl-C, or the given number of frames; a server that went away is tried again."""
     try:
         with screen.Screen() as page, _Session(source, desk, page) as session:
             page.draw(f"{desk.foot()}; the first numbers in {desk.every_s:g} s")
             with contextlib.suppress(KeyboardInterrupt):
                 session.run(frames)
-    except OSError as error:  # the terminal was closed: nobody reads on
+    except OSError as error:  # EIO: the terminal was closed
         if error.errno != errno.EIO:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Session:
-    """One sitting before the screen."""
+    """One use of the screen."""
 
     def __init__(self, source: _Source, desk: Desk, page: screen.Screen) -> None:
         self._source = source
@@ -211,7 +215,7 @@ class _Session:
         self._shown: Seen | str = ""
 
     def run(self, frames: int | None) -> None:
-        """Refreshes and answers keys."""
+        """Refresh and respond to keys."""
         done = 0
         due = time.monotonic() + self._desk.every_s
         while frames is None or done < frames:
@@ -227,7 +231,7 @@ class _Session:
             self._draw()
 
     def _pressed(self, typed: str) -> str:
-        """Does what the keys say; returns the last thing that is left to do."""
+        """Do what the keys request; return the last action that remains to be done."""
         action = "draw"
         for key in split(typed):
             action = self._desk.press(key)
@@ -248,7 +252,7 @@ class _Session:
             self._shown = f"{visible.text(error)}\n\ntried again every {self._desk.every_s:g} s"
 
     def _do(self, action: str) -> None:
-        """A plan, or a cancel that was confirmed; what is refused stands in the last line."""
+        """Show a plan or statement, or do a confirmed cancel; a refusal is shown in the last line."""
         if self._watched is None:
             return
         pid = self._desk.pid
@@ -264,7 +268,11 @@ class _Session:
             self._desk.message = visible.text(error.message)
 
     def _statement(self, pid: int) -> tuple[str, ...]:
-        """What a session is, and its whole text. Raises `SnapshotError`."""
+        """Return a session's facts and its whole statement.
+
+        Raises:
+            SnapshotError: the session is not on the screen.
+        """
         rows = [] if isinstance(self._shown, str) else self._shown["all_sessions"]
         row = next((row for row in rows if row["pid"] == pid), None)
         if row is None:

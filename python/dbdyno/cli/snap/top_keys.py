@@ -1,10 +1,10 @@
-"""What the keys of the live screen do: which part is shown, in what order, of which sessions; questions and answers.
+"""Keys of the live screen: which view is shown, in what order, of which sessions; questions and answers.
 
     desk = Desk(allow_cancel=False)
-    desk.press("s")            # "draw": the order is another one
+    desk.press("s")            # "draw": the order has changed
     desk.press("e"), desk.press("4711"), desk.press("\\r")   # "plan": desk.pid is 4711
 
-Knows no server and no terminal.
+Independent of server and terminal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ASKS = {
 _UP, _DOWN = ("\x1b[A", "\x1bOA", "k"), ("\x1b[B", "\x1bOB", "j")
 _KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Z])|.", re.DOTALL)
 FASTEST_S, SLOWEST_S = 0.5, 60.0
-"""The refresh that + and - may come to."""
+"""Limits of the refresh interval that + and - can reach, in seconds."""
 HELP = (
     "Keys; any key goes back",
     "1 2 3 4: load with all, sessions, who blocks whom, progress",
@@ -45,7 +45,7 @@ HELP = (
 
 @dataclass
 class Desk:
-    """The state of the screen. `pid` is what an answer named, `message` what stands in the last line once."""
+    """State of the screen; `pid` is the session named in an answer, `message` is shown once in the last line."""
 
     allow_cancel: bool = False
     every_s: float = 2.0
@@ -62,7 +62,7 @@ class Desk:
     chosen: int | None = None
 
     def press(self, keys: str) -> str:
-        """What is to be done: quit, read (refresh now), draw (show again), plan, statement, cancel."""
+        """Return what is to be done: quit, read (refresh now), draw (show again), plan, statement, cancel."""
         self.message = ""
         if self.asked:
             return self._answered(keys)
@@ -89,7 +89,7 @@ class Desk:
         return "draw"
 
     def _set(self, keys: str) -> None:
-        """A question, or another pace."""
+        """Ask a question, or change the refresh interval."""
         if keys == "f":
             self.asked, self.answer = "filter", self.words
         elif keys in ("e", "v"):
@@ -101,7 +101,7 @@ class Desk:
             self.message = f"a refresh every {self.every_s:g} s"
 
     def _choose(self, by: int) -> None:
-        """The next session of the list, or the one before it."""
+        """Select the next or the previous session of the list."""
         if self.view in ("overview", "progress"):
             self.view = "sessions"
         elif self.listed:
@@ -112,7 +112,7 @@ class Desk:
         self.asked, self.answer = what, str(self.chosen) if self.chosen in self.listed else ""
 
     def foot(self) -> str:
-        """The last line: a question, a message, or the keys."""
+        """Return the last line: a question, a message, or the keys."""
         if self.asked == "sure":
             return f"cancel the statement of session {self.pid}? y/n "
         if self.asked:
@@ -164,7 +164,7 @@ class Desk:
 
 
 def split(typed: str) -> list[str]:
-    """What was typed at once, key by key; an arrow and its like is one key."""
+    """Split input into keys; an arrow or a similar sequence is one key."""
     return _KEY.findall(typed)
 
 

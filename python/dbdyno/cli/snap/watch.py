@@ -1,4 +1,4 @@
-"""`dbdyno snap watch`: a snapshot per period, the sessions sampled between, of one target or of a fleet."""
+"""`dbdyno snap watch`: a snapshot per period with sessions sampled in between, for one target or a fleet."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def command(
     finally:
         if alerts is not None:
             alerts.close()
-    if left:  # a thread that hangs in a driver cannot be ended, and would break the interpreter's own end
+    if left:  # a thread that hangs in a driver cannot be stopped, and would disturb the interpreter's shutdown
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(2)
@@ -106,13 +106,13 @@ def _alerts(rules: Path | None) -> Alerts | None:
 
 
 class Failing:
-    """How a target fails: told when it begins, when it becomes another failure, and when it is over."""
+    """State of a target's failure: reported when it begins, when it changes, and when it is over."""
 
     def __init__(self) -> None:
         self.said, self.times = "", 0
 
     def tell(self, made: Snapshot | Error, name: str = "") -> None:
-        """Of a snapshot that was taken, or of what went wrong."""
+        """Report on a snapshot that was taken, or on an error."""
         from dbdyno.base.errors import Error
 
         if isinstance(made, Error):
@@ -132,7 +132,7 @@ def _watch_one(
     note: str,
     alerts: Alerts | None,
 ) -> bool:
-    """Watches one target; returns whether the last snapshot failed."""
+    """Watch one target; return True if the last snapshot failed."""
     from dbdyno.base.errors import SnapshotError
     from dbdyno.base.signals import Stopping
     from dbdyno.snapshot.store.folder import Snapshot, Store
@@ -155,7 +155,7 @@ def _watch_one(
 
 
 def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tuple[bool, bool]:
-    """Watches many; returns whether some target failed at the end, and whether some thread was left behind."""
+    """Watch several targets; return whether any failed at the end, and whether any thread is still running."""
     import time
 
     from dbdyno.base.errors import Error
@@ -167,7 +167,7 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
     failing: dict[str, Failing] = defaultdict(Failing)
 
     def tell(target: Target, holder: Store, made: Snapshot | Error) -> None:
-        """What fails as it failed before stands in the line per target alone."""
+        """Report a snapshot or an error; a repeated error is shown only in the status line of its target."""
         failing[target.name].tell(made, f"{target.name}: ")
         if not isinstance(made, Error):
             click.echo(f"{target.name} {made.number}")
@@ -186,7 +186,7 @@ def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tupl
 
 
 def _show(fleet: Fleet, now: float) -> None:
-    """A line per target, on stderr."""
+    """Print a line per target to stderr."""
     for one in fleet.status.values():
         word = one.word(now)
         why = f": {one.problem}" if word == "failing" else f" for {now - one.since:.0f} s" if word == "silent" else ""

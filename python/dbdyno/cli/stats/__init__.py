@@ -1,4 +1,4 @@
-"""`dbdyno stats`: the commands of statistics, each in a file of its own, imported when called."""
+"""`dbdyno stats`: commands of statistics, one file per command, imported when called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of `dbdyno stats plot` as text, for a terminal or a pipe."""
+"""Figures of `dbdyno stats plot` as text, for a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ MARKS = "ox+*#%@&"
 
 
 def number(value: float) -> str:
-    """A number short enough for an axis."""
+    """Return a number short enough for an axis."""
     return f"{value:.4g}"
 
 
 def bars(groups: Sequence[Mapping[str, Any]], width: int = 40) -> str:
-    """Steps of a histogram, one line each with a bar per group."""
+    """Return the steps of a histogram, one line per step and group with a bar."""
     most = max((share for g in groups for *_, share in g["steps"]), default=0.0) or 1.0
     lines = []
     for at, (low, high, _) in enumerate(groups[0]["steps"] if groups else []):
@@ -31,7 +31,7 @@ def bars(groups: Sequence[Mapping[str, Any]], width: int = 40) -> str:
 
 
 class Grid:
-    """A field of characters over two axes, each plain or logarithmic."""
+    """A field of characters over two axes, each linear or logarithmic."""
 
     def __init__(self, x: Sequence[float], y: Sequence[float], log_x: bool, log_y: bool) -> None:
         self.logs = (log_x, log_y)
@@ -46,7 +46,7 @@ class Grid:
         return (low, high) if high > low else (low - 0.5, high + 0.5)
 
     def cell(self, x: float, y: float) -> tuple[int, int] | None:
-        """Row and column of a point; None outside."""
+        """Return row and column of a point, or None if it is outside."""
         places = []
         for value, log, (low, high) in zip((x, y), self.logs, self.ranges, strict=True):
             if log and value <= 0:
@@ -61,13 +61,13 @@ class Grid:
         return HEIGHT - 1 - max(row, 0), max(column, 0)
 
     def count(self, x: float, y: float, times: int = 1) -> None:
-        """Adds rows to a cell."""
+        """Add to the count of a cell."""
         place = self.cell(x, y)
         if place:
             self.counts[place[0]][place[1]] += times
 
     def shade(self) -> None:
-        """Turns counts into shades, by their logarithm."""
+        """Turn counts into shades by their logarithm."""
         most = max(max(row) for row in self.counts)
         for row, counts in zip(self.field, self.counts, strict=True):
             for at, count in enumerate(counts):
@@ -76,14 +76,14 @@ class Grid:
                     row[at] = SHADES[max(1, round(share * (len(SHADES) - 1)))]
 
     def mark(self, points: Sequence[Sequence[float]], sign: str) -> None:
-        """Puts a sign at each point."""
+        """Put a character at each point."""
         for point in points:
             place = self.cell(point[0], point[1])
             if place:
                 self.field[place[0]][place[1]] = sign
 
     def text(self, x: str, y: str) -> str:
-        """The field with its axes."""
+        """Return the field with its axes."""
         (left, right), (low, high) = self.shown
         ends = {0: number(high), HEIGHT - 1: number(low)}
         lines = [f"{y}{' (log)' if self.logs[1] else ''}"]
@@ -95,7 +95,7 @@ class Grid:
 
 
 def scatter(model: Mapping[str, Any], x: str, y: str) -> str:
-    """The scatter plot with its line."""
+    """Return the scatter plot."""
     grid = Grid(model["x_range"], model["y_range"], model["log_x"], model["log_y"])
     for a, b in model["points"]:
         grid.count(a, b)
@@ -110,7 +110,7 @@ def scatter(model: Mapping[str, Any], x: str, y: str) -> str:
 
 
 def densities(model: Mapping[str, Any], column: str) -> str:
-    """The curves, each with a sign of its own."""
+    """Return the curves, each with a different character."""
     points = [point for group in model["groups"] for point in group["points"]]
     xs, ys = [p[0] for p in points], [p[1] for p in points]
     grid = Grid((min(xs), max(xs)), (0.0, max(ys)), model["log"], False)
@@ -120,7 +120,7 @@ def densities(model: Mapping[str, Any], column: str) -> str:
 
 
 def ranks(model: Mapping[str, Any], column: str) -> str:
-    """The longest by rank."""
+    """Return the largest values by rank."""
     points = model["points"]
     values = [point[1] for point in points]
     last = max(len(points), 2)
@@ -131,7 +131,7 @@ def ranks(model: Mapping[str, Any], column: str) -> str:
 
 
 def scaling(model: Mapping[str, Any], x: str, y: str) -> str:
-    """Points and the fitted law."""
+    """Return the points and the fitted law."""
     both = [*model["points"], *model["curve"]]
     grid = Grid((0, max(p[0] for p in both)), (0, max(p[1] for p in both)), False, False)
     grid.mark(model["curve"], "·")

@@ -56,7 +56,7 @@ def command(
 
 
 def fit_parts(fit: LinearFit) -> list[Part]:
-    """Residuals, coefficients, and the fit as a whole."""
+    """Return residuals, coefficients, and the fit as a whole."""
     names = ("min", "q1", "median", "q3", "max")
     whole = {
         "n": fit.n,

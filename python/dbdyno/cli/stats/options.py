@@ -1,4 +1,4 @@
-"""Options and output that the commands of `dbdyno stats` share."""
+"""Options and output shared by the commands of `dbdyno stats`."""
 
 from __future__ import annotations
 
@@ -46,15 +46,18 @@ where_option = click.option("--where", metavar="EXPR", help="Only rows for which
 
 
 def reading_options(function: F) -> F:
-    """Operands, --where, --runs, --format, -o."""
+    """Add the operands, --where, --runs, --format and -o."""
     for add in (format_options, folder_option, where_option, operands_argument):
         function = add(function)
     return function
 
 
 def show_parts(parts: Sequence[Part], form: str | None, output: Path | None, *, head: Row | None = None) -> None:
-    """Writes the parts of an answer: one under the other as tables; as one JSON object; as CSV or
-    JSON lines with a column `part`. `head` are fields of the object beside the parts."""
+    """Write the parts of an answer.
+
+    As tables they are printed one below the other, in JSON they form one object, and in CSV or JSON lines there is a
+    column `part`. `head` are fields of the object besides the parts.
+    """
     form = form_of(form, output, FORMATS)
     shown = [part for part in parts if part[2]]
     if form == "json":
@@ -71,7 +74,7 @@ def show_parts(parts: Sequence[Part], form: str | None, output: Path | None, *, 
 
 
 def show_list(rows: list[Row], form: str | None, output: Path | None) -> None:
-    """Writes one list of rows, which in JSON is a list."""
+    """Write one list of rows, which in JSON is a list."""
     if form in (None, "table") and output is None:
         _out(table(rows).rstrip("\n"), None)
     else:
@@ -90,8 +93,7 @@ def _titled(title: str, rows: list[Row]) -> str:
 
 
 def table(rows: list[Row]) -> str:
-    """Rows under their names: numbers to the right, text to the left; a name of blanks is shown as
-    none."""
+    """Return rows under their names, numbers right-aligned, text left-aligned; a name of blanks is shown empty."""
     names = list(dict.fromkeys(key for row in rows for key in row))
     columns = []
     for name in names:
@@ -104,8 +106,7 @@ def table(rows: list[Row]) -> str:
 
 
 def plain(value: Any, form: str) -> Any:
-    """A value as this form has it: what is not a number becomes null; what is infinite the word `inf` or `-inf` in
-    JSON, which has no number for it."""
+    """Return a value in this form: NaN becomes null, and in JSON infinity becomes the word `inf` or `-inf`."""
     if isinstance(value, dict):
         return {key: plain(entry, form) for key, entry in value.items()}
     if isinstance(value, list | tuple):
@@ -116,7 +117,7 @@ def plain(value: Any, form: str) -> Any:
 
 
 def cell(value: Any) -> str:
-    """A value as a table shows it: seven digits, whole numbers whole, nothing for none."""
+    """Return a value for a table: seven digits, whole numbers in full, "" for None."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, float):
@@ -127,13 +128,13 @@ def cell(value: Any) -> str:
 
 
 def p_fields(log10_p: float) -> Row:
-    """p and its logarithm; p is 0 where it underflows."""
+    """Return p and its logarithm; p is 0 if it underflows."""
     p = math.nan if math.isnan(log10_p) else 10.0**log10_p if log10_p > -307 else 0.0
     return {"p": p, "log10_p": log10_p}
 
 
 def note_infinite(groups: Iterable[Group]) -> None:
-    """Says on stderr which groups have no mean."""
+    """Print to stderr which groups have no mean."""
     if names := [group.name for group in groups if not group.has_moments]:
         word = ", ".join(names)
         click.echo(

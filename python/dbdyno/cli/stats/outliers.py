@@ -1,4 +1,4 @@
-"""`dbdyno stats outliers`: what lies far out, and the longest rows whole."""
+"""`dbdyno stats outliers`: values far from the others, and the complete rows of the largest ones."""
 
 from __future__ import annotations
 
@@ -90,6 +90,6 @@ def command(
 
 
 def _text(rows: list[Row]) -> list[Row]:
-    """Values that JSON has no form for, as text."""
+    """Return rows with values that JSON cannot hold as text."""
     kinds = (int, float, str, bool, type(None))
     return [{key: value if isinstance(value, kinds) else str(value) for key, value in row.items()} for row in rows]

@@ -1,4 +1,4 @@
-"""`dbdyno stats plot`: figures of a column or of two."""
+"""`dbdyno stats plot`: figures of one or two columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno stats prob-r`: the significance of a correlation from r and n alone."""
+"""`dbdyno stats prob-r`: significance of a correlation from r and n alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ class Whole(click.ParamType[int]):
     name = "whole number"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Raises `click.BadParameter` for what is none."""
+        """Convert the value to an int.
+
+        Raises:
+            click.BadParameter: the value is not a whole number.
+        """
         try:
             number = float(value)
         except ValueError:

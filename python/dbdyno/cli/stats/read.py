@@ -1,4 +1,4 @@
-"""From operands and options to a description: which way is read, and how groups are named."""
+"""From operands and options to a description: how the data are read, and how groups are named."""
 
 from __future__ import annotations
 
@@ -37,10 +37,14 @@ def describe_operands(
     fences: bool = False,
     engine: str = "here",
 ) -> tuple[Described, str, str | None]:
-    """The description, the column and the block column that were used.
+    """Return the description, and the names of the column and the block column that were used.
 
-    `block` None takes the column `block` where there is one. With several operands and no `by`,
-    each operand is a group. Raises `StatsError`, `EvidenceError`.
+    If `block` is None, the column `block` is used if it exists. With several operands and no `by`, each operand is a
+    group.
+
+    Raises:
+        StatsError: a column is missing or not numeric.
+        EvidenceError: an operand cannot be read.
     """
     sources = resolve_all(operands, folder)
     options = {"level": level, "longest": longest, "fences": fences}
@@ -61,7 +65,7 @@ def describe_operands(
 def _columns(
     sources: Sequence[Source], column: str | None, by: str | None, block: str | None
 ) -> tuple[str, str | None]:
-    """The columns to use, checked against every source."""
+    """Return the columns to use, checked against every source."""
     tables = [columns_of(source) for source in sources]
     column = column or default_column(tables[0])
     if block is None:
@@ -73,7 +77,7 @@ def _columns(
 
 
 def _apart(found: Described, sources: Sequence[Source], by: str | None) -> Described:
-    """Blocks of different operands are different blocks, whatever their numbers."""
+    """Return the description with blocks of different operands kept distinct, even if their numbers are equal."""
     if len(sources) < 2 or by is not None:
         return found
     blocks = tuple(replace(b, block=f"{b.group}:{b.block}") for b in found.blocks)
@@ -132,7 +136,7 @@ def _by_duckdb(
 
 
 def _joined(parts: list[tuple[Any, list[str]]], names: list[str]) -> Any:
-    """The numbers of all parts, renumbered into one list of names."""
+    """Return the codes of all parts, renumbered to a common list of names."""
     import numpy as np
 
     if not parts:
@@ -180,7 +184,11 @@ def _by_spark(
 
 
 def pairs(operands: Sequence[str], folder: Path, columns: Sequence[str], where: str | None) -> list[Any]:
-    """Whole columns of numbers over all operands, row by row together; raises `StatsError`."""
+    """Return whole numeric columns over all operands, aligned by row.
+
+    Raises:
+        StatsError: a column is missing or not numeric.
+    """
     import numpy as np
 
     from dbdyno.stats.arrays import column as as_column

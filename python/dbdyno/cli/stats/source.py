@@ -1,8 +1,8 @@
-"""What `dbdyno stats` reads: the operands, and the columns of what they name.
+"""Data sources of `dbdyno stats`: the operands, and the columns of what they name.
 
-An operand is a path (a Parquet or CSV file, a folder of them, a glob in quotes), or RUN:TABLE for a
-table of a run. Whole columns of Parquet go straight to the core; everything else (CSV, --where, a
-table that has to be joined) goes through DuckDB, closed to all but the operand's own files.
+An operand is a path (a Parquet or CSV file, a folder of them, a quoted glob), or RUN:TABLE for a table of a run. Whole
+columns of Parquet go directly to the core; everything else (CSV, --where, a table that has to be joined) goes through
+DuckDB, restricted to the operand's own files.
 """
 
 from __future__ import annotations
@@ -27,15 +27,14 @@ PACKED = (".gz", ".zst")
 DEFAULT_COLUMN = "elapsed_ns"
 NAMED_MOST = 12
 LOOKED_AT = 10_000
-"""Rows by which a column of texts is known to hold numbers."""
+"""Number of rows examined to decide whether a text column holds numbers."""
 _WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 _REAL = {"FLOAT", "DOUBLE", "HUGEINT", "UBIGINT", "UHUGEINT"}
 
 
 @dataclass(frozen=True)
 class Source:
-    """One operand. `counted`: the calls of an experiment, of which only slices that count are
-    taken."""
+    """One operand; `counted` if it is the calls of an experiment, of which only slices that count are used."""
 
     label: str
     files: tuple[Path, ...]
@@ -46,7 +45,11 @@ class Source:
 
 
 def resolve_all(operands: Sequence[str], folder: Path) -> list[Source]:
-    """The sources that the operands name, with labels of their own; raises `EvidenceError`."""
+    """Return the sources that the operands name, with unique labels.
+
+    Raises:
+        EvidenceError: an operand names nothing, or something that cannot be read.
+    """
     sources = [resolve(operand, folder) for operand in operands]
     if len({source.label for source in sources}) < len(sources):
         return [replace(s, label=text) for s, text in zip(sources, operands, strict=True)]
@@ -54,7 +57,11 @@ def resolve_all(operands: Sequence[str], folder: Path) -> list[Source]:
 
 
 def resolve(operand: str, folder: Path) -> Source:
-    """The source that one operand names; raises `EvidenceError`."""
+    """Return the source that one operand names.
+
+    Raises:
+        EvidenceError: the operand names nothing, or something that cannot be read.
+    """
     path = Path(operand)
     if path.is_dir():
         if (path / "manifest.json").is_file():
@@ -72,7 +79,7 @@ def resolve(operand: str, folder: Path) -> Source:
 
 
 def is_run(operand: str, folder: Path) -> bool:
-    """Whether an operand names a run rather than a table or a file."""
+    """Return True if an operand names a run rather than a table or a file."""
     if Path(operand).is_file() or ":" in operand or glob.has_magic(operand):
         return False
     try:
@@ -134,7 +141,7 @@ def _texts(files: Sequence[Path]) -> str:
 
 
 def connect(source: Source) -> duckdb.DuckDBPyConnection:
-    """A connection with the view `data`, closed to everything but the source's files."""
+    """Return a connection with the view `data`, restricted to the source's files."""
     import duckdb
 
     if source.run is not None:
@@ -167,7 +174,7 @@ def connect(source: Source) -> duckdb.DuckDBPyConnection:
 
 
 def _read_infinities(connection: duckdb.DuckDBPyConnection, reader: str) -> None:
-    """DuckDB takes `inf` and `nan` in CSV for texts, and in a first line for the names of columns."""
+    """Redefine the view `data` for CSV with `inf` and `nan`, which DuckDB reads as text or, in line 1, as names."""
     described = connection.execute("describe data").fetchall()
     if all(_is_double(row[0]) for row in described):
         reader += ", header = false"
@@ -195,7 +202,12 @@ def _first(error: Exception) -> str:
 
 
 def columns_of(source: Source) -> dict[str, str]:
-    """The columns with their DuckDB types."""
+    """Return the columns with their DuckDB types.
+
+    Raises:
+        StatsError: a CSV file has no rows.
+        EvidenceError: the source cannot be read.
+    """
     import duckdb
 
     with connect(source) as connection:
@@ -211,12 +223,12 @@ def columns_of(source: Source) -> dict[str, str]:
 
 
 def is_number(kind: str) -> bool:
-    """Whether a DuckDB type is a number."""
+    """Return True if a DuckDB type is numeric."""
     return kind in _WHOLE or kind in _REAL or kind.startswith("DECIMAL") or kind == "BOOLEAN"
 
 
 def check(known: dict[str, str], numbers: Sequence[str], words: Sequence[str]) -> None:
-    """Raises `StatsError` when a column is not there, or one of `numbers` holds none."""
+    """Raise `StatsError` if a column is missing, or one of `numbers` is not numeric."""
     for name in [*numbers, *words]:
         if name not in known:
             raise StatsError(f"no column {name!r}", next_step=f"columns: {', '.join(known)}")
@@ -230,7 +242,11 @@ def check(known: dict[str, str], numbers: Sequence[str], words: Sequence[str]) -
 
 
 def default_column(known: dict[str, str]) -> str:
-    """`elapsed_ns` where it is there, else the only column of numbers; raises `StatsError`."""
+    """Return `elapsed_ns` if it exists, otherwise the only numeric column.
+
+    Raises:
+        StatsError: there is no numeric column, or several.
+    """
     numbers = [name for name, kind in known.items() if is_number(kind)]
     if DEFAULT_COLUMN in numbers:
         return DEFAULT_COLUMN
@@ -247,14 +263,19 @@ def _typed(known: dict[str, str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Taken:
-    """Columns of a source: `numbers` as arrays, `words` as (numbers into names, names)."""
+    """Columns of a source: `numbers` as arrays, `words` as (indexes into names, names)."""
 
     numbers: list[Any]
     words: list[tuple[Any, list[str]]]
 
 
 def take(source: Source, numbers: Sequence[str], words: Sequence[str] = (), where: str | None = None) -> Taken:
-    """Reads columns, of the rows for which `where` holds; raises `StatsError`, `EvidenceError`."""
+    """Read columns of the rows for which `where` holds.
+
+    Raises:
+        StatsError: a column is missing or not numeric.
+        EvidenceError: the source cannot be read.
+    """
     import duckdb
 
     from dbdyno.stats.arrays import ordered
@@ -300,7 +321,11 @@ def _number(name: str, kind: str) -> str:
 def largest_rows(
     source: Source, column: str, count: int, where: str | None = None
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The rows with the largest values of a column, whole; raises `StatsError`."""
+    """Return column names and the complete rows with the largest values of a column.
+
+    Raises:
+        StatsError: the column is missing or not numeric.
+    """
     import duckdb
 
     with connect(source) as connection:

@@ -1,4 +1,4 @@
-"""`dbdyno stats summary`: what R's summary() says, and the tail."""
+"""`dbdyno stats summary`: the figures of R's summary(), and the tail."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def command(
 
 
 def summary_rows(described: Described, name: str | None = None) -> list[Row]:
-    """One row per group; `name` stands for the group where there is one only."""
+    """Return one row per group; `name` replaces the group's name if there is only one."""
     rows = []
     for group in described.groups:
         quartiles = {q.name: q.value for q in group.quantiles if q.q in (0.25, 0.5, 0.75)}

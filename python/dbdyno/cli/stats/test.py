@@ -1,4 +1,4 @@
-"""`dbdyno stats test`: do groups differ?"""
+"""`dbdyno stats test`: whether groups differ."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def command(
 
 
 def _block_rows(answers: list[BlockAnswer], names: list[str]) -> list[Row]:
-    """One row per number that was compared block by block."""
+    """Return one row per figure compared block by block."""
     return [
         {
             "metric": a.metric,
@@ -151,7 +151,7 @@ def _no_blocks(column: str | None, groups: int) -> str:
 
 
 def _by_lot(operands: tuple[str, ...], folder: Path, by: str | None) -> bool:
-    """Whether the order of the groups was drawn by lot: the arms of an experiment of ours."""
+    """Return True if the order of the groups was randomised: they are arms of one of our experiments."""
     from dbdyno.cli.stats.source import resolve
     from dbdyno.evidence.query import is_trace
 
@@ -162,7 +162,7 @@ def _by_lot(operands: tuple[str, ...], folder: Path, by: str | None) -> bool:
 
 
 def test_rows(tests: list[ClassicalTest]) -> list[Row]:
-    """One row per test."""
+    """Return one row per test."""
     return [
         {
             "test": t.test,
@@ -179,7 +179,7 @@ def test_rows(tests: list[ClassicalTest]) -> list[Row]:
 
 
 def description_parts(found: Described, table: bool) -> list[Part]:
-    """Summary, quantiles, histogram and the longest of each group."""
+    """Return summary, quantiles, histogram and the largest values of each group."""
     from dbdyno.cli.stats.summary import summary_rows
 
     quantiles = [
@@ -202,7 +202,7 @@ def description_parts(found: Described, table: bool) -> list[Part]:
 
 
 def histogram_rows(found: Described, table: bool) -> list[Row]:
-    """Counts per bucket; as a table few wide buckets with bars."""
+    """Return the counts per bucket; for a table, few wide buckets with bars."""
     if not table:
         return [
             {"group": g.name, "low": low, "high": high, "count": count}

@@ -1,4 +1,4 @@
-"""`dbdyno trace`: the commands on traces, each in a file of its own, imported when it is called."""
+"""`dbdyno trace`: commands on traces, one file per command, imported when called."""
 
 from __future__ import annotations
 

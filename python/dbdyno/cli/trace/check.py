@@ -1,4 +1,4 @@
-"""`dbdyno trace check`: can this trace be trusted."""
+"""`dbdyno trace check`: whether a trace can be trusted."""
 
 from __future__ import annotations
 

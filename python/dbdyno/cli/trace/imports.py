@@ -58,7 +58,7 @@ def command(files: tuple[str, ...], out: Path, title: str, binds: bool, force: b
 
 
 def _may_replace(out: Path, force: bool) -> bool:
-    """Whether an earlier import is there that may be replaced: asked for, or agreed to."""
+    """Return True if there is an earlier import that may be replaced, by option or by confirmation."""
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return False
     if not _is_import(out):

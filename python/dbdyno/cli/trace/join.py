@@ -1,4 +1,4 @@
-"""`dbdyno trace join`: calls from both sides."""
+"""`dbdyno trace join`: calls seen from client and server."""
 
 from __future__ import annotations
 

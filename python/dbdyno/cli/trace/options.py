@@ -1,4 +1,4 @@
-"""What the commands on traces share: options, opening, progress, output, exit codes."""
+"""Parts shared by the commands on traces: options, opening, progress, output, exit codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ fold_option = click.option(
 
 
 def reading_options(function: F) -> F:
-    """Adds --think-time and --tim-unit: how all commands read FILES. `options_of` finds the unit."""
+    """Add --think-time and --tim-unit, which control how all commands read FILES; `options_of` reads the unit."""
     unit = click.option(
         "--tim-unit",
         metavar="TIME",
@@ -59,7 +59,7 @@ def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> 
 
 
 def chosen_options(function: F) -> F:
-    """Adds --where, --from, --to and --depth: which calls and waits count."""
+    """Add --where, --from, --to and --depth, which select calls and waits."""
     options = (
         click.option("--where", metavar="CONDITION", help="Only what fits: \"module = 'app'\"."),
         click.option("--from", "begin", metavar="MOMENT", help="Only what ends from here on."),
@@ -72,7 +72,7 @@ def chosen_options(function: F) -> F:
 
 
 def options_of(think_time: str, *, binds: bool = False) -> Options:
-    """How to read, from the command line."""
+    """Return how to read, from the command line."""
     from dbdyno.trace.job import Options
     from dbdyno.trace.units import length_ns
 
@@ -82,7 +82,7 @@ def options_of(think_time: str, *, binds: bool = False) -> Options:
 
 
 def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
-    """--from and --to in ns."""
+    """Return --from and --to in ns."""
     from dbdyno.trace.units import moment_ns
 
     return (
@@ -102,7 +102,7 @@ def opened(
     depth: int | None = None,
     binds: bool = False,
 ) -> Iterator[Traces]:
-    """The traces, with what does not fit left out; tells what was refused."""
+    """Open the traces restricted to the selection, report refused files, and yield the traces."""
     from dbdyno.trace.source import open_traces
     from dbdyno.trace.where import restrict
 
@@ -116,7 +116,7 @@ def opened(
 
 
 def tell_refused(refused: Sequence[dict[str, str]]) -> None:
-    """A line for each file that could not be read."""
+    """Print a line for each file that could not be read."""
     from dbdyno.trace.names import refusal
 
     for entry in refused:
@@ -124,14 +124,14 @@ def tell_refused(refused: Sequence[dict[str, str]]) -> None:
 
 
 def end_with(refused: Sequence[Any], broken: Sequence[Any] = (), torn: int = 0) -> None:
-    """Exit 2 when some input failed, a file, a part or a record; the rest was worked on."""
+    """Exit with 2 if some input failed (a file, a part or a record); the rest has been processed."""
     if refused or broken or torn:
         raise click.exceptions.Exit(2)
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress | None]:
-    """A line on a terminal's stderr that says how far the reading is; elsewhere nothing."""
+    """Yield a function that shows the reading progress on stderr, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

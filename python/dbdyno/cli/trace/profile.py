@@ -1,4 +1,4 @@
-"""`dbdyno trace profile`: where did the time go."""
+"""`dbdyno trace profile`: where the time went."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _recipe(text: str | None) -> dict[str, Any]:
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    """The expressions of a list."""
+    """Return the expressions in a list separated by commas."""
     if not text:
         return ()
     if "(" not in text and "'" not in text:

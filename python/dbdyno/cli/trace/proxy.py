@@ -96,7 +96,7 @@ def command(
 
 
 def _more_descriptors() -> None:
-    """A session takes two: as many as this user may have."""
+    """Raise the limit of open files to this user's maximum, because each session needs two."""
     import resource
 
     with contextlib.suppress(ValueError, OSError):
@@ -105,7 +105,7 @@ def _more_descriptors() -> None:
 
 
 def _wait(it: Proxying) -> None:
-    """Until it is over or Ctrl-C, with a line of figures on a terminal."""
+    """Wait until the proxy ends or Ctrl-C, with a line of figures on a terminal."""
     shows = sys.stderr.isatty()
     shown_at = time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
@@ -119,7 +119,7 @@ def _wait(it: Proxying) -> None:
 
 
 def line(told: dict[str, Any]) -> str:
-    """Sessions, calls a second, their median, and what went wrong."""
+    """Return a line with sessions, calls per second, their median, and the number of problems."""
     if not told:
         return "clients are awaited"
     wrong = sum(told[key] for key in ("unreachable", "rubbish", "broken", "lost_track", "tls_refused"))

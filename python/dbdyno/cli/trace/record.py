@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.1
 _SHOWN_S = 1.0
 _PID_MOST = 1 << 22
-"""As large as Linux lets a process id be."""
+"""Linux's maximum for a process id."""
 
 
 @click.command("record")
@@ -99,7 +99,7 @@ def command(
 
 
 def _wait(it: Recording) -> None:
-    """Until it is over or Ctrl-C, with a line of figures on a terminal."""
+    """Wait until the recording ends or Ctrl-C, with a line of figures on a terminal."""
     shows = sys.stderr.isatty()
     shown_at, before = time.monotonic(), dict[str, Any]()
     with contextlib.suppress(KeyboardInterrupt):
@@ -116,7 +116,7 @@ def _wait(it: Recording) -> None:
 
 
 def line(told: dict[str, Any], before: dict[str, Any]) -> str:
-    """Sessions, notes a second, what was lost, and what it costs."""
+    """Return a line with sessions, notes per second, losses, and overhead."""
     if not told:
         return "the first notes are awaited"
     over_s = (told["elapsed_ns"] - before.get("elapsed_ns", 0)) / 1e9

@@ -1,4 +1,4 @@
-"""`dbdyno trace replay`: what a proxy captured runs again."""
+"""`dbdyno trace replay`: replay of a proxy's capture."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _part(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
 
 
 def _wait(it: Replaying) -> None:
-    """Until it is over or Ctrl-C, with a line of figures on a terminal."""
+    """Wait until the replay ends or Ctrl-C, with a line of figures on a terminal."""
     shows, shown_at = sys.stderr.isatty(), time.monotonic()
     with contextlib.suppress(KeyboardInterrupt):
         while not it.is_over():

@@ -1,4 +1,4 @@
-"""`dbdyno trace report`: one linked page on a set of traces."""
+"""`dbdyno trace report`: one linked page about a set of traces."""
 
 from __future__ import annotations
 

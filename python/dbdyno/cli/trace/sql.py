@@ -1,4 +1,4 @@
-"""`dbdyno trace sql`: what each statement cost."""
+"""`dbdyno trace sql`: the cost of each statement."""
 
 from __future__ import annotations
 

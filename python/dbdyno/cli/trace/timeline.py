@@ -1,4 +1,4 @@
-"""`dbdyno trace timeline`: what each session did, second by second."""
+"""`dbdyno trace timeline`: activity of each session, second by second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno trace write`: evidence back into trace files."""
+"""`dbdyno trace write`: write evidence as trace files."""
 
 from __future__ import annotations
 

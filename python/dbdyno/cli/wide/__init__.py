@@ -1,4 +1,4 @@
-"""`dbdyno wide`: wide tables of a Cassandra as tables of SQL. A file per command."""
+"""`dbdyno wide`: wide tables of Cassandra as SQL tables, one file per command."""
 
 from __future__ import annotations
 

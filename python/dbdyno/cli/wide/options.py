@@ -1,4 +1,4 @@
-"""Options that the commands of wide tables share."""
+"""Options shared by the commands on wide tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ target_option = click.option(
 
 
 def opened(file: Path, target: str) -> tuple[Address, WideMap]:
-    """The address and the map, of one keyspace. Raises `WideError`."""
+    """Return the address and the map, which must be of the same keyspace.
+
+    Raises:
+        WideError: the keyspaces differ, or the map cannot be read.
+    """
     from dbdyno.wide.address import address
     from dbdyno.wide.file import read
 

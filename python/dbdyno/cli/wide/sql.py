@@ -94,7 +94,7 @@ def command(
 
 
 def _readable(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
-    """Bytes as Cassandra writes them."""
+    """Yield rows with bytes in Cassandra's notation."""
     for row in rows:
         yield tuple(f"0x{bytes(one).hex()}" if isinstance(one, bytes | bytearray) else one for one in row)
 

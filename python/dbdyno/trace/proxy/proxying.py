@@ -1,10 +1,10 @@
-"""A proxy from its begin to its end: a run folder that every command on traces reads.
+"""A proxy from begin to end: a run folder that every command on traces can read.
 
     with proxying(Wanted("127.0.0.1:6543", server_of("db:5432")), Path("runs/now")) as it:
         ...                      # clients connect to it.address
     it.told["calls"]             # what was seen
 
-The folder appears when it is whole, as that of a recording does. Passwords pass through unread.
+The folder appears when it is complete, as for a recording. Passwords pass through without being read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SPIN_MOST_NS = 10_000_000
 
 @dataclass(frozen=True)
 class Wanted:
-    """Where to listen, whom to ask, what to keep."""
+    """Address to listen on, server to connect to, and what to keep."""
 
     listen: str
     server: tuple[str, int]
@@ -50,30 +50,34 @@ class Wanted:
 
 @dataclass
 class Proxying:
-    """A proxy that runs; `told` is what the core says of it, while it runs and in the end."""
+    """A running proxy; `told` is the core's report about it, while it runs and at the end."""
 
     proxy: Any
     told: dict[str, Any] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
-        """Where clients find it."""
+        """Return the address that clients connect to."""
         return str(self.proxy.address())
 
     def look(self) -> dict[str, Any]:
-        """What it says by now."""
+        """Return the current report."""
         found = json.loads(self.proxy.progress())
         if found:
             self.told = found
         return self.told
 
     def is_over(self) -> bool:
-        """Whether it ended by itself: its time is over, or it failed."""
+        """Return True if it ended without being stopped: its time is over, or it failed."""
         return bool(self.proxy.is_over())
 
 
 def server_of(text: str) -> tuple[str, int]:
-    """`host:port`, `[::1]:port`, `/run/postgresql:port`; without a port 5432. Raises `TraceError`."""
+    """Parse `host:port`, `[::1]:port` or `/run/postgresql:port`; the default port is 5432.
+
+    Raises:
+        TraceError: the text names no server.
+    """
     host, colon, port = text.rpartition(":")
     if not colon or (":" in host and not host.startswith(("[", "/"))):
         host, port = text, str(_PORT)
@@ -83,8 +87,11 @@ def server_of(text: str) -> tuple[str, int]:
 
 
 def spin_ns(text: str) -> int | None:
-    """How long to look for the next message without sleep: `auto` (None: as long as it pays), `off`, or a time. Raises
-    `TraceError`."""
+    """Parse the time to poll for the next message without sleeping: `auto` (None: as long as it helps), `off`, a time.
+
+    Raises:
+        TraceError: the text is not a time, or is more than 10 ms.
+    """
     if text == "auto":
         return None
     asked = 0 if text == "off" else length_ns(text, "--spin")
@@ -95,7 +102,11 @@ def spin_ns(text: str) -> int | None:
 
 @contextlib.contextmanager
 def proxying(wanted: Wanted, out: Path) -> Iterator[Proxying]:
-    """Passes clients on until the block ends; then the run is in `out`. Raises `TraceError`."""
+    """Forward clients until the block ends; then the run is in `out`.
+
+    Raises:
+        TraceError: the proxy cannot run, or no client connected.
+    """
     if wanted.server_tls.startswith("verify") and wanted.server_ca is None:
         raise TraceError(
             f"{wanted.server_tls} holds the server's certificate to roots, and none are named",
@@ -120,7 +131,7 @@ def proxying(wanted: Wanted, out: Path) -> Iterator[Proxying]:
 
 
 def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str, Any]:
-    """The manifest of what was seen, from what the core told."""
+    """Return the manifest of the proxy's evidence for the core's report."""
     version = str(told.get("version", "")).partition(" ")[0]
     return {
         "schema": SCHEMA,
@@ -148,7 +159,7 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
 
 
 def warnings_of(told: dict[str, Any], wanted: Wanted) -> list[str]:
-    """What the evidence has to say of itself."""
+    """Return the warnings about the evidence, as sentences."""
     found = [
         "Times are the clients' side, seen on the wire: a call lasts from its message to the end of its answer, network"
         " and server together; the server's CPU and waits are not in it (trace join puts a recording of it beside)."

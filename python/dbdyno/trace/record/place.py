@@ -1,7 +1,7 @@
-"""Which process to record: by a process id, a data folder, or a connection string.
+"""Determination of the process to record: from a process id, a data folder, or a connection string.
 
-A server that is asked by a connection string may be on another machine; a process of the same number here would be
-somebody else's. So the process must call itself what a backend does and belong to the folder that the server names.
+A server reached by a connection string may be on another machine, where a local process with the same number would be
+unrelated. So the local process must have the title of a backend and run in the data folder that the server reports.
 """
 
 from __future__ import annotations
@@ -18,20 +18,24 @@ select pg_backend_pid(),
        case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end
 """
 CAREFUL = "-c statement_timeout=5s -c lock_timeout=1s -c default_transaction_read_only=on"
-"""Options of sessions in which a server is asked something beside a recording."""
+"""Connection options of sessions that query the server during a recording."""
 _TITLE = "postgres: "
 
 
 @dataclass(frozen=True)
 class Place:
-    """A process of a server; `only` where it alone is meant, with its parallel workers."""
+    """A process of a server; with `only`, this process alone is meant, with its parallel workers."""
 
     pid: int
     only: bool = False
 
 
 def place_of(dsn: str | None, pid: int | None, datadir: Path | None) -> Place:
-    """The process that the user named in one of three ways. Raises `TraceError`."""
+    """Return the process that the user named in one of three ways.
+
+    Raises:
+        TraceError: not exactly one way was used, or there is no such process on this machine.
+    """
     named = [way for way in (dsn, pid, datadir) if way is not None]
     if len(named) != 1:
         raise TraceError(
@@ -59,7 +63,7 @@ def _of_folder(folder: Path) -> int:
 
 
 def _of_process(pid: int) -> Place:
-    """A backend alone, or the whole server where the postmaster is named."""
+    """Return a backend alone, or the whole server if the process is the postmaster."""
     try:
         title = _title(pid)
     except OSError as error:
@@ -86,7 +90,7 @@ def _of_connection(dsn: str) -> int:
 
 
 def _require_local(pid: int, folder: str | None, dsn: str) -> None:
-    """The backend's process must be one of this machine."""
+    """Raise `TraceError` unless the backend's process is on this machine."""
     try:
         is_backend = _title(pid).startswith(_TITLE)
         lies_in = str(Path(f"/proc/{pid}/cwd").readlink()) if folder else None

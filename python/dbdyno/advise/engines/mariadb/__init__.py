@@ -1,1 +1,1 @@
-"""Evidence of a MariaDB server: `parts` are its kinds, `read` asks a live one, `window` says what can be compared."""
+"""Evidence of a MariaDB server: `parts` are its kinds, `read` reads a live one, `window` checks comparability."""

@@ -1,4 +1,4 @@
-"""What a MariaDB counts: status, statements by digest, files. Counters are those since the start or since a reset."""
+"""Kinds of evidence about MariaDB: status, statements by digest, files; counters are since the start or a reset."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The global status, names in lower case, numbers only; `span_s`: how long it was counted."""
+    """Numeric values of the global status, with names in lower case; `span_s` is the number of seconds covered."""
 
     values: Mapping[str, int]
     span_s: float
 
     def get(self, name: str) -> int | None:
-        """A counter; None where this version has none of that name."""
+        """Return a counter, or None if this version does not have it."""
         return self.values.get(name)
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Statements of one digest (performance_schema). `without_index`: executions that read a table whole."""
+    """Statements with one digest (performance_schema); `without_index` counts executions that read a whole table."""
 
     identifier: str
     text: str
@@ -35,7 +35,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class FileIo:
-    """Reads and writes of one kind of file (performance_schema): `wait/io/file/innodb/innodb_data_file`."""
+    """Reads and writes of one kind of file (performance_schema), such as `wait/io/file/innodb/innodb_data_file`."""
 
     event: str
     reads: int

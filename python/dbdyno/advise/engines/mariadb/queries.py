@@ -1,6 +1,6 @@
-"""What is asked of a live MariaDB, a query per kind of evidence; the columns bear the names of its fields.
+"""Queries to a live MariaDB, one per kind of evidence; the columns have the names of its fields.
 
-Times of performance_schema are picoseconds. Only accounting and catalogs are read.
+Times in performance_schema are picoseconds. Only statistics and catalogs are read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dbdyno.advise.placement import Segment
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """How a kind is read. `accounted`: performance_schema must be on; `instrument`: and this one with it."""
+    """How a kind is read: with `accounted` performance_schema must be on, and with it the `instrument` if named."""
 
     kind: type
     sql: str

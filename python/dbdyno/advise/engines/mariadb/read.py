@@ -1,6 +1,6 @@
-"""Evidence of a live MariaDB, read only: one session, with limits on every statement and lock.
+"""Evidence of a live MariaDB, read-only: one session, with timeouts for every statement and lock.
 
-A query that fails, fails alone: its kind of evidence is lacking then, with what the server said.
+If a query fails, only its kind of evidence is missing, with the server's message as the reason.
 """
 
 from __future__ import annotations
@@ -35,7 +35,11 @@ _ROW = dict[str, Any]
 
 
 def read(dsn: str) -> Facts:
-    """The evidence of the server of a connection string. Raises `TargetError` where it does not answer."""
+    """Return the evidence of the server with this connection string.
+
+    Raises:
+        TargetError: the server does not answer.
+    """
     from dbdyno.bench.mariadb.server import MariaDB, shown_value
 
     target = MariaDB.open(dsn)
@@ -63,7 +67,7 @@ def read(dsn: str) -> Facts:
 
 
 def _time_reads(rows: dict[type, list[Any]]) -> None:
-    """Reads of data files and their time, as the counters of the one database that all schemas are."""
+    """Use reads of data files and their time as counters of the single database that stands for all schemas."""
     files = next((one for one in rows.get(FileIo, ()) if one.event == DATA_FILES), None)
     if files is not None and Database in rows:
         rows[Database] = [replace(one, reads=files.reads, read_ms=files.read_ms) for one in rows[Database]]
@@ -73,7 +77,7 @@ _STATUS = "show global status"
 
 
 def _guard(connection: Any) -> None:
-    """Limits of the session, and nothing of it in the accounting where we may."""
+    """Set the session's timeouts, and exclude it from performance_schema if permitted."""
     from dbdyno.bench.mariadb.address import driver
 
     with contextlib.suppress(driver().Error):
@@ -110,7 +114,7 @@ def _server(connection: Any) -> Server:
 
 
 def version_number(text: str) -> int:
-    """A version as a number: 10.11.6-MariaDB is 101106; 0 where it is none."""
+    """Return a version as a number: 10.11.6-MariaDB is 101106; 0 if it is not a version."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
     return sum(int(part) * 100**place for place, part in enumerate(reversed(found.groups()))) if found else 0
 
@@ -121,7 +125,7 @@ def _status(values: Mapping[str, str]) -> Status:
 
 
 def _instruments(connection: Any) -> frozenset[str] | Lack:
-    """The instruments that count and time, or why nothing does."""
+    """Return the instruments that count and time, or why none does."""
     from dbdyno.bench.mariadb.address import driver, said
 
     try:
@@ -137,7 +141,7 @@ def _instruments(connection: Any) -> frozenset[str] | Lack:
 
 
 def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[Any] | Lack:
-    """The rows of a kind, or why there are none."""
+    """Return the rows of a kind, or why there are none."""
     from dbdyno.bench.mariadb.address import driver, said
 
     if query.accounted and isinstance(timed, Lack):
@@ -163,7 +167,7 @@ def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[A
 
 
 def _optional(connection: Any, sql: str) -> list[_ROW]:
-    """Rows that not every user may read: none then."""
+    """Return rows that not every user may read; empty if not permitted."""
     from dbdyno.bench.mariadb.address import driver
 
     try:
@@ -177,7 +181,7 @@ _INDEX = (*_TABLE, "index_name")
 
 
 def _add(rows: list[_ROW], by: tuple[str, ...], more: list[_ROW], names: tuple[str, ...]) -> None:
-    """What other rows say of the same thing; None where none does."""
+    """Add columns from other rows about the same object; None if there is no such row."""
     known = {tuple(one[name] for name in by): one for one in more}
     for row in rows:
         found = known.get(tuple(row[name] for name in by), {})
@@ -201,7 +205,7 @@ def _plain(row: _ROW) -> _ROW:
 
 
 def quoted(*names: str) -> str:
-    """Names as a statement has them: `shop.orders`, in backquotes where they need them."""
+    """Return names as in a statement: `shop.orders`, in backquotes if necessary."""
     return ".".join(one if re.fullmatch(r"[A-Za-z_]\w*", one) else "`" + one.replace("`", "``") + "`" for one in names)
 
 
@@ -219,7 +223,7 @@ def _index(row: _ROW) -> _ROW:
         "bytes": row["bytes"] or 0,
         "scans": row["scans"],
         "is_unique": bool(row["is_unique"]),
-        # Of full texts and shapes nobody counts the use.
+        # The use of full-text and spatial indexes is not counted.
         "is_constraint": row["index_name"] == "PRIMARY"
         or row["behind_key"]
         or row["method"] in ("fulltext", "spatial"),

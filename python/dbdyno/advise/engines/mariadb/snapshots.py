@@ -1,7 +1,7 @@
-"""Evidence of an interval of snapshots of a MariaDB: counters are those between its two ends.
+"""Evidence of an interval of snapshots of MariaDB: counters are differences between its two ends.
 
-Snapshots hold the status, the settings, statements by digest and files. They hold no definitions of indexes, no sizes
-of tables, no statistics of columns and no sessions at one look: what rests on these is not judged.
+Snapshots have status, settings, statements by digest and files. They have no definitions of indexes, no sizes of
+tables, no column statistics and no sampled sessions: rules that need these are not judged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FROM_SERVER = frozenset((Table, Index, Column, Key, Load, Session, Segment))
 
 
 def facts_of(interval: Interval) -> Facts:
-    """The evidence of an interval."""
+    """Return the evidence of an interval."""
     rows: dict[type, Sequence[Any]] = {
         Server: [_server(interval)],
         Status: [_status(interval)],
@@ -66,7 +66,7 @@ def _server(interval: Interval) -> Server:
 
 
 def _status(interval: Interval) -> Status:
-    """What was counted in the interval, and what the state was at its end."""
+    """Return the counters of the interval, and the state values at its end."""
     counts = interval.query("select name, value from global_status where value is not null", "global_status")
     states = interval.query(f"select name, value from {interval.ends('global_status_now')[1]} where value is not null")
     return Status({str(one["name"]): round(one["value"]) for one in (*counts, *states)}, interval.seconds)
@@ -107,14 +107,14 @@ def _files(interval: Interval) -> list[FileIo]:
 
 
 def _database(interval: Interval, files: Sequence[FileIo]) -> Database:
-    """All schemas as one: reads of data files, with their time where files are counted."""
+    """Return all schemas as one database: reads of data files, with their time if files are counted."""
     found = next((one for one in files if one.event == DATA_FILES), None)
     reads, read_ms = (found.reads, found.read_ms) if found else (0, None)
     return Database("all", reads, 0, read_ms, 0, 0, 0, None, None, None, None, interval.seconds, True)
 
 
 def _whole(row: dict[str, Any]) -> dict[str, Any]:
-    """Counts as whole numbers: sums of the database are wider than 64 bits, and come as decimals."""
+    """Return a row with counts as int: sums in the database are wider than 64 bits and arrive as decimals."""
     return {
         name: value if isinstance(value, str | float) or value is None else int(value) for name, value in row.items()
     }

@@ -1,4 +1,4 @@
-"""What the counters of a MariaDB have in common: time of statements, and whether others span the same time."""
+"""Counters of MariaDB that cover the same time: total time of statements, and whether other counters match it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.rule import Unjudged
 
 ALIKE = 0.5
-"""Two counters of the same thing that differ by more were not counted over the same time."""
+"""If one of two counters of the same thing is below this share of the other, they do not cover the same time."""
 
 
 def statement_ms(facts: Facts) -> float | Unjudged:
-    """Time of all statements; or why it is not that of the server's other counters."""
+    """Return the total time of all statements in ms, or why it does not match the server's other counters."""
     calls = sum(one.calls for one in facts.all(Digest))
     questions = facts.one(Status).get("questions") or 0
     total = sum(one.ms for one in facts.all(Digest))
@@ -25,7 +25,7 @@ def statement_ms(facts: Facts) -> float | Unjudged:
 
 
 def file_reads(facts: Facts) -> FileIo | Unjudged:
-    """Reads of data files, with their time; or why they are not those that the status counts."""
+    """Return the reads of data files with their time, or why they are not the ones that the status counts."""
     found = next((one for one in facts.all(FileIo) if one.event == DATA_FILES), None)
     counted = facts.one(Status).get("innodb_data_reads") or 0
     reads = found.reads if found is not None else 0

@@ -1,7 +1,7 @@
-"""Whether the planner would take an index that is not there: HypoPG makes it up for this session, and EXPLAIN says.
+"""Check whether the planner would use an index that does not exist, with a hypothetical index of HypoPG and EXPLAIN.
 
-What is planned is a look-up of ours by the column alone, with a value that is not known, never a statement of the
-user's; nothing is run. Names are those of the catalog, quoted.
+The statement that is planned is a look-up by this column alone, with an unknown value; it is never a statement of the
+user, and nothing is executed. Names come from the catalog, quoted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ where e.extname = 'hypopg'
 
 
 def hypothetical(connection: Connection, wanted: Iterable[tuple[str, str]]) -> list[Hypothetical]:
-    """The cost of a look-up of each table (quoted, as the rules have it) and column, without and with an index. None
-    without the extension; what cannot be planned (a lock, a right) is left out."""
+    """Return the costs of a look-up for each table (quoted, as in the rules) and column, without and with an index.
+
+    The list is empty without the extension; look-ups that cannot be planned (a lock, a missing right) are left out.
+    """
     import psycopg
 
     found = connection.execute(_HOME).fetchone()
@@ -64,7 +66,10 @@ def _asked(connection: Connection, home: str, table: str, column: str) -> Hypoth
 
 
 def _planned(connection: Connection, lookup: str) -> dict[str, Any]:
-    """The plan for a value that is not known; prepared anew, for a plan that is kept knows nothing of a new index."""
+    """Return the plan for an unknown value.
+
+    The statement is prepared anew each time, because a cached plan does not consider a new index.
+    """
     connection.execute(f"prepare dbdyno_lookup as {lookup}")
     row = connection.execute("explain (format json) execute dbdyno_lookup (null)").fetchone()
     connection.execute("deallocate dbdyno_lookup")

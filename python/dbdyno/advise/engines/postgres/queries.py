@@ -1,8 +1,8 @@
-"""What is asked of a live PostgreSQL, a query per kind of evidence; the columns bear the names of its fields.
+"""Queries to a live PostgreSQL, one per kind of evidence; the columns have the names of its fields.
 
-Only catalogs and statistics are read, and no function opens a table: a lock that somebody holds on one stops nothing.
- A column that only some versions have is taken out of the row as JSON
-(`to_jsonb(x) ->> 'name'`), so that one text serves versions 12 to 18 and an older one answers NULL.
+Only catalogs and statistics are read, and no function opens a table, so locks on tables block nothing. A column that
+only some versions have is read from the row as JSON (`to_jsonb(x) ->> 'name'`): the same text works for versions 12 to
+18, and older versions return NULL.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from dbdyno.advise.kinds import (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """How a kind is read on versions from `least` to before `below`. `whole`: rows of other roles are needed, which
-    only a member of pg_read_all_stats sees."""
+    """How a kind is read on versions from `least` to before `below`.
+
+    With `whole`, rows of other roles are needed, which only members of pg_read_all_stats can see.
+    """
 
     kind: type
     sql: LiteralString
@@ -93,8 +95,8 @@ from pg_stat_user_tables s join pg_class c on c.oid = s.relid join pg_namespace 
 where c.relpersistence <> 't' order by 1
 """
 
-# `pg_get_indexdef` would open the table. Expressions and predicates can only be had so: where somebody holds the table
-# exclusively, they are replaced by a name of the index's own, and it equals no other.
+# `pg_get_indexdef` opens the table, but is the only way to get expressions and predicates. If a session holds the table
+# exclusively, they are replaced by a unique name, so that the index equals no other.
 _EXPRESSIONS: LiteralString = """
 case when x.indrelid in (select relation from pg_locks where mode = 'AccessExclusiveLock' and relation is not null)
   then 'of ' || x.indexrelid else pg_get_expr({what}, x.indrelid) end

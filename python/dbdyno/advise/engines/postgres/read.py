@@ -1,6 +1,6 @@
-"""Evidence of a live PostgreSQL, read only: one session, one transaction, limits on every statement and lock.
+"""Evidence of a live PostgreSQL, read-only: one session, one transaction, timeouts for every statement and lock.
 
-A query that fails, fails alone: its kind of evidence is lacking then, with what the server said.
+If a query fails, only its kind of evidence is missing, with the server's message as the reason.
 """
 
 from __future__ import annotations
@@ -39,14 +39,18 @@ _SEES_ALL = Lack("the role sees only its own sessions and statements", "grant pg
 
 
 def read(dsn: str) -> Facts:
-    """The evidence of the server of a connection string. Raises `TargetError` where it does not answer."""
+    """Return the evidence of the server with this connection string.
+
+    Raises:
+        TargetError: the server does not answer.
+    """
     from dbdyno.bench.postgres.server import Postgres
 
     return read_target(Postgres.open(dsn))
 
 
 def read_target(target: Postgres) -> Facts:
-    """The evidence of a server that answered."""
+    """Return the evidence of a connected server."""
     with contextlib.closing(
         target.connect(
             statement_timeout_ms=STATEMENT_TIMEOUT_MS,
@@ -56,7 +60,7 @@ def read_target(target: Postgres) -> Facts:
         )
     ) as connection:
         identity = target.identity(connection)
-        # Without the right to ask it is host and port: no name to keep a result under.
+        # Without the right to read it, the identity is host and port, which cannot identify a stored result.
         return _facts(connection, target.safe_dsn, identity if identity.isdigit() else "")
 
 
@@ -87,7 +91,7 @@ def _facts(connection: Connection, title: str, identity: str) -> Facts:
                 _put(query.kind, _rows(connection, query.kind, query.sql), rows, lacking)
         _statements(connection, server, rows, lacking)
         connection.execute("select /* dbdyno */ set_config('search_path', 'pg_catalog', true)")
-        # What the rule would name, the planner is asked for: no other column of any table.
+        # Only the columns that the rule would name are planned, no other column of any table.
         wanted = candidates(Facts(title, "server", rows)) if {Table, Statement} <= rows.keys() else ()
         rows[Hypothetical] = hypothetical(connection, wanted)
     lacking[Estimate] = Lack(
@@ -105,7 +109,7 @@ def _of_version(query: Query) -> Lack:
 def _statements(
     connection: Connection, server: Server, rows: dict[type, Sequence[Any]], lacking: dict[type, Lack]
 ) -> None:
-    """The statements, where the extension is in this database and the role may see all of them."""
+    """Read the statements if the extension is in this database and the role may see all of them."""
     if server.version_num < 130000:
         lacking[Statement] = Lack("statements are read from PostgreSQL 13 on")
         return
@@ -139,7 +143,7 @@ def _put(
 
 
 def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[Any], Lack | None]:
-    """The rows of a query, or why there are none."""
+    """Return the rows of a query, or why there are none."""
     import psycopg
 
     try:
@@ -155,7 +159,7 @@ def _rows(connection: Connection, kind: type, sql: LiteralString) -> tuple[list[
 
 
 def made(kind: type, row: dict[str, Any]) -> Any:
-    """A row of evidence of a row of a query; lists become tuples, decimals numbers, secrets are taken out."""
+    """Return a row of evidence for a row of a query; lists become tuples, decimals numbers, and secrets are removed."""
     names = {one.name for one in fields(kind)}
     if kind is Setting:
         row = {**row, "value": shown_value(row["name"], row["value"])}

@@ -1,7 +1,7 @@
-"""Evidence of an interval of snapshots, of PostgreSQL here: counters are those between its two ends.
+"""Evidence of an interval of snapshots of PostgreSQL: counters are differences between its two ends.
 
-Snapshots hold no definitions of indexes and keys, and no sessions at one look: the rules that need these are not
-judged. A row whose difference is not known (a reset, a crash) is left out.
+Snapshots have no definitions of indexes and keys, and no sampled sessions: rules that need them are not judged. A row
+whose difference is not known (a reset, a crash) is left out.
 """
 
 from __future__ import annotations
@@ -50,7 +50,12 @@ _ASK = Lack("snapshots do not hold it", "ask the server itself: dbdyno advise po
 
 
 def read(store: Store, text: str, target: str | None = None) -> Facts:
-    """The evidence of `snap:1..12`. Raises `SnapshotError`, and `AdviceError` for another engine."""
+    """Return the evidence of an interval such as `snap:1..12`.
+
+    Raises:
+        SnapshotError: the interval cannot be read.
+        AdviceError: there are no rules for its engine.
+    """
     chain = period(store, text, target).chain
     with Interval(store, chain[0], chain[-1]) as interval:
         engine = interval.after.manifest.get("engine", "postgres")
@@ -64,7 +69,7 @@ def read(store: Store, text: str, target: str | None = None) -> Facts:
 
 
 def facts_of(interval: Interval) -> Facts:
-    """The evidence of an interval."""
+    """Return the evidence of an interval."""
     rows: dict[type, Sequence[Any]] = {Server: [_server(interval)]}
     lacking: dict[type, Lack] = {kind: Lack(f"{PLACES[kind]}: {_ASK.why}", _ASK.next) for kind in _LIVE_ONLY}
     for kind, views, reader in _READERS:
@@ -152,7 +157,7 @@ def _tables(interval: Interval) -> list[dict[str, object]]:
 
 
 def _segments(interval: Interval) -> list[dict[str, object]]:
-    """Heaps and indexes of the database that was read, under names that a statement may have."""
+    """Return heaps and indexes of the database that was read, with names usable in statements."""
     block = int(setting(interval, "block_size") or 8192)
     pages = interval.ends("pg_class")[1]
     quoted = """'"' || replace(i.schemaname, '"', '""') || '"."' || replace(i.{}, '"', '""') || '"'"""
@@ -171,7 +176,7 @@ def _segments(interval: Interval) -> list[dict[str, object]]:
 
 
 def _columns(interval: Interval) -> list[dict[str, object]]:
-    """Columns that no index begins with, as the planner knew them at the end."""
+    """Return columns that no index begins with, with the planner's statistics at the end of the interval."""
     columns, indexes = interval.ends("pg_attribute")[1], interval.ends("pg_index")[1]
     if "first_column" not in interval.columns("pg_index"):
         return []
@@ -301,4 +306,4 @@ _READERS: tuple[tuple[type, tuple[str, ...], Callable[[Interval], list[dict[str,
     (Slru, ("pg_stat_slru",), _slru),
 )
 _ENGINES: dict[str, Callable[[Interval], Facts]] = {"postgres": facts_of, "mariadb": mariadb.facts_of}
-"""Engines that there are rules for, and how an interval of theirs is read."""
+"""Engines that there are rules for, with the function that reads their intervals."""
