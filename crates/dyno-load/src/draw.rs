@@ -1,7 +1,7 @@
 //! Scripts for clients that are other programs.
 //!
-//! The SQL is cut at its values, and the values of each transaction are drawn in advance, from the same streams of
-//! random numbers as those of dbdyno's own sessions.
+//! The SQL is cut at its values, and the values of each transaction are drawn in advance, from the same random streams
+//! that dbdyno's own sessions use.
 //!
 //! # Limits
 //!
