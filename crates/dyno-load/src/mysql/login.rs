@@ -186,8 +186,7 @@ impl Login<'_> {
         Err(WireError::Auth("the server asks again and again".into()))
     }
 
-    /// Sends the password itself over a private connection, otherwise encrypted with the public key that the user
-    /// gave.
+    /// Sends the password itself over a private connection, otherwise encrypted with the user's copy of the server key.
     fn whole_password(&mut self) -> Result<(), WireError> {
         let secret = self.password().ok_or(WireError::NoPassword)?;
         let answer = match self.key {

@@ -1,7 +1,7 @@
 //! Rows that a script keeps, converted to PostgreSQL's text form.
 //!
-//! [`columns`](crate::wire::message::columns) reads that form.
-//! Separate from the plain round trip, because copying results costs time.
+//! [`columns`](crate::wire::message::columns) reads that form. Separate from the plain round trip, because copying
+//! results costs time.
 
 use std::io::Write;
 

@@ -52,8 +52,7 @@ impl PublicKey {
         Some(Self { modulus: BigUint::from_bytes_be(modulus), exponent: BigUint::from_bytes_be(exponent) })
     }
 
-    /// Returns the zero-terminated password, masked by the challenge and encrypted so that only the key's owner can
-    /// read it.
+    /// Returns the zero-terminated password, masked by the challenge and encrypted for the owner of this key.
     ///
     /// # Errors
     /// The password is too long for the key, or there are no random numbers.

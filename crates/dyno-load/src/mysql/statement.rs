@@ -47,8 +47,9 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// Creates a statement from a script's command; a variable inside quotes remains literal text in the prepared
-    /// form.
+    /// Creates a statement from a script's command.
+    ///
+    /// A variable inside quotes remains literal text in the prepared form.
     pub fn new(sql: &Sql, symbols: &Symbols) -> Self {
         let mut marked = String::new();
         let mut params = Vec::new();
