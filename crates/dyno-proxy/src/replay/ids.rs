@@ -101,8 +101,7 @@ impl Ids {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Returns the number of keys whose value had been sent before they were generated: something else has that
-    /// value.
+    /// Returns the number of keys whose value had been sent before: it is used for something else, too.
     pub fn early(&self) -> u64 {
         self.early.load(Ordering::Relaxed)
     }
