@@ -54,8 +54,9 @@ impl Rng {
         (self.next_u64() >> 12) as f64 * STEP
     }
 
-    /// Draws from a normal distribution with mean 0 and standard deviation 1 (sine branch of the Box-Muller
-    /// transform).
+    /// Draws from a normal distribution with mean 0 and standard deviation 1.
+    ///
+    /// It is the sine branch of the Box-Muller transform.
     pub fn normal(&mut self) -> f64 {
         let radius = 1.0 - self.unit();
         let angle = 1.0 - self.unit();

@@ -9,8 +9,9 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Checks that each text is refused with a message that begins so (after the file's name) and with these words in its
-/// hint.
+/// Checks that each text is refused with this beginning of the message and these words in the hint.
+///
+/// The beginning is compared after the file's name.
 fn check(table: &[(&str, &str, &str)]) {
     for (text, beginning, next) in table {
         let message = refusal(text);
