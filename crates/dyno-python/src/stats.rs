@@ -381,7 +381,7 @@ pub(crate) fn spearman_orders(py: Python<'_>, n: usize) -> PyResult<Vec<u64>> {
 /// Fit float64 arrays without NaN by least squares; with `degree` above 1 the columns are powers of the only x.
 ///
 /// Returns:
-///     A dict of coefficients, errors, n, residual and explained sums of squares; the residuals (little-endian float64).
+///     A dict of coefficients, errors, n, residual and explained sums of squares; residuals as little-endian float64.
 ///
 /// Raises:
 ///     StatsError: There are too few rows, or the columns are dependent or differ in length.
