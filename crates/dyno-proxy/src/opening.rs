@@ -27,7 +27,7 @@ pub enum Opening {
         length: usize,
         /// User.
         user: String,
-        /// Database; that of the user's name by default.
+        /// Database; by default it has the user's name.
         database: String,
         /// Application name.
         application: String,
