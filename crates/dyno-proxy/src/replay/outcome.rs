@@ -1,45 +1,45 @@
-//! What a replay came to: counts of equal and different answers, and the first differences in words.
+//! Result of a replay: counts of equal and different answers, and descriptions of the first differences.
 
 use super::timed::Timed;
 
-/// Number of differences that are kept in words.
+/// Largest number of differences that are reported individually.
 const TOLD: usize = 20;
 
-/// What became of a session, or of all.
+/// Result of one session or of all.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Round trips, and the answers in them.
+    /// Finished round trips.
     pub turns: u64,
-    /// Ends of statements that were as then.
+    /// Statement ends that are the same as in the capture.
     pub same: u64,
-    /// Another number of rows.
+    /// Statements with a different number of rows.
     pub rows_differ: u64,
-    /// Failed now and not then.
+    /// Statements that fail now and did not fail in the capture.
     pub fails_now: u64,
-    /// Failed then and not now.
+    /// Statements that failed in the capture and do not fail now.
     pub failed_then: u64,
-    /// Failed otherwise.
+    /// Statements that fail with another SQLSTATE than in the capture.
     pub fails_otherwise: u64,
-    /// Answers that are missing, or too many.
+    /// Round trips with missing or additional answers.
     pub uneven: u64,
-    /// Values that a new key stands for.
+    /// Number of replaced key values.
     pub mapped: u64,
-    /// Waits for a commit that were given up.
+    /// Waits for earlier commits that timed out.
     pub out_of_order: u64,
-    /// Round trips that were not whole in the capture, and left out.
+    /// Round trips that were not captured completely, and left out.
     pub left_out: u64,
-    /// Sessions that could not go on.
+    /// Sessions that could not continue.
     pub broken: u64,
-    /// How much later than then round trips began, at most.
+    /// Largest delay of a round trip's start relative to the capture [ns].
     pub late_ns: u64,
-    /// In words, the first of them.
+    /// Descriptions of the first differences and errors.
     pub told: Vec<String>,
-    /// Transactions as they went, where they are timed.
+    /// Timed transactions.
     pub timed: Vec<Timed>,
 }
 
 impl Outcome {
-    /// Together with another.
+    /// Adds another result.
     pub fn add(&mut self, other: Self) {
         for (mine, its) in [
             (&mut self.turns, other.turns),
@@ -62,7 +62,7 @@ impl Outcome {
         self.timed.extend(other.timed);
     }
 
-    /// Keep a difference in words, if there are not too many yet.
+    /// Keeps a description of a difference, unless there are [`TOLD`] already.
     pub(super) fn tell(&mut self, words: impl FnOnce() -> String) {
         if self.told.len() < TOLD {
             self.told.push(words());
