@@ -190,7 +190,7 @@ def test_a_log_that_is_read_again_is_kept_once_and_less_of_it_replaces_nothing(p
     for _ in range(2):
         planted.model("--log", planted.logs["csv"])
     before = section(planted.model(), "logs")["tables"][0]["rows"]
-    less = planted.model("--log", planted.logs["csv"], "--since", "2199-01-01")
+    less = planted.model("--log", planted.logs["csv"], "--from", "2199-01-01")
     assert section(less, "logs")["notes"] == ["pg.csv: not kept, it has no execution"]
     assert section(planted.model(), "logs")["tables"][0]["rows"] == before
     assert len(before) == 1

@@ -534,12 +534,12 @@ def test_a_log_that_a_service_keeps_as_json_gives_what_the_text_log_gives(key: s
 def test_since_and_until_keep_what_is_between(tmp_path: Path) -> None:
     lines = [csv_line("duration: 1.0 ms  statement: select 1", f"2026-11-21 00:0{n}:00.000 UTC") for n in range(5)]
     (tmp_path / "a.csv").write_text("".join(lines))
-    words = ("--since", "2026-11-21T00:01", "--until", "2026-11-21T01:03+01:00", "--format", "json")
+    words = ("--from", "2026-11-21T00:01", "--to", "2026-11-21T01:03+01:00", "--format", "json")
     done = dbdyno("snap", "plans", "--log", "a.csv", *words, cwd=tmp_path)
     (read_of,) = (one for one in json.loads(done.stdout)["sections"] if one["name"] == "logs")
     rows = read_of["tables"][0]["rows"]
     assert [row["executions"] for row in rows] == [3]
-    assert dbdyno("snap", "plans", "--log", "a.csv", "--since", "noon", cwd=tmp_path).returncode == 2
+    assert dbdyno("snap", "plans", "--log", "a.csv", "--from", "noon", cwd=tmp_path).returncode == 2
 
 
 def test_two_logs_of_one_time_are_told_and_a_log_without_plans_says_what_to_set(tmp_path: Path) -> None:

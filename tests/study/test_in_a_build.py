@@ -135,11 +135,9 @@ def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path)
     (tmp_path / "p.toml").write_text(plan(FASTER, 7))
     rows = json.loads(dbdyno("runs", "--plan", "p.toml", "--format", "json", cwd=tmp_path).stdout)
     assert sorted(row["blocks"] for row in rows) == ["10/10", "4/4"], "runs of one second have no order"
-    assert (
-        len(json.loads(dbdyno("runs", "--since", "1h", "--limit", "2", "--format", "json", cwd=tmp_path).stdout)) == 2
-    )
-    assert "no runs that were asked for" in dbdyno("runs", "--since", "2999-01-01", cwd=tmp_path).stderr
-    assert dbdyno("runs", "--since", "soon", cwd=tmp_path).returncode == 2
+    assert len(json.loads(dbdyno("runs", "--from", "1h", "--limit", "2", "--format", "json", cwd=tmp_path).stdout)) == 2
+    assert "no runs that were asked for" in dbdyno("runs", "--from", "2999-01-01", cwd=tmp_path).stderr
+    assert dbdyno("runs", "--from", "soon", cwd=tmp_path).returncode == 2
 
 
 def test_a_plan_is_the_same_where_only_its_text_and_server_differ():

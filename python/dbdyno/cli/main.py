@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 from typing import ClassVar, NoReturn
 
@@ -50,6 +51,35 @@ DRIVERS = ("psycopg", "pymysql", "oracledb", "cassandra")
 """An uncaught error of these drivers means that a server became unreachable in between."""
 
 
+FORMER = {
+    "--dsn": ("--target",),
+    "--to": ("--target", "--directory"),
+    "--since": ("--from",),
+    "--until": ("--to",),
+}
+"""Former names of options, and the names that replaced them; kept for one version."""
+
+
+def current_names(command: click.Command, args: Sequence[str]) -> list[str]:
+    """Return the arguments of a command with former names of options replaced, and --json as --format json."""
+    known = {name: option for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    found: list[str] = []
+    for place, word in enumerate(args):
+        if word == "--":
+            return [*found, *args[place:]]
+        name, sign, value = word.partition("=")
+        new = next((one for one in FORMER.get(name, ()) if one in known), None) if name not in known else None
+        if word == "--json" and name not in known and _has_json(known.get("--format")):
+            found += ["--format", "json"]
+        else:
+            found.append(word if new is None else f"{new}{sign}{value}")
+    return found
+
+
+def _has_json(option: click.Parameter | None) -> bool:
+    return option is not None and isinstance(option.type, click.Choice) and "json" in option.type.choices
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, not when help is printed.
 
@@ -81,7 +111,8 @@ class LazyGroup(click.Group):
             hint = f" Did you mean {near[0]!r}?" if near else ""
             path = ctx.command_path
             ctx.fail(f"No command {args[0]!r}.{hint} `{path} --help` lists the commands.")
-        return super().resolve_command(ctx, args)
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found, rest if found is None else current_names(found, rest)
 
 
 def _module(name: str) -> ModuleType:

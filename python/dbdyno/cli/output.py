@@ -70,10 +70,10 @@ def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
 
     The suffix of the -o file selects the format if --format is not given.
     """
-    form = click.option("--format", "form", type=click.Choice(formats), help="Form of the output.")
+    form = click.option("--format", "form", type=click.Choice(formats), help="Output format; --json means json.")
     file = click.option(
         "-o",
-        "output",
+        "--output",
         type=click.Path(path_type=Path, dir_okay=False),
         help=f"Write to this file; its suffix selects the format{suffixes}.",
     )

@@ -27,7 +27,7 @@ FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
 )
 @click.option(
     "-o",
-    "output",
+    "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file; its suffix selects the format (default: report.html in the run, or in the job's ledger).",
 )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Show the runs of this plan, whatever their seed and number of blocks.",
 )
-@click.option("--since", metavar="WHEN", help="Show the runs since a day (2026-11-01) or for so long (7d, 12h).")
+@click.option("--from", "since", metavar="TIME", help="Only runs from this day on (2026-11-01), or of the last 7d.")
 @format_options
 def command(
     folder: Path, limit: int | None, plan: Path | None, since: str | None, form: str | None, output: Path | None

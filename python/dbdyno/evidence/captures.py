@@ -28,6 +28,6 @@ def captured(folder: Path) -> Run:
         raise TraceError(
             "is no run of dbdyno trace proxy, which alone keeps what clients sent",
             where=str(folder),
-            next_step="capture one: dbdyno trace proxy --to HOST:PORT --binds",
+            next_step="capture one: dbdyno trace proxy --target HOST:PORT --binds",
         )
     return run

@@ -13,7 +13,7 @@ from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_optio
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path, dir_okay=False))
 @reach_options
-@click.option("-d", "--to", "folder", default=".", show_default=True, metavar="FOLDER", help="Folder on the cells.")
+@click.option("-d", "--directory", "folder", default=".", show_default=True, metavar="DIR", help="Folder on the cells.")
 @click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do it without asking.")
 def command(files: tuple[Path, ...], folder: str, dry_run: bool, yes: bool, **reach: Any) -> None:
@@ -21,7 +21,7 @@ def command(files: tuple[Path, ...], folder: str, dry_run: bool, yes: bool, **re
     same name is replaced. Exit 2 when a copy failed; the others go on.
 
     \b
-    dbdyno cells copy -H @cell_group checks.sh --to /tmp
+    dbdyno cells copy -H @cell_group checks.sh --directory /tmp
     """
     from dbdyno.cells.copying import copies_of, copy_everywhere
 

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Form of the output.",
+    help="Output format; --json means json.",
 )
 @click.option(
     "-o",
-    "output",
+    "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file; its suffix selects the format.",
 )

@@ -58,11 +58,11 @@ FIXED, CELL_WIDTH = 60, 15
     "--format",
     "form",
     type=click.Choice(FORMATS),
-    help="Form of the output.",
+    help="Output format; --json means json.",
 )
 @click.option(
     "-o",
-    "output",
+    "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file; its suffix selects the format.",
 )

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(FORMATS))
 @click.option(
     "-o",
-    "output",
+    "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file; its suffix selects the format.",
 )

@@ -40,7 +40,13 @@ if TYPE_CHECKING:
     help="Aggregate objects, or cells, or neither.",
 )
 @click.option("--top", type=Count(), help="Show the top N lines: errors first, then what is farthest from its average.")
-@click.option("--format", "form", type=click.Choice(("table", "jsonl")), default="table", help="Form of the output.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "jsonl")),
+    default="table",
+    help="Output format; --json means json.",
+)
 def command(every: float, lasting: float | None, by: str, top: int | None, form: str, **reach: Any) -> None:
     """What the cells do from round to round: rates, latencies and levels, each beside its average since the watch
     began. Rates are over each cell's own times of collection.

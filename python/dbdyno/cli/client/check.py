@@ -19,7 +19,9 @@ PATIENCE_LEAST_NS = 10**9
 @click.command("check", context_settings={"ignore_unknown_options": True})
 @click.argument("client", nargs=-1, required=True, metavar="NAME|COMMAND...")
 @click.option(
-    "--dsn", help="The engine: postgresql://user@host/db, mariadb://user@host/db or mariadb. Default: embedded."
+    "--target",
+    "dsn",
+    help="Engine: postgresql://user@host/db, mariadb://user@host/db or mariadb. [default: embedded]",
 )
 @click.option(
     "--patience",

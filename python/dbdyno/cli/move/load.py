@@ -1,4 +1,4 @@
-"""`dbdyno move FOLDER --to postgresql://...`: load files into a table."""
+"""`dbdyno move FOLDER postgresql://...`: load files into a table."""
 
 from __future__ import annotations
 

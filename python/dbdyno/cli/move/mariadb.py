@@ -120,10 +120,9 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
     if rest["dry_run"]:
         _show_across(server(source), wish, how, server(to), goal)
         return
-    if rest["job"] is None:
-        raise click.UsageError("name a new folder for the job's ledger: --job")
-    with shared.goes_on(Path(rest["job"])):
-        show(move(server(source), wish, server(to), goal, Path(rest["job"]), how, shared.say, level))
+    job = shared.job_folder(rest)
+    with shared.goes_on(job):
+        show(move(server(source), wish, server(to), goal, job, how, shared.say, level))
 
 
 def _refuse_into(rest: Mapping[str, Any]) -> None:
@@ -149,7 +148,7 @@ def go_on(
     with shared.goes_on(job):
         if ledger.plan.get("into"):
             if to is None:
-                raise click.UsageError("the job goes from server to server: --to, the connection string of the target")
+                raise click.UsageError("the job goes from server to server: name the target by --target")
             loaded = hand_on_again(
                 server(source), server(to), ledger, how, shared.say, restart=restart, as_of_now=as_of_now, level=level
             )

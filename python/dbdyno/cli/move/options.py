@@ -6,7 +6,8 @@ import contextlib
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,6 +40,18 @@ class Size(click.ParamType[int]):
         if size <= 0:
             self.fail(f"{value!r} is no size: write 64MB, 1GiB or a number of bytes", param, ctx)
         return size
+
+
+def job_folder(rest: Mapping[str, Any]) -> Path:
+    """Return the job's folder: that of --job, or a new name in jobs/, which is reported on stderr."""
+    if rest["job"] is not None:
+        return Path(rest["job"])
+    table = next(iter(rest["tables"]), "") or "tables"
+    name = re.sub(r"\W+", "_", table).strip("_")[:40] or "tables"
+    folder = Path("jobs") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
+    folder.parent.mkdir(exist_ok=True)
+    say(f"job: {folder}; if it is interrupted: dbdyno move resume {folder}")
+    return folder
 
 
 def how_options(command: F) -> F:

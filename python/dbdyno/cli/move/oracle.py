@@ -1,4 +1,4 @@
-"""`dbdyno move oracle://... --to FOLDER`: copy a table of an Oracle database to Parquet files."""
+"""`dbdyno move oracle://... FOLDER`: copy a table of an Oracle database to Parquet files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno move SOURCE --to TARGET`: tables of PostgreSQL to files, files into a table, and from server to server."""
+"""`dbdyno move SOURCE TARGET`: tables of PostgreSQL to files, files into a table, and from server to server."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _NO_TARGET = "--verify target is for the way into a server: here the files are t
 class _Move(click.Command):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the usage without SOURCE, which is already printed as the command's name (`move.py`)."""
-        return ["--to TARGET [OPTIONS]"]
+        return ["TARGET [OPTIONS]"]
 
 
 @click.command("move", cls=_Move)
 @click.argument("source")
+@click.argument("to", metavar="TARGET")
 @click.option(
     "--table", "tables", multiple=True, help="Table, view or materialized view, as SQL writes it. Repeatable."
 )
@@ -45,12 +46,6 @@ class _Move(click.Command):
 @click.option("--where", help="Only rows for which this SQL expression holds (in UTC).")
 @click.option("--columns", help="Only these, with commas between.")
 @click.option("--text", "as_text", help="These columns in the server's own words, with commas between.")
-@click.option(
-    "--to",
-    required=True,
-    help="A new folder, x.arrow, x.csv, - (Arrow on stdout), a folder on a Hadoop file system (hdfs://..., with --job),"
-    " or the connection string of a server.",
-)
 @click.option("--piece", type=shared.Size(), help="Bytes of a table that make one chunk, one file.")
 @click.option(
     "--hold",
@@ -63,7 +58,9 @@ class _Move(click.Command):
     help="From server to server: the table that takes the rows, if it has another name; of several 'schema.*'.",
 )
 @click.option(
-    "--job", type=click.Path(path_type=Path), help="Into a server, or to Hadoop: a new folder for the ledger."
+    "--job",
+    type=click.Path(path_type=Path),
+    help="Into a server, or to Hadoop: a new folder for the ledger. [default: jobs/TIME-TABLE]",
 )
 @click.option("--partition-by", help="A column: a folder for each of its values, column=value.")
 @click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where chunks are read [here].")
@@ -76,8 +73,11 @@ class _Move(click.Command):
 @shared.verify_option
 @shared.how_options
 def command(source: str, to: str, level: str, **rest: Any) -> None:
-    """Copy a table of the PostgreSQL at SOURCE into Parquet files, as of one instant, or into a table of the PostgreSQL
-    at --to; or, where SOURCE is a folder, its files into such a table.
+    """Copy tables from SOURCE to TARGET, as of one instant.
+
+    SOURCE is the connection string of a server, a folder of files, or - (Arrow on stdin). TARGET is a new folder for
+    Parquet files, x.arrow, x.csv, - (Arrow on stdout), a folder on a Hadoop file system (hdfs://...), or the connection
+    string of a server. Where a job needs a folder and --job does not name one, it is made in jobs/.
 
     Out: the table is cut by its blocks; all workers read in one snapshot, so writers make no difference. Types are
     kept; what Parquet cannot hold is text in the server's own words, with the type in the field's metadata. Nothing is
@@ -167,13 +167,12 @@ def _take_away(source: str, to: str, level: str, how: How, rest: dict[str, Any])
     refuse(rest, (*IN_ONLY, "into"), "is not for the way to a Hadoop file system")
     if Path(source).exists() or source == "-" or mariadb.is_mariadb(source):
         raise click.UsageError("to a Hadoop file system go tables of a PostgreSQL")
-    if rest["job"] is None:
-        raise click.UsageError("name a new folder on this machine for the job's ledger: --job")
     if level == "target":
         raise click.UsageError(_NO_TARGET)
     if rest["engine"] != "spark" and not rest["dry_run"]:
         reach(to)
-    _take(source, Path(rest["job"]), level, how, rest, place=to)
+    folder = Path(rest["job"] or "") if rest["dry_run"] else shared.job_folder(rest)
+    _take(source, folder, level, how, rest, place=to)
 
 
 def _take(source: str, folder: Path, level: str, how: How, rest: dict[str, Any], *, place: str | None = None) -> None:

@@ -27,7 +27,7 @@ LOAD = "load.json"
 @click.command("resume")
 @shared.job_argument
 @click.option("--source", help="The connection string; a job's folder never says where to connect. Not for files.")
-@click.option("--to", help="The connection string of the target, for a job into a server.")
+@click.option("--target", "to", help="The connection string of the target, for a job into a server.")
 @click.option("--restart", is_flag=True, help="Read all again, as of one instant.")
 @click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
 @shared.verify_option
@@ -78,7 +78,7 @@ def command(
         _across(target, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
         return
     if to is not None or level == "target":
-        raise click.UsageError("--to and --verify target are for jobs from server to server")
+        raise click.UsageError("--target and --verify target are for jobs from server to server")
     with (
         shared.goes_on(job),
         made_away(ledger) as make,
@@ -97,7 +97,7 @@ def _given(source: str | None) -> str:
 
 def _files(to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool) -> None:
     if to is None:
-        raise click.UsageError("the job goes into a server: --to, the connection string of the target")
+        raise click.UsageError("the job goes into a server: --target, the connection string of the target")
     with shared.goes_on(ledger.folder):
         if is_mariadb(to):
             from dbdyno.bench.mariadb.server import MariaDB
@@ -118,7 +118,7 @@ def _across(
     from dbdyno.move.loading.transfer import go_on
 
     if to is None:
-        raise click.UsageError("the job goes from server to server: --to, the connection string of the target")
+        raise click.UsageError("the job goes from server to server: --target, the connection string of the target")
     loaded = go_on(
         source,
         Postgres.open(to, keep_first=True),

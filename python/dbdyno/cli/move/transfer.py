@@ -1,9 +1,8 @@
-"""`dbdyno move postgresql://... --to postgresql://...`: from server to server, without files."""
+"""`dbdyno move postgresql://... postgresql://...`: from server to server, without files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -37,11 +36,9 @@ def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any])
         opened = Postgres.open(source, keep_first=True)
         show_plan(opened, wish, how, lambda plan, place: show_target(plan, place, there, asked))
         return
-    if rest["job"] is None:
-        raise click.UsageError("name a new folder for the job's ledger: --job; `dbdyno move resume` goes on from it")
     goal = into(table, rest)
     opened, target = Postgres.open(source, keep_first=True), Postgres.open(to, keep_first=True)
-    show(move(opened, wish, target, goal, Path(rest["job"]), how, shared.say, hold=rest["hold"], level=level))
+    show(move(opened, wish, target, goal, shared.job_folder(rest), how, shared.say, hold=rest["hold"], level=level))
 
 
 def target_of(wish: Wish, into: str | None) -> str:

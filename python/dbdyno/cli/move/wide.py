@@ -41,10 +41,10 @@ def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any
     _refuse_level(level)
     if rest["query"] is None or len(rest["tables"]) != 1:
         raise click.UsageError("name the rows by --query and the wide table that takes them by --table")
-    if rest["job"] is None or rest["key"] is None:
-        raise click.UsageError("name a new folder for the job by --job, and the partition key by --key")
+    if rest["key"] is None:
+        raise click.UsageError("name the columns of the partition key by --key")
     shape = Shape(rest["tables"][0], names(rest["key"]), names(rest["cluster"]), names(rest["static"]))
-    where, folder = address(to), Path(rest["job"])
+    where, folder = address(to), shared.job_folder(rest)
     target = Postgres.open(source)
     if folder.exists():
         raise click.UsageError(f"{folder} is there already: `dbdyno move resume` goes on with a job")
@@ -81,7 +81,7 @@ def resume_load(job: Path, source: str, to: str | None, level: str, how: How) ->
     from dbdyno.wide.load import ROWS, State
 
     if to is None:
-        raise click.UsageError("the job goes to a Cassandra: --to, its address")
+        raise click.UsageError("the job goes to a Cassandra: --target, its address")
     _refuse_level(level)
     state, where = State.open(job), address(to)
     ledger = Ledger.open(job / ROWS)
@@ -118,7 +118,7 @@ def _goes_on(folder: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stop:
-        next_step = f"next: `dbdyno move resume {folder} --source DSN --to cassandra://...`"
+        next_step = f"next: `dbdyno move resume {folder} --source DSN --target cassandra://...`"
         raise KeyboardInterrupt(f"what is acknowledged is kept; {next_step}") from stop
 
 
@@ -132,7 +132,7 @@ def take_rows(source: str, to: str, rest: Mapping[str, Any]) -> None:
         raise click.UsageError("name the wide table: --table, once")
     if "://" in to or to == "-":
         raise click.UsageError(
-            "from a Cassandra rows go into a folder of Parquet; `dbdyno move FOLDER --to postgresql://...` takes it on"
+            "from a Cassandra rows go into a folder of Parquet; `dbdyno move FOLDER postgresql://...` takes it on"
         )
     for line in unload(address(source), rest["tables"][0], Path(to)).sentences():
         click.echo(line)

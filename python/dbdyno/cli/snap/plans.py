@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     type=click.IntRange(-(2**63), 2**63 - 1),
     help="With --from-server: the generic plan of this statement, which is not run; no log is read.",
 )
-@click.option("--since", metavar="TIME", help="From this time on (UTC unless it has a zone).")
-@click.option("--until", metavar="TIME", help="Up to this time.")
+@click.option("--from", "since", metavar="TIME", help="From this time on (UTC unless it has a zone).")
+@click.option("--to", "until", metavar="TIME", help="Up to this time.")
 @click.option("--line-prefix", metavar="TEXT", help="log_line_prefix of text logs (default: found from the log).")
 @click.option("--timezone", metavar="NAME", help="log_timezone, where it is not UTC; such as Europe/Berlin.")
 @click.option("--keep/--no-keep", default=True, help="Keep what was read beside the target's snapshots.")
@@ -86,8 +86,8 @@ def command(
     \b
     dbdyno snap plans --log postgresql.log
     dbdyno snap plans --log /var/log/postgresql
-    dbdyno snap plans --log postgresql.csv --since 2026-11-21T00:30 -o plans.html
-    dbdyno snap plans --since 2026-11-21
+    dbdyno snap plans --log postgresql.csv --from 2026-11-21T00:30 -o plans.html
+    dbdyno snap plans --from 2026-11-21
     dbdyno snap plans --trace runs/now
     dbdyno snap plans --from-server postgresql://admin@db1/app
     dbdyno snap plans --from-server postgresql://admin@db1/app --generic 8342006184126112
@@ -100,7 +100,7 @@ def command(
         raise click.UsageError("--generic needs --from-server DSN, and no --log")
     if sum(map(bool, (logs, runs, from_server))) > 1:
         raise click.UsageError("one of --log, --trace and --from-server")
-    asked = Asked(_moment(since, "--since"), _moment(until, "--until"), target, keep, redact, top)
+    asked = Asked(_moment(since, "--from"), _moment(until, "--to"), target, keep, redact, top)
     holder, zone = Store(store), _zone(timezone)
     if generic is not None and from_server is not None:
         from dbdyno.snapshot.plans.server import generic as generic_plan

@@ -26,7 +26,7 @@ KINDS = ("scatter", "histogram", "density", "longest", "usl")
 @click.option("--longest", type=Count(2), default=10_000, show_default=True, help="How many for --kind longest.")
 @click.option(
     "-o",
-    "output",
+    "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="PNG, SVG or HTML by suffix; without it the figure is text.",
 )

@@ -22,8 +22,8 @@ def command(proxied: Path, recorded: Path, form: str | None, output: Path | None
     are matched by the server's process, calls by their time.
 
     \b
-    dbdyno trace proxy --to localhost:5432 --for 60s --out runs/wire
-    dbdyno trace record --dsn postgresql://localhost/app --for 60s --out runs/server
+    dbdyno trace proxy --target localhost:5432 --for 60s --out runs/wire
+    dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/server
     dbdyno trace join runs/wire runs/server
     """
     from dbdyno.trace.proxy.join import join_page

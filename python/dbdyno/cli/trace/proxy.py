@@ -29,7 +29,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
     metavar="ADDRESS:PORT",
     help="Where clients connect; port 0 takes a free one.",
 )
-@click.option("--to", required=True, metavar="HOST:PORT", help="The server; /FOLDER:PORT is a Unix socket.")
+@click.option("--target", "to", required=True, metavar="HOST:PORT", help="The server; /FOLDER:PORT is a Unix socket.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -74,7 +74,7 @@ def command(
     statements without their literals. All commands on traces read the run. At the end sessions are closed.
 
     \b
-    dbdyno trace proxy --to localhost:5432 --for 60s --out runs/now
+    dbdyno trace proxy --target localhost:5432 --for 60s --out runs/now
     psql "host=127.0.0.1 port=6543 dbname=app"
     dbdyno trace profile runs/now
     """

@@ -25,7 +25,7 @@ _PID_MOST = 1 << 22
 
 
 @click.command("record")
-@click.option("--dsn", metavar="DSN", help="A connection to the server, which must run on this machine.")
+@click.option("--target", "dsn", metavar="DSN", help="A connection to the server, which must run on this machine.")
 @click.option(
     "--pid", type=click.IntRange(1, _PID_MOST), metavar="P", help="The postmaster: all sessions; a backend: it alone."
 )
@@ -73,7 +73,7 @@ def command(
     (`dbdyno doctor` says what is allowed). All commands on traces read the run.
 
     \b
-    dbdyno trace record --dsn postgresql://localhost/app --for 60s --out runs/now
+    dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/now
     dbdyno trace profile runs/now
     """
     from dbdyno.trace.record.place import place_of

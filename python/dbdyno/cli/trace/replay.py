@@ -22,7 +22,7 @@ _SHOWN_S = 1.0
 
 @click.command("replay")
 @click.argument("run", type=click.Path(path_type=Path, file_okay=False))
-@click.option("--dsn", required=True, metavar="DSN", help="Where it runs: all sessions log in as this.")
+@click.option("--target", "dsn", required=True, metavar="DSN", help="Where it runs: all sessions log in as this.")
 @click.option("--speed", default="1", show_default=True, metavar="N|max", help="Times faster; max: no think time.")
 @click.option(
     "--order",
@@ -44,9 +44,9 @@ def command(
     those that it gives now. Exit 1 where answers differ.
 
     \b
-    dbdyno trace replay runs/now --dsn postgresql://localhost/copy --writes
-    dbdyno trace replay runs/now --dsn postgresql://localhost/copy --writes --speed max --order commit
-    dbdyno trace replay runs/now --dsn postgresql://localhost/copy --from 10min --to 12min
+    dbdyno trace replay runs/now --target postgresql://localhost/copy --writes
+    dbdyno trace replay runs/now --target postgresql://localhost/copy --writes --speed max --order commit
+    dbdyno trace replay runs/now --target postgresql://localhost/copy --from 10min --to 12min
     """
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.evidence.captures import captured

@@ -18,7 +18,7 @@ from dbdyno.cli.output import write_text
     metavar="WIDE=CHILD[,PARENT]",
     help="What the tables of SQL are called: of its rows, and of its partitions. Repeatable.",
 )
-@click.option("-o", "output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
 def command(target: str, names: tuple[str, ...], output: Path | None) -> None:
     """Write the map of the keyspace at TARGET (cassandra://host:9042/keyspace): a file to edit. Tables, columns and
     keys may be renamed, left out, or given another type.

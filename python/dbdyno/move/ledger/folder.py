@@ -88,9 +88,7 @@ class Ledger:
         """The job of a folder. Raises `MoveError` where there is none that can be read."""
         place = folder / INNER / "manifest.json"
         if not place.exists():
-            raise MoveError(
-                "no job is there", where=str(folder), next_step="name the folder that `dbdyno move ... --to` wrote"
-            )
+            raise MoveError("no job is there", where=str(folder), next_step="name the folder that `dbdyno move` wrote")
         manifest = _read(place)
         if not isinstance(manifest, dict) or manifest.get("version") != VERSION:
             raise MoveError(

@@ -19,7 +19,7 @@ def command(ledger: Ledger) -> str:
     """What the user types."""
     into = ledger.plan.get("into")
     source = "" if ledger.plan.get("files") else " --source DSN"
-    to = f" --to {'mariadb://...' if str(into['target']).startswith(MARIADB) else 'DSN'}" if into else ""
+    to = f" --target {'mariadb://...' if str(into['target']).startswith(MARIADB) else 'DSN'}" if into else ""
     return f"dbdyno move resume {ledger.folder}{source}{to}"
 
 

@@ -59,7 +59,7 @@ def write(target: Postgres, wish: Wish, to: str, how: How, say: Say, *, read_aga
     with take(target, wish, new_id()) as snapshot:
         plan = plan_of(target, snapshot, new_id(), how)
         if len(plan.tables) != 1:
-            raise MoveError(f"{len(plan.tables)} tables are meant", where="--to", next_step="one file takes one table")
+            raise MoveError(f"{len(plan.tables)} tables are meant", where="TARGET", next_step="name one table a file")
         for line in aloud(plan, snapshot.conn.info.server_version):
             say(line)
         watch = Watch.of(target, snapshot.conn, application(plan.id))

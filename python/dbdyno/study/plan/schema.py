@@ -50,7 +50,7 @@ def _object(own: tuple[Key, ...], meaning: str = "") -> dict[str, Any]:
 
 
 def _key(key: Key) -> dict[str, Any]:
-    made = {"description": " ".join(key.meaning.split())} if key.meaning else {}
+    made: dict[str, Any] = {"description": " ".join(key.meaning.split())} if key.meaning else {}
     if key.choices:
         return made | {"enum": list(key.choices)}
     if key.type == "scripts":

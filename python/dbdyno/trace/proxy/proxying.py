@@ -82,7 +82,7 @@ def server_of(text: str) -> tuple[str, int]:
     if not colon or (":" in host and not host.startswith(("[", "/"))):
         host, port = text, str(_PORT)
     if not host.strip("[]") or not port.isdigit() or not 0 < int(port) <= _PORT_MOST:
-        raise TraceError(f"{text!r} names no server", where="--to", next_step="write HOST:PORT, e.g. db.example:5432")
+        raise TraceError(f"{text!r} names no server", where="--target", next_step="write HOST:PORT, such as db1:5432")
     return host.strip("[]"), int(port)
 
 

@@ -40,7 +40,7 @@ def place_of(dsn: str | None, pid: int | None, datadir: Path | None) -> Place:
     if len(named) != 1:
         raise TraceError(
             "name the server in one way" if named else "no server is named",
-            next_step="one of --dsn, --pid, --datadir",
+            next_step="one of --target, --pid, --datadir",
         )
     if datadir is not None:
         return Place(_of_folder(datadir))
@@ -58,7 +58,7 @@ def _of_folder(folder: Path) -> int:
         raise TraceError(
             f"no server runs on this folder: {error}",
             where=str(path),
-            next_step="name the data folder of a running server, or use --pid or --dsn",
+            next_step="name the data folder of a running server, or use --pid or --target",
         ) from error
 
 

@@ -231,7 +231,7 @@ def _of_watchpoints(told: dict[str, Any]) -> list[str]:
         found.append(
             f"{textless['statements']:,} statements ({textless['calls']:,} calls,"
             f" {textless['elapsed_ns'] / 1e9:.3f} s) are known by their query ids alone: each call was over, and"
-            " another had come, before a look at its session (next: name the server by --dsn of a role that may read"
+            " another had come, before a look at its session (next: name the server by --target of a role that may read"
             " pg_stat_statements there, or --mode sites)."
         )
     if told.get("trap_ns"):

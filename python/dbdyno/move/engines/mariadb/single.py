@@ -27,14 +27,14 @@ def write(target: MariaDB, wish: Wish, to: str, how: How, say: Say, *, read_agai
     path = None if to == STDOUT else Path(to)
     form = "stream" if path is None else FORMS[path.suffix]
     if form == "csv":
-        raise MoveError("a CSV is written by PostgreSQL alone", where=to, next_step="--to x.arrow, or a folder")
+        raise MoveError("a CSV is written by PostgreSQL alone", where=to, next_step="name x.arrow, or a folder")
     if path is not None and path.exists():
         raise MoveError("is there already", where=to, next_step="name a new file")
     job = new_id()
     with contextlib.closing(connect(target, job)) as conn:
         plan = plan_of(target, conn, wish, job, how)
     if len(plan.tables) != 1:
-        raise MoveError(f"{len(plan.tables)} tables are meant", where="--to", next_step="one file takes one table")
+        raise MoveError(f"{len(plan.tables)} tables are meant", where="TARGET", next_step="one file takes one table")
     for line in aloud(plan):
         say(line)
     while True:
