@@ -19,7 +19,7 @@ CHILD = """
 import importlib, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell starts with it ignored
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-from dbdyno import signals
+from dbdyno.base import signals
 from dbdyno.cli.main import entry
 
 place, way, *words = sys.argv[1:]
@@ -173,7 +173,7 @@ class Late:
         wait()
 if sys.argv[1] == "finalization":
     late = Late()
-from dbdyno import signals
+from dbdyno.base import signals
 from dbdyno.cli.main import entry
 signals.GRACE_S = 0.05
 if sys.argv[1] == "threads":

@@ -62,8 +62,8 @@ def chosen_options(function: F) -> F:
     """Add --where, --from, --to and --depth, which select calls and waits."""
     options = (
         click.option("--where", metavar="CONDITION", help="Only what fits: \"module = 'app'\"."),
-        click.option("--from", "begin", metavar="MOMENT", help="Only what ends from here on."),
-        click.option("--to", "end", metavar="MOMENT", help="Only what begins before."),
+        click.option("--from", "begin", metavar="TIME", help="Only what ends from here on."),
+        click.option("--to", "end", metavar="TIME", help="Only what begins before."),
         click.option("--depth", type=Count(0), help="Only calls of this depth or less."),
     )
     for option in reversed(options):
