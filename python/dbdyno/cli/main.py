@@ -26,6 +26,7 @@ COMMANDS = {
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
     "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
     "flow": ("dbdyno.cli.flow", "Data flows: the plan as written and as executed, side by side."),
+    "help": ("dbdyno.cli.help", "Topics: targets, times, output, exit codes, files, verdicts."),
     "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),
     "move": ("dbdyno.cli.move", "Move tables to Parquet: exact under writers, restartable, proved."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),
@@ -139,7 +140,7 @@ def cli(debug: bool) -> None:
     """A performance laboratory for databases and the storage under them.
 
     Does this change make my database faster, by how much, and why? Start with `dbdyno run
-    redo-size`, or with `dbdyno plan new` for a question of your own.
+    redo-size`, or with `dbdyno plan new` for a question of your own. `dbdyno help` lists topics.
     """
 
 
