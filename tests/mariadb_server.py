@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine.account import run_as
-from dbdyno.bench.engine.places import free_port
+from dbdyno.bench.engine.os_user import run_as
+from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.mariadb.binaries import find_programs
 from launched import Launched
 

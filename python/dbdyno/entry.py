@@ -27,13 +27,13 @@ def entry() -> NoReturn:
     atexit.register(end_at_once)
     if sys.argv[1:3] != ["trace", "profile"]:
         _command()
-    from dbdyno.trace import ahead
+    from dbdyno.trace import early_read
 
-    ahead.begin(sys.argv[3:])
+    early_read.begin(sys.argv[3:])
     try:
         _command()
     finally:
-        ahead.end()
+        early_read.end()
 
 
 def end_at_once() -> None:

@@ -15,7 +15,7 @@ import pytest
 from target_help import eventually
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.clients.line import ClientLine, knocks
+from dbdyno.bench.clients.network_line import ClientLine, knocks
 from dbdyno.bench.mariadb.clients import environment_of
 from dbdyno.bench.postgres.clients import environment, through
 

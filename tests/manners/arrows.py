@@ -31,9 +31,9 @@ VALUES = {
     "bench": {
         "study.plan.network",
         "study.plan.plan",
-        "study.plan.replayed",
+        "study.plan.replay",
         "study.plan.schedule",
-        "study.plan.typed",
+        "study.plan.typed_workloads",
         "study.plan.workloads",
     },
     "trace": {"stats.quantiles"},

@@ -18,11 +18,11 @@ from mariadb_server import missing
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 STARTERS = {
     "flow/in_pig.py",
-    "wide/direct.py",
+    "wide/sstable_load.py",
     "bench/flows/process.py",
     "base/processes.py",
     "cli/cells/setup_keys.py",
-    "bench/engine/account.py",
+    "bench/engine/os_user.py",
     "bench/engine/own_server.py",
     "bench/postgres/binaries.py",
     "bench/clients/process.py",

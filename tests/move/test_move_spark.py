@@ -18,7 +18,7 @@ import pytest
 from move_lab import Lab
 
 from command_line import dbdyno
-from dbdyno.bench.engine.places import free_port
+from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.move.ledger.folder import Ledger
 
 pytestmark = [

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from made_store import MadeServer
 
+from dbdyno.judge.blocked_time import Blocked
 from dbdyno.judge.same_work import Index, SameWork
 from dbdyno.judge.snapshots import compare
 from dbdyno.judge.verdict import Facts, judge
-from dbdyno.judge.waiting import Blocked
 from dbdyno.snapshot.causes import Cause, Told
 from dbdyno.snapshot.reading.periods import period
 

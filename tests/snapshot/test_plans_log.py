@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from command_line import dbdyno
 from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.plans.entries import BadTimeError, Clock
+from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
 from dbdyno.snapshot.plans.flips import Run, boundaries, flips, seen
 from dbdyno.snapshot.plans.formats import form_of
-from dbdyno.snapshot.plans.gathered import Gathered
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.reader import LogFile, read

@@ -14,7 +14,7 @@ from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.snapshot.plans.command import Asked, of_recordings
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.trace.record.place import Place
+from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import Wanted, recording
 from kernel_probes import require_probes
 

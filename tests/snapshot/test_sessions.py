@@ -27,7 +27,7 @@ from dbdyno.snapshot.report import report
 from dbdyno.snapshot.sessions import blocking
 from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.sessions.report import sessions
-from dbdyno.snapshot.sessions.sampled import statements_of
+from dbdyno.snapshot.sessions.samples import statements_of
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.taking.take import watch
 

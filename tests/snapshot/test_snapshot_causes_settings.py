@@ -14,7 +14,7 @@ from test_snapshot_causes import OnPostgres
 from dbdyno.judge.interval_report import judged_report
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.causes import Cause, change_of, told_once
-from dbdyno.snapshot.causes.postgres.reach import names_of
+from dbdyno.snapshot.causes.postgres.reachable_tables import names_of
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import period
 

@@ -15,9 +15,9 @@ import pytest
 from command_line import dbdyno as run
 from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.plans import kept as plans
+from dbdyno.snapshot.plans import plan_store as plans
 from dbdyno.snapshot.plans.entries import Clock
-from dbdyno.snapshot.plans.gathered import Gathered
+from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.reader import read
 from dbdyno.snapshot.plans.source import of_stream
 from dbdyno.snapshot.reading.interval import Interval

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.judge.compared import compared, decision
+from dbdyno.judge.metric_tests import compared, decision
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.view import Column, View

@@ -24,7 +24,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.shown_settings import SECRET_NAMES, SECRET_WORDS
 from dbdyno.judge.interval_report import judged_report
 from dbdyno.snapshot.engines.postgres.queries import notes_on_statements
-from dbdyno.snapshot.engines.postgres.sizing import Sizing
+from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.store.folder import Snapshot
 

@@ -14,8 +14,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, never_negative, section
 
-from dbdyno.bench.engine.account import Account, run_as
-from dbdyno.bench.engine.places import free_port
+from dbdyno.bench.engine.os_user import Account, run_as
+from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries, version_of
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.reading.interval import Interval

@@ -27,7 +27,7 @@ from dbdyno.stats import (
     supported,
     welch,
 )
-from dbdyno.stats.words import duration, percent, size
+from dbdyno.stats.wording import duration, percent, size
 
 
 @pytest.mark.parametrize(

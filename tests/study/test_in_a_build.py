@@ -20,8 +20,8 @@ from dbdyno.report.junit import render_junit
 from dbdyno.report.markdown import plain, render_markdown
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.plan.file import parse_plan
-from dbdyno.study.plan.same import moment, same_plan
-from dbdyno.study.plan.typed import compiled
+from dbdyno.study.plan.runs_of_plan import moment, same_plan
+from dbdyno.study.plan.typed_workloads import compiled
 from dbdyno.study.plan.workloads import for_engine
 
 SLOWER, FASTER, SAME, BROKEN = "mean_us = 1300", "mean_us = 700", "mean_us = 1003", "errors = 0.5"

@@ -14,7 +14,7 @@ from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, plan_from_dict
 from dbdyno.study.plan.targets import on_target
-from dbdyno.study.plan.typed import compiled, refusal, size_bytes, sizes
+from dbdyno.study.plan.typed_workloads import compiled, refusal, size_bytes, sizes
 
 PLAN = """\
 title = "t"

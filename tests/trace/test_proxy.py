@@ -22,7 +22,7 @@ from record_help import rows, session
 from command_line import dbdyno, on_a_terminal
 from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxying import Wanted, proxying, server_of, spin_ns
+from dbdyno.trace.proxy.proxy_run import Wanted, proxying, server_of, spin_ns
 
 TURNS, CLIENTS = 10, 2
 SECRET = "c0ffee-54321"

@@ -31,7 +31,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.cli.trace.record import line
-from dbdyno.trace.record.place import place_of
+from dbdyno.trace.record.process import place_of
 from dbdyno.trace.record.recording import Wanted, warnings_of
 from kernel_probes import require_probes
 from skipped import skip_for

@@ -16,7 +16,7 @@ from command_line import dbdyno
 from dbdyno.base.errors import WideError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.wide import address
-from dbdyno.wide.ask import Answer
+from dbdyno.wide.answer import Answer
 from dbdyno.wide.file import read
 
 pytestmark = pytest.mark.soak

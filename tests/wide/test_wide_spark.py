@@ -22,7 +22,7 @@ from dbdyno.base.errors import WideError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.wide import spark
 from dbdyno.wide.address import address
-from dbdyno.wide.ask import Answer
+from dbdyno.wide.answer import Answer
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.mapping import WideMap, map_of
 from skipped import skip_for

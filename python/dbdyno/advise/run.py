@@ -8,7 +8,7 @@ from typing import Any
 
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import Benchmark, Measured, Server, Setting
-from dbdyno.advise.measured import read as measured
+from dbdyno.advise.run_measurements import read as measured
 from dbdyno.base.errors import AdviceError
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Run, reading

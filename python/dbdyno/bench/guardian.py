@@ -38,7 +38,7 @@ from typing import Any, Self
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import python_command, python_environment
-from dbdyno.bench.put_back import Claims, error_record, put_back_all, undo_lasts
+from dbdyno.bench.restoration import Claims, error_record, put_back_all, undo_lasts
 from dbdyno.bench.undo import SqlUndo, Undo, from_wire, to_wire
 
 ACKNOWLEDGE_S = 20.0

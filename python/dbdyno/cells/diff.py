@@ -18,7 +18,7 @@ from dbdyno.cells.collect import column_of, pattern_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.files import cell_of, text_of
-from dbdyno.cells.found import DOUBTED, FOREIGN, OTHER_LANGUAGE
+from dbdyno.cells.findings import DOUBTED, FOREIGN, OTHER_LANGUAGE
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing
 from dbdyno.cells.page import DiffPage, FlashLog

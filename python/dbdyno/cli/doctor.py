@@ -35,7 +35,7 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
 def _tell_owed() -> None:
     """Print the settings still to be restored on servers, which the checked server cannot report itself."""
-    from dbdyno.bench.engine.owed import all_records
+    from dbdyno.bench.engine.unrestored import all_records
     from dbdyno.bench.postgres.leftovers import describe
 
     for record in all_records().values():

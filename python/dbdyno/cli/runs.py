@@ -13,7 +13,7 @@ from dbdyno.evidence import Run, list_runs
 from dbdyno.evidence.manifest import Section
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.owed import Owed
+    from dbdyno.bench.engine.unrestored import Owed
 
 
 @click.command("runs")
@@ -48,7 +48,7 @@ def command(
 
 def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
     """Return the requested runs."""
-    from dbdyno.study.plan.same import moment, same_plan
+    from dbdyno.study.plan.runs_of_plan import moment, same_plan
 
     found = list(list_runs(folder))
     if since is not None:

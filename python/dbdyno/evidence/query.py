@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from dbdyno.base.errors import EvidenceError
-from dbdyno.evidence.fence import lock, only_select
 from dbdyno.evidence.memory import for_files, in_memory
+from dbdyno.evidence.query_limits import lock, only_select
 from dbdyno.evidence.trace_tables import KIND, create_views
 from dbdyno.evidence.trace_tables import TABLES as TRACE_TABLES
 

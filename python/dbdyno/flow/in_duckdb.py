@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, FlowError
-from dbdyno.evidence.fence import only_select
 from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.query_limits import only_select
 from dbdyno.flow.conditions import atoms
 from dbdyno.flow.step import (
     DISTINCT,

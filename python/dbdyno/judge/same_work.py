@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dbdyno.snapshot.causes.change import Change
-from dbdyno.snapshot.reading.renumbered import fingerprints, renumbered
+from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
 from dbdyno.snapshot.reading.statement_costs import StatementCosts, Total
 from dbdyno.stats.two_stretches import difference
 

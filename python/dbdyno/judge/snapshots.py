@@ -18,11 +18,11 @@ from typing import Any, TypedDict
 
 from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
-from dbdyno.judge.by_object import by_object
-from dbdyno.judge.compared import compared, decision
+from dbdyno.judge.blocked_time import failed
+from dbdyno.judge.metric_tests import compared, decision
+from dbdyno.judge.object_tests import by_object
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST, Facts, Verdict, judge
-from dbdyno.judge.waiting import failed
 from dbdyno.snapshot.causes import ENGINES, change_of, happened
 from dbdyno.snapshot.model import Part, Row, columns, section, table
 from dbdyno.snapshot.reading.active_rates import active_rates

@@ -20,7 +20,7 @@ from typing import Any
 from dbdyno.page import Cell, Column, Finding, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of, reading
-from dbdyno.report import marks, shown
+from dbdyno.report import cell_text, marks
 from dbdyno.report.figures import theme
 from dbdyno.report.files import write_whole
 from dbdyno.report.typography import unbroken
@@ -117,7 +117,7 @@ def _figure(figure: Any) -> View | None:
 
 
 def _table(table: Table, colours: list[str]) -> View:
-    columns = shown.columns_of(table, "page")
+    columns = cell_text.columns_of(table, "page")
     made = partial(_row, columns=columns, colours=colours)
     return {
         "title": fmt.line(table.title),
@@ -137,7 +137,7 @@ def _column(column: Column) -> View:
     drawn = column.kind not in ("value", "verdict", "heights") and bool(column.label)
     return {
         "label": fmt.line(column.label),
-        "left": shown.is_left(column),
+        "left": cell_text.is_left(column),
         "help": column.help,
         "unseen": drawn,
     }
@@ -153,11 +153,11 @@ def _row(row: Row, *, columns: list[Column], colours: list[str]) -> View:
 
 
 def _cell(row: Row, column: Column, colours: list[str]) -> View:
-    cell: Cell = shown.cell_of(row, column)
+    cell: Cell = cell_text.cell_of(row, column)
     is_mark = column.kind not in ("value", "verdict")
     mark = marks.svg(column.kind, cell.value, cell.tone or row.tone) if is_mark else ""
-    text = "" if is_mark else shown.words(row, column)
-    left, sql = shown.is_left(column), column.unit == "code" or cell.unit == "code"
+    text = "" if is_mark else cell_text.words(row, column)
+    left, sql = cell_text.is_left(column), column.unit == "code" or cell.unit == "code"
     css = [*(["left"] if left else []), *(["sql"] if sql and column.narrowest else [])]
     if cell.tone and column.kind == "value" and not is_mark:
         css.append(cell.tone)

@@ -10,7 +10,7 @@ from typing import Any
 from dbdyno.page import Finding, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
-from dbdyno.report import shown
+from dbdyno.report import cell_text
 
 _SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
@@ -97,12 +97,12 @@ def _finding(finding: Finding) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    columns = [column for column in shown.columns_of(table, "text", 120) if column.kind in ("value", "verdict")]
+    columns = [column for column in cell_text.columns_of(table, "text", 120) if column.kind in ("value", "verdict")]
     if table.title:
         yield f"**{plain(table.title)}**"
         yield ""
     yield "| " + " | ".join(plain(column.label) or " " for column in columns) + " |"
-    yield "|" + "|".join("---" if shown.is_left(column) else "---:" for column in columns) + "|"
+    yield "|" + "|".join("---" if cell_text.is_left(column) else "---:" for column in columns) + "|"
     rows = table.rows if table.most is None else table.rows[: table.most]
     for row in rows:
         yield "| " + " | ".join(_cell(row, column) for column in columns) + " |"
@@ -114,6 +114,6 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _cell(row: Row, column: Any) -> str:
-    cell = shown.cell_of(row, column)
+    cell = cell_text.cell_of(row, column)
     notes = "".join(f" · {note}" for note in cell.notes)
-    return plain(f"{cell.lead}{shown.words(row, column)}{notes}") or " "
+    return plain(f"{cell.lead}{cell_text.words(row, column)}{notes}") or " "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.page import Column, Finding, Head, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
-from dbdyno.report import branches, console, marks, shown
+from dbdyno.report import branches, cell_text, console, marks
 from dbdyno.report.flat import rows
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
 def _table(table: Table, out: Console) -> None:
     """Print the columns that fit, the rows meant for a terminal, and what was left out."""
     kept_rows = table.rows if table.most is None else table.rows[: table.most]
-    columns = shown.columns_of(table, "text", out.width)
+    columns = cell_text.columns_of(table, "text", out.width)
     judged = any(row.verdict for row in kept_rows) and all(one.name != "verdict" for one in columns)
     read = partial(_read, columns=columns, width=out.width)
     body = [read(row) for row in kept_rows]
@@ -219,7 +219,8 @@ def _put_lines(
     if whole > out.width or len(title) > whole:
         return False
     places = [
-        f"{{:{'<' if shown.is_left(column) else '>'}{width}}}" for column, width in zip(columns, widths, strict=True)
+        f"{{:{'<' if cell_text.is_left(column) else '>'}{width}}}"
+        for column, width in zip(columns, widths, strict=True)
     ]
     line = "  ".join(places).format
     out.file.write("".join([f"{title}\n"] * bool(title) + [f"{line(*cells)}\n" for cells in lines]))
@@ -230,7 +231,7 @@ def _put_under_branches(
     rows: Sequence[Row], columns: list[Column], body: list[list[str]], width: int, *, headed: bool
 ) -> None:
     """Lay out the first column of a tree or plan in the room that the other columns leave."""
-    cells = [shown.cell_of(row, columns[0]) for row in rows] if columns else []
+    cells = [cell_text.cell_of(row, columns[0]) for row in rows] if columns else []
     if not any(cell.lead for cell in cells):
         return
     others = sum(_width(body, column, at, headed) + 2 for at, column in enumerate(columns) if at)
@@ -242,7 +243,7 @@ def _put_under_branches(
 
 
 def _add_column(made: Any, column: Column, at: int, body: list[list[str]], *, headed: bool) -> None:
-    if not shown.is_left(column):
+    if not cell_text.is_left(column):
         made.add_column(column.label, justify="right", no_wrap=True)
     elif column.kind != "value":
         made.add_column("" if column.kind in _UNNAMED else column.label, no_wrap=True)
@@ -265,10 +266,10 @@ def _read(row: Row, *, columns: list[Column], width: int) -> list[str]:
 
 def _word(row: Row, column: Column, width: int, *, first: bool) -> str:
     """Return the text of a cell; the first cell of a row has its notes below."""
-    cell = shown.cell_of(row, column)
+    cell = cell_text.cell_of(row, column)
     if column.kind not in ("value", "verdict"):
         return marks.signs(column.kind, cell.value, width - 60, column.narrowest)
-    text = shown.words(row, column)
+    text = cell_text.words(row, column)
     if column.kind == "verdict":
         return text.lower()
     if cell.tag:
@@ -280,7 +281,7 @@ def _word(row: Row, column: Column, width: int, *, first: bool) -> str:
 
 
 def _styled(text: str, row: Row, column: Column, style: str, *, first: bool) -> Any:
-    cell = shown.cell_of(row, column)
+    cell = cell_text.cell_of(row, column)
     tone = STYLES.get(cell.tone, "")
     if column.kind == "side":
         tone = "red" if cell.value is not None and cell.value > 0 else "green"
@@ -308,7 +309,7 @@ def _fitting(columns: list[Column], body: list[list[str]], width: int, *, headed
 def _least(body: list[list[str]], column: Column, at: int, headed: bool) -> int:
     """Return the minimum width of a column: words may fold, numbers may not."""
     whole = _width(body, column, at, headed)
-    if not shown.is_left(column) or column.kind != "value" or column.unit == "left":
+    if not cell_text.is_left(column) or column.kind != "value" or column.unit == "left":
         return whole
     widest = column.narrowest or (_TEXT_LEAST if at == 0 or column.name in ("text", "why") else _WORDS_LEAST)
     return min(whole, max(widest, _longest_number(body, at)))

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dbdyno.base.errors import StatsError
 from dbdyno.stats.shapes import PERIOD_STEP, PHASES, SHAPES, Fit, Floats, Search, around, places_for
-from dbdyno.stats.words import duration, percent, size
+from dbdyno.stats.wording import duration, percent, size
 
 BINS_MAX = 96
 BINS_MIN = 12

@@ -27,7 +27,7 @@ from dbdyno.stats.classical import (
 from dbdyno.stats.description import BlockValue, Described, Group
 from dbdyno.stats.samples import Moments
 from dbdyno.stats.unpaired import compare_unpaired
-from dbdyno.stats.words import percent
+from dbdyno.stats.wording import percent
 
 NOTE = "assumes independent values"
 

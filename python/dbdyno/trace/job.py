@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.trace import ahead
+from dbdyno.trace import early_read
 
 Progress = Callable[[int, int], None]
 """Called several times a second with the bytes read so far and the total bytes."""
@@ -116,9 +116,9 @@ def run_job(
     `begun` is the request of a profile that may already be in progress (`ahead`).
     """
     told = options.as_json(files)
-    reading = ahead.taken(told, begun)
+    reading = early_read.taken(told, begun)
     is_begun = reading is not None
-    reading = reading or ahead.Reading(_core.TraceJob(told), work)
+    reading = reading or early_read.Reading(_core.TraceJob(told), work)
     try:
         if not is_begun:
             with uninterrupted():

@@ -137,9 +137,9 @@ def _by_expressions(
     names: Sequence[str], request: Request, options: Options, progress: Progress | None
 ) -> dict[str, Any]:
     """Return the same page from an import, where expressions are SQL."""
+    from dbdyno.trace.conditions import restrict
     from dbdyno.trace.pivot import calls_by_kind, pivot
     from dbdyno.trace.source import open_traces
-    from dbdyno.trace.where import restrict
 
     narrowed = (request.where, request.from_ns, request.to_ns, request.depth)
     is_part = any(value is not None for value in narrowed)

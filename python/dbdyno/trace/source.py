@@ -156,7 +156,7 @@ def import_traces(
     Raises:
         TraceError: none of the files could be read, or the folder cannot be created.
     """
-    from dbdyno.trace.aside import in_place
+    from dbdyno.trace.staging import in_place
 
     options = options or Options()
     with cleaned_up(), in_place(out, replace=replace) as aside:

@@ -9,7 +9,7 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Column, Hypothetical, Index, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
-from dbdyno.snapshot.engines.postgres.sought import aggregates, is_selective, sought
+from dbdyno.snapshot.engines.postgres.lookup_columns import aggregates, is_selective, sought
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
 SMALL_PAGES, SMALL_SHARE = 100, 0.1

@@ -1,4 +1,4 @@
-"""Ways of loading a wide table of a Cassandra that is named, as flows of a process that stays (`dbdyno.wide.ways`)."""
+"""Loading methods for a wide table of a Cassandra, as flows of a process that stays (`dbdyno.wide.load_methods`)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CassandraBench(FlowBench):
             "",
             "a wide table",
             _missing,
-            lambda _: python_command("dbdyno.wide.ways"),
+            lambda _: python_command("dbdyno.wide.load_methods"),
             at="DBDYNO_CASSANDRA",
         )
     }

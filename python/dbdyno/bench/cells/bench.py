@@ -26,8 +26,8 @@ from dbdyno.base.errors import CellsError, Error, PlanError
 from dbdyno.bench.cells.plan import WORKLOAD, CellsPlan
 from dbdyno.bench.cells.restore import refuse_cut, undo_of, way_of
 from dbdyno.bench.cells.survey import MARK, describe, refuse_held, survey, times
+from dbdyno.bench.passive_bench import QuietBench, arm_row
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
-from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.bench.undo import to_wire
 from dbdyno.cells.collect import collect
 from dbdyno.cells.collection import Collection

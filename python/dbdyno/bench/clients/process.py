@@ -21,8 +21,8 @@ from dbdyno.base.dsn import sql_without_secrets
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import child_environment
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.last_words import LastWords
 from dbdyno.bench.clients.reader import Reader, Records, StreamError
+from dbdyno.bench.clients.stderr_tail import LastWords
 from dbdyno.bench.recorder import AgainError
 
 START_S = 30.0

@@ -16,7 +16,7 @@ from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.arms import in_words, manifest_record, starts
 from dbdyno.bench.clients.load import ClientArm, Loads
 from dbdyno.bench.engine import arm_server
-from dbdyno.bench.engine.cold import chill
+from dbdyno.bench.engine.cold_start import chill
 from dbdyno.bench.engine.turns import BROKE_OFF, EngineBench, OtherValueError, sent_and_set
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.binaries import INSTALL

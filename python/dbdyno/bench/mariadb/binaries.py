@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import TargetError
 from dbdyno.base.processes import find_program
-from dbdyno.bench.engine.account import Account, refusal
+from dbdyno.bench.engine.os_user import Account, refusal
 
 PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
 """Where distributions put the server's programs, beside PATH."""

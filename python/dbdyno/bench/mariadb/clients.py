@@ -14,8 +14,8 @@ from dbdyno.bench.clients.builtin import locate
 from dbdyno.bench.clients.check_words import MARIADB
 from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
-from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
+from dbdyno.bench.clients.network_line import ClientLine
 from dbdyno.bench.mariadb.session import row
 from dbdyno.study.plan.plan import Arm
 

@@ -16,7 +16,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine import owed
+from dbdyno.bench.engine import unrestored
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.claim import ENGINE
 from dbdyno.bench.mariadb.session import rows
@@ -72,7 +72,7 @@ def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guard
     try:
         number = guardian.push(undo)
     except BaseException:  # then nothing is changed
-        owed.forget(undo.record)
+        unrestored.forget(undo.record)
         raise
     try:
         with contextlib.closing(target.connect()) as connection:
@@ -115,7 +115,7 @@ def _undo(target: MariaDB, changes: Sequence[SettingChange]) -> MariaUndo:
 
 def _note(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian, run: str) -> object:
     """Notes on disk what the settings were; where. Raises `TargetError`."""
-    kept = {change.name: owed.Kept(change.before, change.before_literal, (change.value,)) for change in changes}
+    kept = {change.name: unrestored.Kept(change.before, change.before_literal, (change.value,)) for change in changes}
     with contextlib.closing(target.connect()) as connection:
-        record = owed.begun(target.safe_dsn, target.identity(connection), kept, run)
-    return owed.write_new(replace(record, guardian=this_process(guardian.pid)))
+        record = unrestored.begun(target.safe_dsn, target.identity(connection), kept, run)
+    return unrestored.write_new(replace(record, guardian=this_process(guardian.pid)))

@@ -14,7 +14,7 @@ from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.status import counters
 from dbdyno.bench.mariadb.watch import Watcher, program_names
-from dbdyno.bench.mariadb.work import index_counters, session_counters
+from dbdyno.bench.mariadb.work_counters import index_counters, session_counters
 from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.arms import refuse_unfit
-from dbdyno.bench.engine import cold
+from dbdyno.bench.engine import cold_start
 from dbdyno.bench.engine.prepare import (
     EngineArm,
     EngineReady,
@@ -153,7 +153,7 @@ def _free(target: MariaDB) -> int:
 
 
 def _ready(arm: Arm, target: MariaDB, plan: Plan) -> ReadyArm:
-    if arm.cold and (reason := cold.refusal(target)):
+    if arm.cold and (reason := cold_start.refusal(target)):
         raise TargetError(
             reason,
             where=f"arm {arm.name!r} on {target.safe_dsn}",

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine import owed
+from dbdyno.bench.engine import unrestored
 from dbdyno.bench.mariadb.global_settings import claim, other_values
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.settings import Fact, literal, read_facts, same_value
@@ -21,7 +21,7 @@ from dbdyno.bench.mariadb.undo import MariaUndo
 from dbdyno.bench.postgres.leftovers import Finding, Source, State, restore_command, settle, sources
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.owed import Kept
+    from dbdyno.bench.engine.unrestored import Kept
 
 
 class OwedMariaDB:
@@ -110,7 +110,7 @@ def _left(target: MariaDB, left: Sequence[Finding]) -> TargetError:
 
 
 def _state(fact: Fact, kept: Kept) -> State:
-    if owed.HIDDEN in (kept.was, *kept.ours):
+    if unrestored.HIDDEN in (kept.was, *kept.ours):
         return "other"
     if _same(fact, kept.was):
         return "back"

@@ -28,7 +28,7 @@ class MariaUndo:
 
     def carry_out(self) -> list[str]:
         """Run the statements; returns what went wrong, nothing if all is well."""
-        from dbdyno.bench.engine.owed import forget
+        from dbdyno.bench.engine.unrestored import forget
         from dbdyno.bench.mariadb.address import driver, said
         from dbdyno.bench.mariadb.session import rows
 

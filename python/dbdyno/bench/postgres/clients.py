@@ -14,8 +14,8 @@ from dbdyno.bench.clients.arms import name_of, named
 from dbdyno.bench.clients.builtin import BUILTIN, locate
 from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
-from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
+from dbdyno.bench.clients.network_line import ClientLine
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import LoadArm

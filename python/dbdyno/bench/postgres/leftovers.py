@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine import owed
-from dbdyno.bench.engine.owed import Kept, Owed
+from dbdyno.bench.engine import unrestored
+from dbdyno.bench.engine.unrestored import Kept, Owed
 from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
 from dbdyno.bench.postgres.settings import read_facts
 from dbdyno.evidence.run import DEFAULT_FOLDER, Run, list_runs
@@ -57,7 +57,7 @@ class Finding:
 
 def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
     """All that is owed as far as this user's records and the runs below `folder` know."""
-    found = [Source(record, path, _run_of(record)) for path, record in owed.all_records().items()]
+    found = [Source(record, path, _run_of(record)) for path, record in unrestored.all_records().items()]
     known = {one.run for one in found}
     for run in list_runs(folder):
         if run.path.resolve() not in known:
@@ -68,11 +68,11 @@ def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
 def unsettled(run: Run) -> list[Source]:
     """The records in the manifest of a run that was cut before it could say that all is back."""
     records = run.manifest.server_settings
-    if run.status != "aborted" or run.manifest.settings_put_back or owed.is_marked(run.path):
+    if run.status != "aborted" or run.manifest.settings_put_back or unrestored.is_marked(run.path):
         return []
     if run.path.stat().st_uid != os.geteuid():  # a stranger's folder does not tell us what to alter
         return []
-    return [Source(owed.from_json(record), None, run.path.resolve()) for record in records]
+    return [Source(unrestored.from_json(record), None, run.path.resolve()) for record in records]
 
 
 def of_server(target: Postgres, conn: Connection, among: Iterable[Source]) -> list[Source]:
@@ -83,7 +83,7 @@ def of_server(target: Postgres, conn: Connection, among: Iterable[Source]) -> li
 
 def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
     """Each setting of the records, as the server has it now."""
-    from dbdyno.bench.postgres.alter import read_entries
+    from dbdyno.bench.postgres.altered_settings import read_entries
 
     found = []
     for source in among:
@@ -102,7 +102,7 @@ def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
 
 def _state(fact: SettingFact, kept: Kept, entry: tuple[str | None] | None) -> State:
     """`entry` is empty where this role may not see what ALTER SYSTEM left."""
-    if owed.HIDDEN in (kept.was, *kept.ours):
+    if unrestored.HIDDEN in (kept.was, *kept.ours):
         return "other"
     if same_value(fact, kept.was) and (entry is None or entry[0] == kept.entry):
         return "back"
@@ -137,8 +137,8 @@ def settle(findings: Sequence[Finding]) -> None:
 def forget(source: Source) -> None:
     """The settings of a record are no longer owed: notes it in the run's folder, too."""
     if source.run is not None:
-        owed.mark_put_back(str(source.run))
-    owed.forget(source.path)
+        unrestored.mark_put_back(str(source.run))
+    unrestored.forget(source.path)
 
 
 def _left(target: Postgres, left: list[Finding]) -> TargetError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.observer import Observer
-from dbdyno.bench.postgres.exact import EXACT, ExactWatcher
+from dbdyno.bench.postgres.exact_waits import EXACT, ExactWatcher
 from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:

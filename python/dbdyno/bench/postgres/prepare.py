@@ -110,8 +110,8 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     """
     from dbdyno import _core
     from dbdyno.bench.clients.arms import refuse_unfit
-    from dbdyno.bench.postgres import captured
-    from dbdyno.study.plan.typed import compiled
+    from dbdyno.bench.postgres import capture_check
+    from dbdyno.study.plan.typed_workloads import compiled
 
     plan = compiled(plan)
     # What watching costs would be measured in turns with a restart each; probes cannot come and go with slices.
@@ -122,7 +122,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
         refuse_unfit(plan, arm)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     arms, notes = _past_poolers(arms)
-    notes += captured.notes(plan, targets)
+    notes += capture_check.notes(plan, targets)
     switch, reason = choose_switch(plan, arms)
     how = timing(plan.schedule, switch)
     seed = drawn_seed(plan, seed)
@@ -173,7 +173,7 @@ def _free(target: Postgres) -> int | None:
 
 
 def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
-    from dbdyno.bench.engine import cold
+    from dbdyno.bench.engine import cold_start
     from dbdyno.bench.postgres.permission import refusal
     from dbdyno.bench.postgres.settings import classify
 
@@ -187,7 +187,7 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
                 where=f"arm {arm.name!r}, {error.where or target.safe_dsn}",
                 next_step=error.next_step,
             ) from error
-    if arm.cold and (reason := cold.refusal(target)):
+    if arm.cold and (reason := cold_start.refusal(target)):
         raise TargetError(reason, where=f"arm {arm.name!r} on {target.safe_dsn}", next_step="leave the target out")
     if target.pooled and any(change.how in ("session", "reload") for change in changes):
         raise TargetError(

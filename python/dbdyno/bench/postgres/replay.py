@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.clients.part import Part
+from dbdyno.bench.clients.external_load import Part
 from dbdyno.evidence.captures import LIMITS
-from dbdyno.study.plan.replayed import NAME, times
+from dbdyno.study.plan.replay import NAME, times
 
 if TYPE_CHECKING:
     from dbdyno.base.core_types import ArmReport, LoadReport, LoadSpec

@@ -34,7 +34,7 @@ class OwedPostgres:
     def put_back(self, left: Sequence[Finding]) -> None:
         """See `OwedServer`."""
         from dbdyno.bench.guardian import Guardian
-        from dbdyno.bench.postgres.alter import await_in_force, put_back_sql
+        from dbdyno.bench.postgres.altered_settings import await_in_force, put_back_sql
 
         with Guardian() as guardian:
             guardian.claim(self.target.libpq_parameters())

@@ -54,8 +54,8 @@ def refuse_left_settings(ready: Prepared, folder: Path) -> None:
 
 def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
     """What the manifest says of the settings that the run alters: enough to put them back."""
-    from dbdyno.bench.engine import owed
-    from dbdyno.bench.postgres.alter import read_entries
+    from dbdyno.bench.engine import unrestored
+    from dbdyno.bench.postgres.altered_settings import read_entries
     from dbdyno.bench.postgres.settings import read_facts
 
     records = []
@@ -68,8 +68,8 @@ def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
             for change in arm.server_changes():
                 if arm.target.safe_dsn == name:
                     values.setdefault(change.name, []).append(change.value)
-        kept = {n: owed.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
-        records.append(owed.to_json(owed.begun(name, server, kept, str(run.path.resolve()))))
+        kept = {n: unrestored.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
+        records.append(unrestored.to_json(unrestored.begun(name, server, kept, str(run.path.resolve()))))
     return {"server_settings": records, "settings_put_back": False} if records else {}
 
 
@@ -93,7 +93,7 @@ def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
 def read_back(ready: Prepared, number: int) -> None:
     """Whether the settings that any arm alters are what this arm wants, in a new session. Raises
     `OtherValueError`."""
-    from dbdyno.bench.postgres.alter import other_values
+    from dbdyno.bench.postgres.altered_settings import other_values
 
     arm = ready.arms[number]
     wanted = dict(_altered(ready).get(arm.target.safe_dsn, (arm.target, {}))[1])

@@ -30,7 +30,7 @@ def command(files: tuple[Path, ...], out: Path, cell: str) -> None:
     dbdyno cells import *CellSrvStatExaWatcher*.dat.bz2 --out night
     """
     from dbdyno.cells.archive import import_files
-    from dbdyno.cells.found import DOUBTED, FOREIGN, OTHER_LANGUAGE
+    from dbdyno.cells.findings import DOUBTED, FOREIGN, OTHER_LANGUAGE
 
     made = import_files(files, out, cell=cell)
     beside = f", {made.alerts:,} alert(s)" if made.alerts else ""

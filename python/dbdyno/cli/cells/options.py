@@ -14,7 +14,7 @@ from dbdyno.base.limits import DAY_S, Number
 if TYPE_CHECKING:
     from dbdyno.cells.collection import Collection, Column
     from dbdyno.cells.hosts import Host
-    from dbdyno.cells.pick import Pick
+    from dbdyno.cells.selection import Pick
     from dbdyno.cells.ssh import Access
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,7 +135,7 @@ def pick_options(function: F) -> F:
 
 def pick_from(given: dict[str, Any]) -> Pick:
     """Return the selection given by `pick_options`, and remove these options from `given`."""
-    from dbdyno.cells.pick import pick_of
+    from dbdyno.cells.selection import pick_of
 
     return pick_of(*(given.pop(name) for name in ("mask", "exclude", "item", "databases")))
 

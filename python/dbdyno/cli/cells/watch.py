@@ -58,7 +58,7 @@ def command(every: float, lasting: float | None, by: str, top: int | None, form:
     dbdyno cells watch -H @cell_group --database SALES --top 20
     """
     from dbdyno.cells.record import Pace, rounds
-    from dbdyno.cells.watching import Since, watch_page
+    from dbdyno.cells.watch import Since, watch_page
 
     failed, since, pick = False, Since(), pick_from(reach)
 

@@ -47,7 +47,7 @@ def command(
     for the others. Nothing is changed on the server. Write options of the command behind two dashes:
     `dbdyno client check -- java -jar client.jar`.
     """
-    from dbdyno.bench.clients.against import verdicts
+    from dbdyno.bench.clients.conformance_run import verdicts
 
     if patience_ns < PATIENCE_LEAST_NS:
         raise PlanError("is shorter than what is asked takes", where="--patience", next_step="give 1s or more")

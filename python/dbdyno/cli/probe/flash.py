@@ -96,7 +96,7 @@ def command(
 def _ask(target: FlashTarget) -> None:
     """Ask the owner to type the path of what will be destroyed; any other input ends the command."""
     from dbdyno.bench.host.flash import capacity
-    from dbdyno.stats.words import size as words
+    from dbdyno.stats.wording import size as words
 
     path, whole = str(target.path), capacity(target.path)
     part = min(target.file_bytes or whole, whole)

@@ -58,8 +58,8 @@ def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: 
 
 
 def _check_target(dsn: str, form: str | None, output: Path | None) -> None:
-    from dbdyno.snapshot.engines.known import engine_of
     from dbdyno.snapshot.engines.oracle.check import check
+    from dbdyno.snapshot.engines.registry import engine_of
 
     if engine_of(dsn) != "oracle":
         raise click.UsageError("--target is for oracle://; `dbdyno doctor --target DSN` checks the other engines")

@@ -35,7 +35,7 @@ def command(
     dbdyno snap take --target postgresql://monitor@db1/app --note 'before batch'
     """
     from dbdyno.base.errors import SnapshotError
-    from dbdyno.snapshot.engines.known import engine_of
+    from dbdyno.snapshot.engines.registry import engine_of
     from dbdyno.snapshot.store.folder import Store
     from dbdyno.snapshot.store.upkeep import tidy_when_due
     from dbdyno.snapshot.taking.take import open_collector, take

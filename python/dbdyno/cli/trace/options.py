@@ -103,8 +103,8 @@ def opened(
     binds: bool = False,
 ) -> Iterator[Traces]:
     """Open the traces restricted to the selection, report refused files, and yield the traces."""
+    from dbdyno.trace.conditions import restrict
     from dbdyno.trace.source import open_traces
-    from dbdyno.trace.where import restrict
 
     with progress() as shown, open_traces(files, options_of(think_time, binds=binds), shown) as traces:
         if shown is not None:

@@ -14,7 +14,7 @@ import click
 from dbdyno.cli.output import show_line
 
 if TYPE_CHECKING:
-    from dbdyno.trace.proxy.proxying import Proxying
+    from dbdyno.trace.proxy.proxy_run import Proxying
 
 _LOOK_S = 0.1
 _SHOWN_S = 1.0
@@ -78,7 +78,7 @@ def command(
     psql "host=127.0.0.1 port=6543 dbname=app"
     dbdyno trace profile runs/now
     """
-    from dbdyno.trace.proxy.proxying import Wanted, proxying, server_of, spin_ns
+    from dbdyno.trace.proxy.proxy_run import Wanted, proxying, server_of, spin_ns
     from dbdyno.trace.units import length_ns
 
     for_ns = length_ns(length, "--for") if length else None

@@ -76,7 +76,7 @@ def command(
     dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/now
     dbdyno trace profile runs/now
     """
-    from dbdyno.trace.record.place import place_of
+    from dbdyno.trace.record.process import place_of
     from dbdyno.trace.record.recording import Wanted, recording
     from dbdyno.trace.record.texts import texts_of
     from dbdyno.trace.units import length_ns

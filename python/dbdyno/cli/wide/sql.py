@@ -56,7 +56,7 @@ def command(
     dbdyno wide sql "select name, sum(amount) from customers join orders using (customer_id)
                      where customer_id in (1, 2) group by name" --map map.toml --target cassandra://host/shop
     """
-    from dbdyno.wide.ask import Answer
+    from dbdyno.wide.answer import Answer
     from dbdyno.wide.write import is_change
 
     form = form_of(form, output, FORMS)

@@ -17,7 +17,7 @@ from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.plans.generic import Flipped
-    from dbdyno.snapshot.plans.proved import Proof
+    from dbdyno.snapshot.plans.plan_changes import Proof
 
 T = TypeVar("T")
 _WORD = re.compile(r"\w+")
@@ -161,7 +161,7 @@ class Change(ABC):
     @cached_property
     def proved(self) -> Mapping[Key, Proof]:
         """Statements whose plan is another one in the second stretch, by the logs that are kept."""
-        from dbdyno.snapshot.plans.proved import proofs
+        from dbdyno.snapshot.plans.plan_changes import proofs
 
         return proofs(self.before, self.after)
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NotRequired, Protocol, Self, TypedDict
 
-from dbdyno.snapshot.engines.known import MODULES, engine_of
 from dbdyno.snapshot.engines.protocol import Sampler
+from dbdyno.snapshot.engines.registry import MODULES, engine_of
 from dbdyno.snapshot.engines.view import Options, View
 
 EVENTS_MOST = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from dbdyno.snapshot.engines.known import engine
+from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Options, Verdict, View
 from dbdyno.snapshot.model import Part
 

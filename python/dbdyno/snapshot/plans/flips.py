@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.plans.gathered import of_values
+from dbdyno.snapshot.plans.executions import of_values
 from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone
 
 if TYPE_CHECKING:

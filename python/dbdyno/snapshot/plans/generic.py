@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.plans.executions import as_values
+from dbdyno.snapshot.plans.executions import of_values as tree_of
 from dbdyno.snapshot.plans.explain import UnreadPlanError, of_values
-from dbdyno.snapshot.plans.gathered import as_values
-from dbdyno.snapshot.plans.gathered import of_values as tree_of
 from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone, identity, sketch, walk
 
 if TYPE_CHECKING:

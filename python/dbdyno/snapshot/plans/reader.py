@@ -30,7 +30,7 @@ from dbdyno.snapshot.plans.tree import Node, identity
 from dbdyno.snapshot.plans.values import masked
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.plans.gathered import Gathered
+    from dbdyno.snapshot.plans.executions import Gathered
 
 TEXTS_MOST = 20_000
 PLAN, STATEMENT = "plan", "statement"

@@ -14,7 +14,7 @@ from dbdyno.evidence.events import wait_class
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import HOUR_US
 from dbdyno.snapshot.sessions.history import EVENT_ENGINES, STATEMENT_TYPES, active_rows
-from dbdyno.snapshot.sessions.sampled import activity
+from dbdyno.snapshot.sessions.samples import activity
 
 if TYPE_CHECKING:
     import numpy as np

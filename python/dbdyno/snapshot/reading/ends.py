@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import EvidenceError, SnapshotError
-from dbdyno.snapshot.engines.known import engine
+from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
 from dbdyno.snapshot.reading import clock
 from dbdyno.snapshot.reading.difference import Sides, quoted, union_columns

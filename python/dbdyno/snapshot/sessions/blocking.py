@@ -167,7 +167,7 @@ def pids(node: Node) -> str:
 
 def forest(interval: Interval) -> Forest | None:
     """The forest of an interval; None where nobody looked."""
-    from dbdyno.snapshot.engines.known import blocked_columns
+    from dbdyno.snapshot.engines.registry import blocked_columns
 
     source, count = interval.samples("blocked", blocked_columns(interval.before.engine))
     if not count:

@@ -19,7 +19,7 @@ from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
 from dbdyno.snapshot.model import Row
 from dbdyno.snapshot.reading.clock import elapsed_ns
-from dbdyno.snapshot.sessions.sampled import activity
+from dbdyno.snapshot.sessions.samples import activity
 from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dbdyno.base.errors import Error, EvidenceError
 from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.plans.kept import faults as plan_faults
+from dbdyno.snapshot.plans.plan_store import faults as plan_faults
 from dbdyno.snapshot.reading.periods import baselines
 from dbdyno.snapshot.store import locks, manifest
 from dbdyno.snapshot.store.folder import Snapshot, Store

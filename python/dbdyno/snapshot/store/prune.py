@@ -17,8 +17,8 @@ from itertools import pairwise
 from typing import Any
 
 from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.plans.kept import KeptLog, forget
-from dbdyno.snapshot.plans.kept import unused as unused_plans
+from dbdyno.snapshot.plans.plan_store import KeptLog, forget
+from dbdyno.snapshot.plans.plan_store import unused as unused_plans
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.periods import baselines
 from dbdyno.snapshot.reading.sums.chain import Chain

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from dbdyno.base.errors import Error
-from dbdyno.snapshot.engines.known import engine_of
+from dbdyno.snapshot.engines.registry import engine_of
 from dbdyno.snapshot.engines.view import Options, View
 from dbdyno.snapshot.store.folder import Store
 from dbdyno.snapshot.taking.take import added, open_collector, take

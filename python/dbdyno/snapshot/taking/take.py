@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from dbdyno.base.errors import SnapshotError
-from dbdyno.snapshot.engines.known import engine_of
 from dbdyno.snapshot.engines.protocol import Collector, offered
+from dbdyno.snapshot.engines.registry import engine_of
 from dbdyno.snapshot.engines.view import Options, View
-from dbdyno.snapshot.sessions.sampled import statements_of
+from dbdyno.snapshot.sessions.samples import statements_of
 from dbdyno.snapshot.store.folder import Snapshot, Store
 from dbdyno.snapshot.store.upkeep import tidy_when_due
 

@@ -61,7 +61,7 @@ def log_plan(
 
 def description(arm: LogArm) -> str:
     """An arm in words."""
-    from dbdyno.stats.words import duration, size
+    from dbdyno.stats.wording import duration, size
 
     paths = " and ".join(str(path) for path in arm.paths)
     both = {"first": ", goes on with the first that is durable", "all": ", both durable"}

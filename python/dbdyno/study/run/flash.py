@@ -20,7 +20,7 @@ from dbdyno.bench.host.flash import FlashTarget, flash_facts, share_of
 from dbdyno.bench.protocol import Reads
 from dbdyno.bench.recorder import Recorder
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
-from dbdyno.stats.steady import steadiness
+from dbdyno.stats.steady_state import steadiness
 from dbdyno.study.plan.schedule import PlannedBlock, Timing
 from dbdyno.study.run.execute import tool_version
 from dbdyno.study.run.progress import Progress

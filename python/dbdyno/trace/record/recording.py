@@ -23,9 +23,9 @@ from dbdyno.base.errors import TraceError
 from dbdyno.base.version import VERSION
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.aside import in_place
 from dbdyno.trace.job import cleaned_up
-from dbdyno.trace.record.place import Place
+from dbdyno.trace.record.process import Place
+from dbdyno.trace.staging import in_place
 
 FORMAT = "postgresql waits"
 COST_LIMIT = 0.05

@@ -28,7 +28,7 @@ def texts_of(dsn: str, ids: Sequence[str]) -> dict[str, str]:
     from psycopg import sql
 
     from dbdyno import _core
-    from dbdyno.trace.record.place import CAREFUL
+    from dbdyno.trace.record.process import CAREFUL
 
     with (
         contextlib.suppress(psycopg.Error),

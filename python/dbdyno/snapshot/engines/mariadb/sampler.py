@@ -22,10 +22,10 @@ from typing import Any
 from dbdyno.base.errors import Error
 from dbdyno.bench.poll import Poller
 from dbdyno.snapshot.engines.mariadb.connection import Address, connect, driver
-from dbdyno.snapshot.engines.mariadb.running import LONGEST, OURS, Statements
+from dbdyno.snapshot.engines.mariadb.running_statements import LONGEST, OURS, Statements
 from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
 from dbdyno.snapshot.engines.view import Column, Options, View
-from dbdyno.snapshot.sessions.sampled import Seen, activity, blocked
+from dbdyno.snapshot.sessions.samples import Seen, activity, blocked
 
 STATEMENT_TIMEOUT_MS = 2000
 PERIOD_LEAST_NS = 250_000_000

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.engines.mariadb.running import OURS
+from dbdyno.snapshot.engines.mariadb.running_statements import OURS
 from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
 from dbdyno.snapshot.engines.view import Column, View
 

@@ -15,11 +15,11 @@ from dbdyno.base.errors import Error, SnapshotError, TargetError
 from dbdyno.snapshot.engines.postgres import facts, host, texts
 from dbdyno.snapshot.engines.postgres.catalog import KEPT_SETTINGS
 from dbdyno.snapshot.engines.postgres.facts import FactsReader
-from dbdyno.snapshot.engines.postgres.patience import open_patiently
+from dbdyno.snapshot.engines.postgres.lock_timeouts import open_patiently
 from dbdyno.snapshot.engines.postgres.reader import AgainError, Part, Reader, joined
 from dbdyno.snapshot.engines.postgres.sampler import Sampler
-from dbdyno.snapshot.engines.postgres.seldom import Seldom, Settings
-from dbdyno.snapshot.engines.postgres.sizing import Sizing
+from dbdyno.snapshot.engines.postgres.schema_views import Seldom, Settings
+from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
 from dbdyno.snapshot.engines.postgres.views import (
     CLUSTER,
     DATABASE,
@@ -179,7 +179,7 @@ class PostgresCollector:
 
     def _session(self, database: str | None) -> tuple[Connection, Reader]:
         """The connection to a database and its reader, made on first use and after a loss."""
-        from dbdyno.snapshot.engines.postgres.marked import MarkedCursor
+        from dbdyno.snapshot.engines.postgres.own_statements import MarkedCursor
 
         name = database or ""
         connection = self._connections.get(name)

@@ -70,7 +70,7 @@ class PostgresLive:
     )
 
     def __init__(self, dsn: str, options: Options) -> None:
-        from dbdyno.snapshot.engines.postgres.marked import MarkedCursor
+        from dbdyno.snapshot.engines.postgres.own_statements import MarkedCursor
 
         try:
             self._target = Postgres.open(dsn)

@@ -8,7 +8,7 @@ from dbdyno.snapshot.engines.postgres.facts import is_ours, own_text
 from dbdyno.snapshot.engines.postgres.parts import JIT_COUNTS, JIT_TIMES, present, setting, unknown, untimed
 from dbdyno.snapshot.model import Lack, Part, Row, Table, beginning, columns, lacking, section, sql_columns, table
 from dbdyno.snapshot.plans.latency import SOURCES
-from dbdyno.snapshot.plans.proved import latencies
+from dbdyno.snapshot.plans.plan_changes import latencies
 from dbdyno.snapshot.reading.difference import quoted
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.engines.postgres.facts import OWN_MARK
-from dbdyno.snapshot.engines.postgres.patience import LOCKED, after_a_wait
+from dbdyno.snapshot.engines.postgres.lock_timeouts import LOCKED, after_a_wait
 from dbdyno.snapshot.engines.postgres.source import Source
 from dbdyno.snapshot.engines.postgres.views import known
 from dbdyno.snapshot.engines.view import Column, View

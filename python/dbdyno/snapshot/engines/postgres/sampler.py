@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.postgres.poll import PostgresPoller
 from dbdyno.snapshot.engines.view import Column, View
-from dbdyno.snapshot.sessions.sampled import Seen, activity, blocked
+from dbdyno.snapshot.sessions.samples import Seen, activity, blocked
 
 if TYPE_CHECKING:
     import psycopg

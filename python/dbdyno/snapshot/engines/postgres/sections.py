@@ -17,7 +17,7 @@ from dbdyno.snapshot.engines.postgres import (
     waits,
 )
 from dbdyno.snapshot.model import Part, in_order
-from dbdyno.snapshot.plans.proved import plans
+from dbdyno.snapshot.plans.plan_changes import plans
 from dbdyno.snapshot.sessions import blocking
 from dbdyno.snapshot.sessions import report as session_report
 

@@ -28,7 +28,7 @@ from weakref import WeakValueDictionary
 from dbdyno.base.errors import EvidenceError
 from dbdyno.base.files import make_inner_folder, narrow
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.snapshot.engines.known import engine
+from dbdyno.snapshot.engines.registry import engine
 from dbdyno.snapshot.engines.view import Column, Verdict
 from dbdyno.snapshot.reading.changed_settings import changed
 from dbdyno.snapshot.reading.clock import elapsed_ns

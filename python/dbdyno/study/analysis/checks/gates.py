@@ -229,7 +229,7 @@ def _lost_gates(of: Examined, lost: list[Lost], words: Words) -> Iterator[Gate]:
 def _open_loop(of: Examined) -> Iterator[Gate]:
     from dbdyno.stats import gates
     from dbdyno.stats.gates_lost import ARRIVALS
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     arms = of.measures.arms
     lost = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.decisions import PROVISIONAL
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates import enough_blocks
-from dbdyno.stats.words import change_of, duration, size
+from dbdyno.stats.wording import change_of, duration, size
 from dbdyno.study.analysis.checks.base_level import drifted_at
 from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures

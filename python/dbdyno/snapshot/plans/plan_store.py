@@ -24,14 +24,14 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.base.errors import EvidenceError, SnapshotError
 from dbdyno.base.files import make_inner_folder, narrow
 from dbdyno.evidence.files import read_json, write_json
-from dbdyno.snapshot.plans.gathered import LATER, TABLES
+from dbdyno.snapshot.plans.executions import LATER, TABLES
 from dbdyno.snapshot.store.integrity import damage
 from dbdyno.snapshot.store.parquet import file_sum, literal
 
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.snapshot.plans.gathered import Gathered
+    from dbdyno.snapshot.plans.executions import Gathered
     from dbdyno.snapshot.plans.reader import LogFile
 
 FOLDER = "plans"

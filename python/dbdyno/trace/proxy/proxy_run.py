@@ -23,8 +23,8 @@ from dbdyno.base.version import VERSION
 from dbdyno.evidence.captures import FORMAT
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.aside import in_place
 from dbdyno.trace.job import cleaned_up
+from dbdyno.trace.staging import in_place
 from dbdyno.trace.units import length_ns
 
 TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")

@@ -1,6 +1,6 @@
 """Whether two arms did the same work, for the words beside their CPU: only what was counted of both can say so.
 
->>> from dbdyno.study.analysis.why.counted import Counted
+>>> from dbdyno.study.analysis.why.server_counters import Counted
 >>> slow, fast = (Counted({"rows_read": rows}, {}, {}, 100) for rows in (20.0, 20.1))
 >>> compared(Pair("b", "a", (slow, fast))).words
 ', for the same work'

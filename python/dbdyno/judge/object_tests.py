@@ -13,17 +13,17 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.judge.compared import compared_rows
+from dbdyno.judge.metric_tests import compared_rows
 from dbdyno.snapshot.engines.metric import Metric
 from dbdyno.snapshot.engines.postgres.facts import is_ours
 from dbdyno.snapshot.model import Part, Row, beginning, columns, section, table
 from dbdyno.snapshot.reading.active_rates import ActiveRates
 from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.reading.rates import rates
-from dbdyno.snapshot.reading.renumbered import fingerprints, renumbered
+from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
 
 if TYPE_CHECKING:
-    from dbdyno.judge.compared import Floats
+    from dbdyno.judge.metric_tests import Floats
 
 MOST = 150
 """So many objects of a kind are tested: those whose rate changed most."""
@@ -203,7 +203,7 @@ def by_object(
 
 
 def _decide(rows: list[Row], threshold: float, allowed: bool) -> None:
-    from dbdyno.judge.compared import decision
+    from dbdyno.judge.metric_tests import decision
     from dbdyno.stats.decide import benjamini_hochberg
 
     judged = [row for row in rows if row["p"] is not None]

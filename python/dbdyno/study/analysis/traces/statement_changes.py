@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.traces.account import COMMIT, HARD, Account, Statement
-from dbdyno.study.analysis.traces.same import Known
+from dbdyno.study.analysis.traces.statement_matching import Known
 
 Basis = Literal["run", "execution", "transaction"]
 SAME_WORK = 1.02

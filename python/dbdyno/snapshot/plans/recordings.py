@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from dbdyno.snapshot.plans.gathered import Gathered
+    from dbdyno.snapshot.plans.executions import Gathered
 
 _FORMAT = "postgresql"
 _CALLS = "recorded.calls where kind = 'exec' and depth = 0 and statement is not null"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.evidence.captures import captured
-from dbdyno.study.plan.replayed import FASTEST
+from dbdyno.study.plan.replay import FASTEST
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import cast
 
 from dbdyno.snapshot.causes.change import Change, Key, Pair
-from dbdyno.snapshot.engines.postgres.sought import aggregates, is_selective, sought
+from dbdyno.snapshot.engines.postgres.lookup_columns import aggregates, is_selective, sought
 from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import three
 

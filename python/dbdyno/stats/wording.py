@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from dbdyno.stats import chance
+from dbdyno.stats import least_blocks
 from dbdyno.stats.comparison import BlockComparison
 from dbdyno.stats.power import PROMISED_MOST
 
@@ -116,7 +116,7 @@ def change_of(ratio: float, low: float | None = None, high: float | None = None,
 def to_tell(c: BlockComparison) -> str:
     """How many blocks would tell: as an interval, or why there is no such promise."""
     asked = f"{c.threshold * 100:g} % from none"
-    if not chance.in_reach(c.least_p, c.level):
+    if not least_blocks.in_reach(c.least_p, c.level):
         return f"a verdict at {c.level * 100:g} % takes at least {c.blocks_least} blocks"
     if c.tell_low is None:
         return f"telling {asked} takes over {PROMISED_MOST:,} such blocks; less noise would help more"

@@ -1,4 +1,4 @@
-"""Four ways of loading a wide table, as an engine of the bench of flows: `python -m dbdyno.wide.ways`.
+"""Four ways of loading a wide table, as an engine of the bench of flows: `python -m dbdyno.wide.load_methods`.
 
 A set of tables is the join of customers, orders and lines: a partition a customer with its segment as a static column,
 a row a line. A flow is the name of a way:
@@ -21,10 +21,10 @@ from typing import Any
 
 from dbdyno.bench.flows.worker import own_cpu_ns, serve
 from dbdyno.wide.address import address, reached
-from dbdyno.wide.bound import Bound
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.load import BATCH_ROWS, Writer
-from dbdyno.wide.loaded import Loaded
+from dbdyno.wide.load_result import Loaded
+from dbdyno.wide.prepared_statements import Bound
 
 TARGET = "DBDYNO_CASSANDRA"
 TABLE = "dbdyno_wide_loader"
@@ -117,7 +117,7 @@ class Ways:
 
     def direct(self) -> None:
         """SSTables, streamed."""
-        from dbdyno.wide.direct import write_files
+        from dbdyno.wide.sstable_load import write_files
 
         counted = ((group, at) for at, group in enumerate(self.groups(), 1))
         write_files(self.session, self.where, self.table, self.bound, counted, Loaded(), lambda _: None)

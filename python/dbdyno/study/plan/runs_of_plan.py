@@ -31,7 +31,7 @@ def same_plan(plan: Plan, manifest: Manifest) -> bool:
 
 
 def _in_all_words(plan: Plan) -> Iterator[Plan]:
-    from dbdyno.study.plan.typed import compiled
+    from dbdyno.study.plan.typed_workloads import compiled
     from dbdyno.study.plan.workloads import for_engine
 
     yield plan

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
-from dbdyno.snapshot.plans.attached import attached
 from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, tree
 from dbdyno.snapshot.plans.generic import VIEW, flipped
+from dbdyno.snapshot.plans.interval_tables import attached
 from dbdyno.snapshot.plans.latency import LATENCY_SQL
 from dbdyno.snapshot.plans.page import FLIPS, row, said
 from dbdyno.snapshot.plans.tree import changed, differ_in_words_alone, walk

@@ -13,7 +13,7 @@ from typing import Any
 from dbdyno.evidence.run import Block
 from dbdyno.study.analysis.drawn.pictures import has_table
 from dbdyno.study.analysis.measured.measures import ArmMeasures
-from dbdyno.study.analysis.why.fetched import fetched
+from dbdyno.study.analysis.why.fetched_rows import fetched
 from dbdyno.study.analysis.why.objects import Object, transactions
 
 SESSION, GLOBAL = "session status", "global status"

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import WideError
 from dbdyno.base.processes import child_environment, find_program
-from dbdyno.wide.bound import CHILD, PARENT, Bound
 from dbdyno.wide.catalog import PARTITION, WideTable
 from dbdyno.wide.java import jars, modules
+from dbdyno.wide.prepared_statements import CHILD, PARENT, Bound
 from dbdyno.wide.pushdown import quoted
 
 if TYPE_CHECKING:
     from dbdyno.wide.address import Address
-    from dbdyno.wide.loaded import Loaded
+    from dbdyno.wide.load_result import Loaded
 
 HERE = Path(__file__).resolve().parent
 ASKED = 64

@@ -20,7 +20,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine import owed
+from dbdyno.bench.engine import unrestored
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.permission import refusal
 from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
@@ -124,7 +124,7 @@ def _on_other_engine(
         try:
             number = guardian.push(undo)
         except BaseException:  # then nothing is changed
-            owed.forget(undo.record)
+            unrestored.forget(undo.record)
             raise
         for change in changes:
             _alter(conn, change.name, change.value)
@@ -166,9 +166,11 @@ def _owed(
     run: str,
 ) -> Path:
     """Notes on disk what the settings were. Raises `TargetError`."""
-    settings = {change.name: owed.Kept(change.before, entries[change.name], (change.value,)) for change in changes}
-    record = owed.begun(target.safe_dsn, target.identity(conn), settings, run)
-    return owed.write_new(replace(record, guardian=this_process(guardian.pid)))
+    settings = {
+        change.name: unrestored.Kept(change.before, entries[change.name], (change.value,)) for change in changes
+    }
+    record = unrestored.begun(target.safe_dsn, target.identity(conn), settings, run)
+    return unrestored.write_new(replace(record, guardian=this_process(guardian.pid)))
 
 
 def read_entries(conn: Connection, facts: Iterable[SettingFact]) -> dict[str, str | None]:

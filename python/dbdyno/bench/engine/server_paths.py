@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from dbdyno.base.errors import TargetError
-from dbdyno.bench.engine.account import Account, can_enter
+from dbdyno.bench.engine.os_user import Account, can_enter
 
 SOCKET_PATH_MAX_BYTES = 107
 """The longest path of a Unix socket (sun_path of Linux, less its closing zero byte)."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.base.errors import Error, TargetError
-from dbdyno.bench.engine import owed
+from dbdyno.bench.engine import unrestored
 from dbdyno.bench.mariadb.claim import ENGINE, MariaClaim
 from dbdyno.bench.postgres.claim import Claim
 from dbdyno.bench.undo import Attempt, SqlUndo, Undo
@@ -131,10 +131,10 @@ def _note(work: _Work, found: Attempt, tell: Tell, spent_s: float, retry_for_s: 
         hours = (retry_for_s - spent_s) / 3600
         tell(f"not put back yet: {problem}; trying again for {hours:.3g} h (`dbdyno doctor` shows it)")
     record = _record_of(work.undo)
-    known = owed.read(record)
+    known = unrestored.read(record)
     if record is not None and known is not None:
         with contextlib.suppress(Error):
-            owed.write(record, replace(known, tries=work.tries, problem=problem))
+            unrestored.write(record, replace(known, tries=work.tries, problem=problem))
 
 
 def _record_of(undo: Undo) -> Path | None:
@@ -143,14 +143,14 @@ def _record_of(undo: Undo) -> Path | None:
 
 
 def _run_of(undo: Undo) -> str:
-    known = owed.read(_record_of(undo))
+    known = unrestored.read(_record_of(undo))
     return known.run if known else ""
 
 
 def _tell_end(work: _Work, found: Attempt, tell: Tell) -> None:
     tries = f" (try {work.tries})" if work.tries > 1 else ""
     if not found.problems:
-        owed.mark_put_back(work.run)
+        unrestored.mark_put_back(work.run)
         tell(f"put back: {work.undo.label}{tries}")
     else:
         given_up = "gave up: " if undo_lasts(work.undo) and found.again else ""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.plans import kept
+from dbdyno.snapshot.plans import plan_store
 from dbdyno.snapshot.plans.flips import names, seen
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.reading.interval import Interval
 
 
-def attached(first: Interval, last: Interval) -> list[kept.KeptLog]:
+def attached(first: Interval, last: Interval) -> list[plan_store.KeptLog]:
     """Makes `log_seen` of the first interval's connection, of all between the two's outer ends."""
     ends = (first.before.at_ns // 1000, last.after.at_ns // 1000)
-    found = kept.attach(first.connection, first.store.folder, last.after.target, *ends)
+    found = plan_store.attach(first.connection, first.store.folder, last.after.target, *ends)
     if found:
         seen(first.connection, names(last.after))
     return found
