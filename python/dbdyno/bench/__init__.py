@@ -22,7 +22,7 @@ _HOMES = {
         "session_sql",
     ),
     "postgres.permission": ("refusal",),
-    "postgres.alter": ("apply_server_settings",),
+    "postgres.altered_settings": ("apply_server_settings",),
     "postgres.server": ("Postgres", "open_target"),
     "postgres.watch": ("Watcher", "application_names"),
     "metrics": ("Metric", "counters", "host_counters"),
