@@ -1,4 +1,4 @@
-"""Ways of loading a wide table of a Cassandra that is named, as flows of a process that stays (`dbdyno.wide.ways`)."""
+"""Ways of loading a wide table into a Cassandra, run as flows of a persistent process (`dbdyno.wide.ways`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _missing() -> str | None:
 
 
 class CassandraBench(FlowBench):
-    """One keyspace, in which the ways share a table."""
+    """Bench on one keyspace, in which the ways share a table."""
 
     workload = "load"
     parts: ClassVar[tuple[str, ...]] = ("loading",)
