@@ -58,14 +58,14 @@ def guarded() -> Any:
     base: Any = pymysql.connections.Connection
 
     class Guarded(base):  # type: ignore[misc]
-        """One connection. Its names with an underscore are PyMySQL's."""
+        """One connection; names that begin with an underscore are PyMySQL's."""
 
         _auth_plugin_name: str
         is_encrypted = False
 
         @property
         def _secure(self) -> bool:
-            """Whether the password may be told: nobody else can be at the other end."""
+            """Return True if the password itself may be sent, because nobody else can be at the other end."""
             return bool(self.unix_socket) or (self.is_encrypted and self._checks())
 
         @_secure.setter
