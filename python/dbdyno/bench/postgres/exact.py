@@ -158,7 +158,7 @@ class ExactWatcher:
             return
         sessions = {number: (pid, kind) for number, pid, kind in json.loads(self._recorder.cut()) or []}
         if self._recorder.is_over():
-            self._recorder.finish()  # raises what ended it
+            self._recorder.finish()  # raises the error that ended the recording
         paid = self._price()
         folder = Path(self._folder.name) / str(self._postmaster) if self._folder else None
         parts = sorted(str(part) for part in folder.glob("waits/*.parquet")) if folder else []

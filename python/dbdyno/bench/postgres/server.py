@@ -26,7 +26,7 @@ from dbdyno.bench.postgres.wire_options import load_connection, refusal
 from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
-    # Whoever only connects does not wait for what starts servers and undoes changes.
+    # Not imported at run time: connecting must not wait for modules that start servers and undo changes.
     import psycopg
 
     from dbdyno.bench.guardian import Guardian
