@@ -10,7 +10,7 @@ WORKERS ?= 4
 RERUNS ?= 1
 COVERED ?= tests
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-PYTHON_FILES := python packages tests benches tools/wheel_backend.py
+PYTHON_FILES := python packages tests benches tools/wheel_backend.py tools/docs_hooks.py
 CORE := python/dbdyno/_core.abi3.so
 # The backend is one of our own around maturin's (tools/wheel_backend.py).
 export MATURIN_NO_MISSING_BUILD_BACKEND_WARNING := 1
@@ -31,7 +31,7 @@ ifeq ($(PROFILE),ci)
 BUILT = $(if $(CLIPPY),$(CLIPPY_RUNS))
 endif
 
-.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man demo test test-rust test-python check-rust compile-rust matrix soak coverage bench reference lint lint-rust lint-python audit format clean
+.PHONY: help setup setup-clients setup-wide setup-test programs build wheel man docs demo test test-rust test-python check-rust compile-rust matrix soak coverage bench reference lint lint-rust lint-python audit format clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -106,6 +106,15 @@ wheel: setup  ## dist/: a wheel for this platform (abi3, Python 3.11 and later),
 
 man: setup $(VENV)/dev  ## man pages of all commands in target/man
 	$(BIN)/python tools/man.py target/man
+
+$(VENV)/docs: requirements-docs.txt | $(VENV)/ready
+	$(PIP) -r requirements-docs.txt
+	@touch $@
+
+# Not --quiet: that drops the warnings that --strict counts, and a broken link is one. The variable: the theme tells at
+# each build when it is no longer maintained (May 2027).
+docs: build $(VENV)/docs  ## documentation site in site/, to be read as files (site/index.html)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 demo: setup  ## synchronous_commit on and off on an embedded PostgreSQL, about two minutes
 	$(BIN)/dbdyno run examples/synchronous_commit.toml
@@ -186,4 +195,4 @@ format:  ## put the code in form
 	$(BIN)/ruff check --fix $(PYTHON_FILES)
 
 clean:
-	rm -rf target dist $(VENV) python/dbdyno/_core.abi3.so
+	rm -rf target dist site $(VENV) python/dbdyno/_core.abi3.so

@@ -26,7 +26,7 @@ from pathlib import Path
 from figures import figure, parse
 
 from dbdyno.bench.postgres.server import Postgres, open_target
-from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.store.folder import Store
 
 SETTINGS = {"shared_preload_libraries": "pg_stat_statements", "max_connections": "400", "shared_buffers": "64MB"}
 

@@ -15,14 +15,14 @@ from typing import Any
 import duckdb
 
 from dbdyno.evidence.files import write_json
-from dbdyno.snapshot import manifest
-from dbdyno.snapshot.difference import SUBTRACTED, quoted
-from dbdyno.snapshot.pack import GROUP
-from dbdyno.snapshot.parquet import file_sum, literal
-from dbdyno.snapshot.postgres.sampler import ACTIVITY
-from dbdyno.snapshot.store import Snapshot
-from dbdyno.snapshot.view import Column, View
-from dbdyno.snapshot.whole import SUMS
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.reading.difference import SUBTRACTED, quoted
+from dbdyno.snapshot.store import manifest
+from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.store.integrity import SUMS
+from dbdyno.snapshot.store.pack import GROUP
+from dbdyno.snapshot.store.parquet import file_sum, literal
 
 LOOKS = 60
 STEPS = {

@@ -25,7 +25,7 @@ from figures import figure, parse
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.snapshot.plans.entries import Clock
-from dbdyno.snapshot.plans.gathered import Gathered
+from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.reader import read
 from dbdyno.snapshot.plans.source import opened
 

@@ -24,7 +24,7 @@ from typing import Any
 from figures import figure, parse
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.record.place import Place
+from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import Wanted, recording
 
 ORDER = "ABBA"

@@ -37,7 +37,7 @@ from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.trace.holders import holders, meanwhile
-from dbdyno.trace.record.place import Place
+from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import Wanted, recording
 from dbdyno.trace.source import open_traces
 

@@ -13,9 +13,9 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.server import Postgres, open_target
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.taking.take import open_collector, take
 
 SLOT_S, TURNS = 0.5, 5
 SETTINGS = {"shared_preload_libraries": "pg_stat_statements", "shared_buffers": "64MB", "synchronous_commit": "off"}

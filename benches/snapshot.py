@@ -40,11 +40,11 @@ from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.server import Postgres, open_target
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.taking.take import open_collector, take
 
 SETTINGS = {
     "shared_preload_libraries": "pg_stat_statements",
@@ -265,8 +265,8 @@ def _sleep(connection: psycopg.Connection) -> None:
 
 _CHILD = """
 import sys, time
-from dbdyno.snapshot.take import open_collector
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.taking.take import open_collector
+from dbdyno.snapshot.engines.view import Options
 with open_collector(sys.argv[1], Options()) as collector:
     sampler = collector.sampler(0.1)
     sampler.start()

@@ -125,7 +125,7 @@ def recorded(kind: str, seconds: float, seed: int) -> dict[str, float]:
 def word_of_pair(store: Any, *ends: tuple[int, int]) -> str:
     """What the comparison of two periods says."""
     from dbdyno.judge.snapshots import compare
-    from dbdyno.snapshot.periods import period
+    from dbdyno.snapshot.reading.periods import period
 
     return str(compare(store, *(period(store, f"snap:{a}..{b}") for a, b in ends))["verdict"]["word"])
 
@@ -133,8 +133,8 @@ def word_of_pair(store: Any, *ends: tuple[int, int]) -> str:
 def titled(store: Any, first: tuple[int, int], last: tuple[int, int]) -> bool:
     """Whether the report of both periods together is titled as a change."""
     from dbdyno.judge.interval_report import judged_report
-    from dbdyno.snapshot.interval import Interval
-    from dbdyno.snapshot.periods import period
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.reading.periods import period
 
     chain = period(store, f"snap:{first[0]}..{last[1]}").chain
     with Interval(store, chain[0], chain[-1], chain) as interval:

@@ -17,8 +17,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from dbdyno.bench.engine.account import can_enter
-from dbdyno.bench.engine.places import free_port
+from dbdyno.bench.engine.os_user import can_enter
+from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.wide.java import modules
 from launched import Launched
 

@@ -24,8 +24,8 @@ from typing import TextIO, cast
 from unittest import mock
 
 from dbdyno import entry
+from dbdyno.base.signals import Listener
 from dbdyno.cli import main
-from dbdyno.signals import Listener
 
 
 def dbdyno(

@@ -23,7 +23,7 @@ import pytest
 import folders_again
 import mariadb_server
 from dbdyno.bench.engine import own_server
-from dbdyno.bench.engine.account import Account
+from dbdyno.bench.engine.os_user import Account
 from dbdyno.bench.mariadb import embedded as mariadb
 from dbdyno.bench.postgres import embedded as postgres
 

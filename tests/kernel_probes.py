@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dbdyno import _core
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 
 
 def require_probes() -> None:

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Self
 
 import folders_again
-from dbdyno.bench.engine.account import bare_environment, engine_account
-from dbdyno.bench.engine.places import base_folder
+from dbdyno.bench.engine.os_user import bare_environment, engine_account
+from dbdyno.bench.engine.server_paths import base_folder
 
 LOG = "server.log"
 SHOWN = 4_000

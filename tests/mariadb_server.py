@@ -16,10 +16,10 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from dbdyno.bench.engine.account import run_as
-from dbdyno.bench.engine.places import free_port
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine.os_user import run_as
+from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.mariadb.binaries import find_programs
-from dbdyno.errors import TargetError
 from launched import Launched
 
 OPTIONS = (

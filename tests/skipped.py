@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from dbdyno.errors import Error
+from dbdyno.base.errors import Error
 
 
 def reason(error: Error) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from dbdyno.bench.engine.account import engine_account
+from dbdyno.bench.engine.os_user import engine_account
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 SLOW_FOLDER = "slow"

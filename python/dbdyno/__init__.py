@@ -2,16 +2,16 @@
 
     import dbdyno
 
-    run = dbdyno.find_run("last")                 # a run folder
-    analysis = dbdyno.analyse(run)                # the model behind every report, a dict
+    run = dbdyno.find_run("last", Path("runs"))   # a run folder
+    analysis = dbdyno.analyse(run)                # the model that every report is built from, a dict
     calls = dbdyno.sql("select * from calls", run)  # a table: .fetchnumpy(), .df(), .pl(), Arrow
     plan = dbdyno.read_plan(Path("plan.toml"))
     run = dbdyno.start(plan, Path("runs"))
 
-    dbdyno.profile_trace("orcl_ora_4321.trc")     # where did the time go, a dict
+    dbdyno.profile_trace("orcl_ora_4321.trc")     # where the time went, a dict
     run = dbdyno.read_trace("traces/", "runs/batch")
 
-Names are imported when they are used; `import dbdyno` costs nothing.
+Each name is imported on first use, so `import dbdyno` alone is cheap.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _HOME = {
     "Block": "evidence.run",
     "BlockComparison": "stats.comparison",
     "CurveFit": "stats.curve",
-    "Error": "errors",
-    "EvidenceError": "errors",
+    "Error": "base.errors",
+    "EvidenceError": "base.errors",
     "Plan": "study.plan.plan",
-    "PlanError": "errors",
+    "PlanError": "base.errors",
     "Postgres": "bench.postgres.server",
-    "ReportError": "errors",
+    "ReportError": "base.errors",
     "Run": "evidence.run",
     "STUDIES": "study.library",
     "Script": "study.plan.plan",
-    "StatsError": "errors",
-    "TargetError": "errors",
+    "StatsError": "base.errors",
+    "TargetError": "base.errors",
     "analyse": "study.analysis.analyse",
     "analyse_pair": "study.analysis.pair",
     "blocks_needed": "stats.power",
@@ -60,9 +60,7 @@ __all__ = list(_HOME)
 if TYPE_CHECKING:
     from typing import Any
 
-    from dbdyno.bench.doctor import examine
-    from dbdyno.bench.postgres.server import Postgres, open_target
-    from dbdyno.errors import (
+    from dbdyno.base.errors import (
         Error,
         EvidenceError,
         PlanError,
@@ -70,6 +68,8 @@ if TYPE_CHECKING:
         StatsError,
         TargetError,
     )
+    from dbdyno.bench.doctor import examine
+    from dbdyno.bench.postgres.server import Postgres, open_target
     from dbdyno.evidence.query import sql
     from dbdyno.evidence.run import Block, Run, find_run, list_runs
     from dbdyno.report.figures import write_figures

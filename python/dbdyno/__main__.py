@@ -1,4 +1,4 @@
-"""`python -m dbdyno`: the same as the console script."""
+"""Entry point of `python -m dbdyno`, which behaves like the console script."""
 
 from dbdyno.entry import entry
 

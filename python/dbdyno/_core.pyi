@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbdyno.core_types import (
+from dbdyno.base.core_types import (
     DrawnScript,
     DrawnStatement,
     DrawnTransaction,

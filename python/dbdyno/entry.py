@@ -1,9 +1,9 @@
-"""Where every command of Python's starts, before anything else is imported.
+"""Entry point of every command that Python runs; executed before anything else is imported.
 
-The program `dbdyno` is native (`crates/dyno-entry`); it becomes this one, `dbdyno-python`, for all that it does not
-answer itself.
+The program `dbdyno` is native (`crates/dyno-entry`); for every command that it does not answer itself it replaces
+itself with this program, `dbdyno-python`.
 
-What takes time and is known from the words alone begins here, beside the imports (`trace.ahead`).
+Long work that the command line alone determines starts here, in parallel with the imports (`trace.ahead`).
 """
 
 from __future__ import annotations
@@ -19,25 +19,30 @@ if TYPE_CHECKING:
 
 
 def entry() -> NoReturn:
-    """The console script."""
+    """Run the console script; does not return."""
     sys.argv[0] = sys.argv[0].removesuffix("-python")  # the name that the user typed
-    # What imports make stays: a look for cycles after each 700 objects was a fifteenth of the CPU of a short command.
+    # Objects created by imports live until the end: looking for cycles after every 700 new objects took a fifteenth of
+    # the CPU of a short command.
     gc.set_threshold(YOUNG_OBJECTS)
     atexit.register(end_at_once)
     if sys.argv[1:3] != ["trace", "profile"]:
         _command()
-    from dbdyno.trace import ahead
+    from dbdyno.trace import early_read
 
-    ahead.begin(sys.argv[3:])
+    early_read.begin(sys.argv[3:])
     try:
         _command()
     finally:
-        ahead.end()
+        early_read.end()
 
 
 def end_at_once() -> None:
-    """At the end of the process: no last look for cycles among objects that go away with it, a sixth of the CPU of a
-    short command. DuckDB's module needs it: it tells the user of leaks where its objects are still there."""
+    """Skip the final garbage collection at process exit.
+
+    That collection looks for cycles among objects that disappear with the process anyway; it takes a sixth of the CPU
+    of a short command. It is not skipped if DuckDB is loaded: DuckDB's module reports leaks to the user if its objects
+    still exist at exit.
+    """
     if "_duckdb" not in sys.modules:
         gc.freeze()
 

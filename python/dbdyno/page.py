@@ -1,21 +1,21 @@
-"""What a page says, whatever it is about: the contract between who judges and who renders.
+"""Data model of a page, whatever its subject: the contract between the code that judges and the code that renders.
 
-A page is a head and sections; a section has words, tables, figures and findings, and may have parts
-of its own. Values are raw and have a unit; a renderer words and draws them and knows no kind of page.
+A page is a head and sections; a section has sentences, tables, figures and findings, and may have parts, which are
+sections again. Values are raw and have a unit; a renderer formats and draws them and does not depend on the kind of
+page.
 
     >>> rate = Column("rate", "per second", "per_s")
     >>> table = Table("Load", (Column("name", "", "text"), rate), (Row({"name": "reads", "rate": 12.5}),))
     >>> Page(Head("Report", "one server"), (Section("load", "Load", tables=(table,)),)).sections[0].name
     'load'
 
-Units: `text`, `code` (text set as code), `count`, `digits` (all there are), `number` and `quantity` (the
-row's own `unit`), `number2` to `number4` (that many digits), `per_s`, `ratio` (1.0 is the whole), `share` (one
-decimal), `percent`, `ns`, `ns4`, `seconds` (all microseconds), `difference` (ns with a sign), `span` (seconds),
-`bytes`, `bytes_per_s`, `aas`, `time` (microseconds since 1970), `change` (a ratio as a signed change), `times`,
-`p`, `log10_p`, `mb`, `words` (text that stands to the right).
-Kinds of columns beside `value`: `bar` (a share of 1), `side` (-1 to 1), `heights` (a small bar each),
-`spark` (a line over time), `strip` (an estimate with its interval), `verdict` (a word with a tone).
-Tones: `good`, `bad`, `even`, `doubt`.
+Units: `text`, `code` (text set as code), `count`, `digits` (a number with all its digits), `number` and `quantity` (in
+the `unit` of the row), `number2` to `number4` (that number of digits), `per_s`, `ratio` (1.0 is the whole), `share`
+(one decimal), `percent`, `ns`, `ns4`, `seconds` (with all microseconds), `difference` (ns with a sign), `span`
+(seconds), `bytes`, `bytes_per_s`, `aas`, `time` (microseconds since 1970), `change` (a ratio as a signed change),
+`times`, `p`, `log10_p`, `mb`, `words` (right-aligned text). Kinds of columns besides `value`: `bar` (a share of 1),
+`side` (-1 to 1), `heights` (a small bar for each value), `spark` (a line over time), `strip` (an estimate with its
+interval), `verdict` (a word with a tone). Tones: `good`, `bad`, `even`, `doubt`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ Tone = Literal["", "good", "bad", "even", "doubt"]
 Kind = Literal["value", "bar", "side", "heights", "spark", "strip", "verdict"]
 Where = Literal["both", "page", "text"]
 BY_ROW = ("number", "quantity")
-"""Units of columns whose values have the unit of their row."""
+"""Column units whose values have the unit of their row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its name in rows, its label, its unit. `least` is the width of a terminal from which on it
-    is shown (`where="page"`: never), `narrowest` how narrow it may fold; `help` explains the label."""
+    """A column of a table: its name in the rows, its label and its unit.
+
+    `least` is the minimum width of a terminal on which it is shown (`where="page"`: never shown on a terminal);
+    `narrowest` is the minimum width that it may be folded to; `help` explains the label.
+    """
 
     name: str
     label: str
@@ -49,8 +52,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value with more than itself: another unit than its column's, notes below it, a tone, a link to another
-    part of the page, a tag, or the series (an arm) whose colour it has. `lead` is a tree's branch before it."""
+    """A value with additional attributes for its display.
+
+    These are a unit other than its column's, notes below it, a tone, a link to another part of the page, a tag, or the
+    series (an arm) whose colour it has. `lead` holds the branch characters of a tree in front of it.
+    """
 
     value: Any = None
     unit: str = ""
@@ -66,8 +72,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """An estimate with its interval, as ratios; `reach` is the logarithm at either end of the strip, `band` what is
-    too small to matter."""
+    """An estimate with its interval, as ratios.
+
+    `reach` is the logarithm of the ratio at both ends of the strip's axis; within `band` a difference is too small to
+    matter.
+    """
 
     ratio: float
     low: float | None
@@ -79,7 +88,10 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: values or `Cell`s by column. A `verdict` marks a row that is not as the others, `why` says why."""
+    """A row: values or `Cell`s by column name.
+
+    A `verdict` marks a row that is out of the ordinary; `why` gives the reason.
+    """
 
     cells: Mapping[str, Any]
     verdict: str = ""
@@ -90,8 +102,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns and rows. `most` rows are shown on a terminal, `left_out` are on no page; `folded` is the line that
-    a reader opens to see it."""
+    """A table: columns and rows.
+
+    A terminal shows the first `most` rows; `left_out` rows are on no page. `folded` is the line that a reader opens to
+    see the table.
+    """
 
     title: str
     columns: tuple[Column, ...]
@@ -107,7 +122,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing: its kind is a file of `report/figures`, its data what that file draws."""
+    """A drawing: `kind` names a file of `report/figures`, `data` is what that file draws."""
 
     kind: str
     data: Mapping[str, Any] = field(repr=False)
@@ -116,7 +131,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A sentence, how much it weighs, and what it rests on; `name` and `word` stand before it, `next` is a step."""
+    """A sentence, its weight and its evidence; `name` and `word` are printed before it, `next` is the next step."""
 
     sentence: str
     weight: Tone = "doubt"
@@ -130,10 +145,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a page; `most` of its findings that are no checks are shown on a terminal.
+    """A part of a page; a terminal shows at most `most` of its findings, not counting checks.
 
-    `rest` makes the parts behind `parts` that a terminal does not show: with ten thousand statements
-    they are most of the work.
+    `rest` creates the parts that follow `parts` and that a terminal does not show: with ten thousand statements,
+    creating them is most of the work.
     """
 
     name: str
@@ -159,8 +174,11 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What comes first. `headline` is the finding, and the largest on a page; without one it is the `title`, the name
-    of what the page is about. `word` is the answer in a word, `sentences` what it rests on, `next` what to do."""
+    """The first part of a page.
+
+    `headline` is the finding and the largest text on the page; without it the `title`, the name of the subject, takes
+    its place. `word` is the answer in one word, `sentences` are the grounds for it, `next` is what to do.
+    """
 
     kind: str
     title: str
@@ -179,8 +197,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page. `series` are the names of what has colours (arms), `baseline` the place of the one that the others are
-    compared with; `data` is what CSV holds where that is not every table; `source` is what it was made of."""
+    """A page.
+
+    `series` are the names of the items that have colours (arms); `baseline` is the index of the one that the others are
+    compared with. `data` makes the table for CSV output if that is not every table; `source` is the model that the page
+    was built from.
+    """
 
     head: Head
     sections: tuple[Section, ...]
@@ -190,5 +212,5 @@ class Page:
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     foot: tuple[str, ...] = ()
     capitals: bool = False
-    """Headings of its sections stand in capitals on a terminal."""
+    """Print the headings of its sections in capitals on a terminal."""
     schema: int = SCHEMA

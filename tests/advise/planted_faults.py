@@ -11,8 +11,8 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.advise.engines.postgres.read import read_target
 from dbdyno.advise.facts import Facts
-from dbdyno.advise.live import read_target
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres

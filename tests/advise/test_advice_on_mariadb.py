@@ -16,13 +16,13 @@ from advised import Found
 
 import mariadb_server
 from command_line import dbdyno
+from dbdyno.advise.engines.mariadb.parts import Status
+from dbdyno.advise.engines.mariadb.read import read
 from dbdyno.advise.judge import chosen, judge, rules
-from dbdyno.advise.mariadb.parts import Status
-from dbdyno.advise.mariadb.read import read
 from dbdyno.advise.placement import FastDevice, Segment
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.taking.take import open_collector, take
 from mariadb_server import MariaServer
 
 RELEASES = {"missing_minor", "end_of_life", "version_faults", "known_faults"}

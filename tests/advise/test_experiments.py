@@ -16,8 +16,8 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import chosen, judge, rules, worst
 from dbdyno.advise.kinds import Database, Io, Server, Setting, Statement, Wal
 from dbdyno.advise.proofs import Proof, keep, kept, proof_of
-from dbdyno.cli.advise_prove import load_of, plan_of, write_plans
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
+from dbdyno.cli.advise.prove import load_of, plan_of, write_plans
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.study.plan.file import parse_plan, read_plan
 

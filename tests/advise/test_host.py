@@ -13,7 +13,7 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.host.parts import Device, Kernel, Mount
 from dbdyno.advise.host.read import read
 from dbdyno.advise.judge import judge, rules
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
 
 STAT = "90000 0 8000000 1 10000 0 4000000 1 0 1000000 {weighted}"
 HOST = {

@@ -15,8 +15,8 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.judge import chosen, judge
 from dbdyno.advise.kinds import Database, Server, Setting
 from dbdyno.advise.placement import FastDevice, Segment, pack
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.view import Column, View
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.store.folder import Store
 
 GB = 1024**3
 

@@ -25,7 +25,7 @@ from dbdyno.advise.kinds import (
     Wal,
 )
 from dbdyno.advise.run import facts_of
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
 from dbdyno.evidence.manifest import Manifest
 
 SERVER = Server("postgres", "17.2", 170002, at_us=10**15, started_us=10**15 - 10**12)

@@ -16,7 +16,7 @@ from dbdyno.advise.judge import judge, rules
 from dbdyno.advise.stack.keys import KEYS, WORDS
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.stack.read import read
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
 
 ROOT = Path(__file__).resolve().parents[2]
 SAN = ROOT / "examples" / "stacks" / "san.toml"

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import TargetError
 from skipped import skip_for
 
 KINDS = ("installed", "wheel")

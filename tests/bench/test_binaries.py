@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from target_help import binaries_of
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import (
     PROGRAMS,
     WHEEL_PACKAGE,
@@ -16,7 +17,6 @@ from dbdyno.bench.postgres.binaries import (
     installed_folders,
     newest,
 )
-from dbdyno.errors import TargetError
 
 
 def fake_server(bindir: Path, version: str) -> Path:

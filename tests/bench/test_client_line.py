@@ -14,10 +14,10 @@ from collections.abc import Iterator
 import pytest
 from target_help import eventually
 
-from dbdyno.bench.clients.line import ClientLine, knocks
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.clients.network_line import ClientLine, knocks
 from dbdyno.bench.mariadb.clients import environment_of
 from dbdyno.bench.postgres.clients import environment, through
-from dbdyno.errors import TargetError
 
 DELAY_NS = 10_000_000
 ENVIRONMENT = {"host": "db.example", "port": "5432", "user": "u", "dbname": "d", "sslmode": "verify-full"}

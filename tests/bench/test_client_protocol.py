@@ -17,6 +17,7 @@ import pytest
 from target_help import eventually
 
 from dbdyno import _core
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients import duckdb_reader, harness, stream
 from dbdyno.bench.clients.arms import name_of
 from dbdyno.bench.clients.arrivals import Arrivals, drawn
@@ -24,13 +25,12 @@ from dbdyno.bench.clients.builtin import BUILTIN, absent, installing, locate
 from dbdyno.bench.clients.conformance import Examined, examined
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, is_query
-from dbdyno.bench.clients.last_words import KEPT_BYTES
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import ClientError, ClientLostError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import Reader, StreamError
+from dbdyno.bench.clients.stderr_tail import KEPT_BYTES
 from dbdyno.bench.clients.stream import Record, packed
 from dbdyno.bench.postgres.clients import environment, refuse_laxer, uri
-from dbdyno.errors import PlanError
 
 PRETENDED = [sys.executable, str(Path(__file__).with_name("pretend_client.py"))]
 CONNECTION = {"host": "/tmp", "user": "u", "dbname": "d"}

@@ -9,10 +9,10 @@ import pytest
 from test_client_protocol import PRETENDED, job
 
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.accounted import LEAST_SHARE, ON_THE_WAY_NS, Accounted
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import ClientLostError
 from dbdyno.bench.clients.reader import RECORD, Asked, Records
+from dbdyno.bench.clients.time_coverage import LEAST_SHARE, ON_THE_WAY_NS, Accounted
 
 MS = 1_000_000
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.programs.bench import ProgramBench
-from dbdyno.bench.programs.words import words_of
-from dbdyno.errors import PlanError
+from dbdyno.bench.programs.command_line import words_of
 from dbdyno.study.plan.file import parse_plan
 
 PLAN = """\

@@ -16,12 +16,12 @@ import pytest
 from target_help import KINDS, binaries_of, show
 
 import dbdyno
-from dbdyno.bench.engine import account as accounts
-from dbdyno.bench.engine.places import SOCKET_NAME, SOCKET_PATH_MAX_BYTES, base_folder, socket_folder
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine import os_user as accounts
+from dbdyno.bench.engine.server_paths import SOCKET_NAME, SOCKET_PATH_MAX_BYTES, base_folder, socket_folder
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.undo import server_processes
-from dbdyno.errors import TargetError
 
 AS_ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not AS_ROOT, reason="only root can become another user")

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.exact import COST, CPU_IN_WAITS, NOTES, ExactWatcher
-from dbdyno.errors import TargetError
+from dbdyno.bench.postgres.exact_waits import COST, CPU_IN_WAITS, NOTES, ExactWatcher
 from kernel_probes import require_probes
 
 NAMES = {"on": "dbdyno/on", "off": "dbdyno/off"}

@@ -10,7 +10,7 @@ import pytest
 
 import data_folders
 import folders_again
-from dbdyno.bench.engine.account import engine_account
+from dbdyno.bench.engine.os_user import engine_account
 
 
 @pytest.fixture

@@ -19,15 +19,15 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from target_help import eventually, show
 
-from dbdyno.bench.engine.owed import read
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import python_command, python_environment
+from dbdyno.bench.engine.unrestored import read
 from dbdyno.bench.guardian import Guardian
-from dbdyno.bench.marked import MarkUndo
+from dbdyno.bench.marked_processes import MarkUndo
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.bench.put_back import RETRY_FOR_S, Claims, put_back_all
+from dbdyno.bench.restoration import RETRY_FOR_S, Claims, put_back_all
 from dbdyno.bench.undo import Attempt, ServerUndo, SqlUndo, from_wire, server_processes, to_wire
-from dbdyno.errors import TargetError
-from dbdyno.processes import python_command, python_environment
 
 CHILD = Path(__file__).parent / "target_child.py"
 SETTING = "checkpoint_timeout"

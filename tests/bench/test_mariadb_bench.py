@@ -15,12 +15,12 @@ from mariadb_lab import MariaLab
 
 import certificates
 from dbdyno import _core
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.address import address
 from dbdyno.bench.mariadb.claim import LOCK
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import classify
-from dbdyno.errors import TargetError
 from mariadb_server import MariaServer, missing
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=str(missing()))
@@ -318,7 +318,7 @@ def test_a_session_that_the_server_ends_is_made_again(server: MariaServer, tmp_p
     ("script", "expected"), [("\\redo\nselect 1;", "redo"), ("\\startpipeline\nselect 1;\n\\endpipeline", "pipeline")]
 )
 def test_what_only_postgresql_can_is_refused_before_the_run(server: MariaServer, script: str, expected: str) -> None:
-    from dbdyno.errors import PlanError
+    from dbdyno.base.errors import PlanError
 
     with pytest.raises(PlanError, match=f"MariaDB: .*{expected}.* is not supported"):
         load(server, script)

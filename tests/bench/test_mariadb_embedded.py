@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from mariadb_lab import MariaLab
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.embedded import EmbeddedMariaDB
-from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Workload
 from dbdyno.study.plan.workloads import NAMES, builtin_workload, for_engine
 from mariadb_server import missing

@@ -11,9 +11,9 @@ from sha2_server import Sha2Server
 
 from certificates import make
 from command_line import dbdyno
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.address import address
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.errors import TargetError
 
 PASSWORD = "geheimnis"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mariadb_lab import MariaLab
 
-from dbdyno.bench.engine import owed
+from dbdyno.bench.engine import unrestored
 from dbdyno.bench.mariadb.restore import refuse_left
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.session import rows
@@ -38,11 +38,11 @@ def left(server: MariaServer, was: str = "1") -> Path:
     """The record of a run that set it to 0 and was killed, together with its guardian; the setting as it left it."""
     target = MariaDB.open(server.dsn)
     with contextlib.closing(target.connect()) as connection:
-        kept = {NAME: owed.Kept(was, was, ("0",))}
-        path = owed.write_new(owed.begun(server.dsn, target.identity(connection), kept, "gone"))
-    record = owed.read(path)
+        kept = {NAME: unrestored.Kept(was, was, ("0",))}
+        path = unrestored.write_new(unrestored.begun(server.dsn, target.identity(connection), kept, "gone"))
+    record = unrestored.read(path)
     assert record is not None
-    owed.write(path, owed.from_json({**owed.to_json(record), "runner": {}}))
+    unrestored.write(path, unrestored.from_json({**unrestored.to_json(record), "runner": {}}))
     flush(server, 0)
     return path
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dbdyno.bench.mariadb.session import rows
-from dbdyno.bench.mariadb.work import index_counters, session_counters
+from dbdyno.bench.mariadb.work_counters import index_counters, session_counters
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analyse

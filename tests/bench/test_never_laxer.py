@@ -17,9 +17,9 @@ from psycopg.conninfo import make_conninfo
 
 from certificates import everything
 from dbdyno import _core
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.wire_options import OPTIONS, load_connection, refusal
-from dbdyno.errors import TargetError
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import start
 

@@ -15,10 +15,10 @@ from psycopg.conninfo import make_conninfo
 from target_help import eventually
 
 import dbdyno
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres, open_target
 from dbdyno.bench.postgres.shown_settings import shown_value
-from dbdyno.errors import TargetError
 
 SPEC_KEYS = {
     *("host", "hostaddr", "port", "user", "password", "dbname", "options", "application_name", "connect_timeout_s"),

@@ -12,9 +12,10 @@ import pytest
 from psycopg import sql
 from target_help import eventually, show
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
-from dbdyno.bench.postgres import alter
-from dbdyno.bench.postgres.alter import apply_server_settings, read_entries
+from dbdyno.bench.postgres import altered_settings
+from dbdyno.bench.postgres.altered_settings import apply_server_settings, read_entries
 from dbdyno.bench.postgres.permission import refusal
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.settings import (
@@ -25,7 +26,6 @@ from dbdyno.bench.postgres.settings import (
     read_facts,
     session_sql,
 )
-from dbdyno.errors import TargetError
 
 
 def classified(target: Postgres, **settings: Any) -> list[SettingChange]:
@@ -255,7 +255,7 @@ def test_others_edits_that_wait_for_a_reload_are_not_brought_into_force(others: 
 def test_a_value_that_a_role_overrides_is_noticed_and_put_back(
     others: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alter, "IN_FORCE_S", 0.5)
+    monkeypatch.setattr(altered_settings, "IN_FORCE_S", 0.5)
     (change,) = classified(others, work_mem="9MB")
     as_reload = SettingChange("work_mem", "9MB", "reload", change.context, change.before)
     with contextlib.closing(others.connect()) as conn:

@@ -9,8 +9,8 @@ from sha2_server import Sha2Server, SigningServer, new_key, public_pem
 
 from certificates import make
 from dbdyno import _core
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.server import MariaDB
-from dbdyno.errors import TargetError
 
 PASSWORD = "gehéim"
 

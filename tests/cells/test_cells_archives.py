@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells import files
 from dbdyno.cells.files import text_of
-from dbdyno.errors import CellsError
 
 
 @pytest.mark.parametrize("pack", [bz2.compress, gzip.compress, lzma.compress], ids=["bz2", "gz", "xz"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dbdyno.cells.columns import NO_TIME, NO_VALUE, TWICE, decimal_mark, header_of
 from dbdyno.cells.documents import read_any
-from dbdyno.cells.found import DOUBTED
+from dbdyno.cells.findings import DOUBTED
 from dbdyno.cli.main import cli
 
 AT = 1_767_603_600 * 10**9  # 2026-01-05 09:00 UTC

@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from ssh_server import servers
 from test_cells_diff import AFTER, BEFORE
 
-from dbdyno.cli.cells_diff import command as diff
-from dbdyno.cli.cells_import import command as import_
-from dbdyno.cli.cells_record import command as record
-from dbdyno.cli.cells_watch import command as watch
+from dbdyno.cli.cells.diff import command as diff
+from dbdyno.cli.cells.imports import command as import_
+from dbdyno.cli.cells.record import command as record
+from dbdyno.cli.cells.watch import command as watch
 from dbdyno.evidence.run import Run
 
 

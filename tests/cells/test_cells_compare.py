@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from made_recordings import Cells, kept
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.diff import diff_page
 from dbdyno.cells.intervals import intervals_of, refreshed
 from dbdyno.cli.main import cli
-from dbdyno.errors import CellsError
 from dbdyno.judge.cells_page import Recording, compare_page, differences, recordings
 from dbdyno.judge.cells_rates import Row, compare
 

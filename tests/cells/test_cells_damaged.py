@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from dbdyno.cells.documents import read_any
-from dbdyno.cli.cells_import import command
+from dbdyno.cli.cells.imports import command
 
 GOOD = "cel01: FL_IO_W \t FLASHLOG\t 1,040,000 IO requests\n"
 DEFINED = '<?xml version="1.0"?>\n<cli-output>\n<context cell="cel01"/>\n'

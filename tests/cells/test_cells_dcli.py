@@ -12,14 +12,14 @@ from click.testing import CliRunner, Result
 from openssh import PATIENCE_S, Sshd, modelled, openssh
 from rig_help import rack, serving
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.commands import left_out, regrouped, shell_script_of
 from dbdyno.cells.copying import copies_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.keys import remove_command
 from dbdyno.cells.ssh import Answer
-from dbdyno.cli.cells_run import script as script_command
+from dbdyno.cli.cells.run import script as script_command
 from dbdyno.cli.main import cli
-from dbdyno.errors import CellsError
 from dbdyno_rig.cell import Cell
 from soaked import first
 
@@ -104,9 +104,9 @@ def test_a_copy_is_whole_with_its_mode_and_leaves_nothing_aside(sshd: Sshd, tmp_
     file.write_bytes(bytes(range(256)) * 1000)
     file.chmod(0o750)
     (sshd.home / "there").mkdir()
-    asking = asked("copy", file, *by_config(sshd), "--to", "there")
+    asking = asked("copy", file, *by_config(sshd), "--directory", "there")
     assert (asking.exit_code, list((sshd.home / "there").iterdir())) == (2, [])
-    found = asked("copy", file, *by_config(sshd), "--to", "there", "--yes")
+    found = asked("copy", file, *by_config(sshd), "--directory", "there", "--yes")
     assert found.exit_code == 0, found.output
     (made,) = (sshd.home / "there").iterdir()
     assert made.read_bytes() == file.read_bytes()
@@ -117,7 +117,7 @@ def test_a_copy_is_whole_with_its_mode_and_leaves_nothing_aside(sshd: Sshd, tmp_
 
 def test_a_copy_into_no_folder_fails_and_says_so(sshd: Sshd, tmp_path: Path):
     (tmp_path / "f").write_text("x")
-    found = asked("copy", tmp_path / "f", *by_config(sshd), "--to", "nowhere", "--yes")
+    found = asked("copy", tmp_path / "f", *by_config(sshd), "--directory", "nowhere", "--yes")
     assert found.exit_code == 2
     assert "No such file" in found.stderr
 

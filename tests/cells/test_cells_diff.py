@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.diff import diff_page, from_file, share_interval, side
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.record import Pace, keep, new_recording
-from dbdyno.errors import CellsError
 
 BEFORE = """\
 cel01: FL_DISK_FIRST     FLASHLOG   1,000,000 IO requests

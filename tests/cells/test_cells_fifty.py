@@ -16,10 +16,10 @@ import pytest
 from click.testing import CliRunner, Result
 from ssh_server import Behaviour, Rig, breaks_off, hangs, servers
 
-from dbdyno.cli.cells_record import command as record
-from dbdyno.cli.cells_run import command as run
-from dbdyno.cli.cells_show import command as show
-from dbdyno.cli.cells_watch import command as watch
+from dbdyno.cli.cells.record import command as record
+from dbdyno.cli.cells.run import command as run
+from dbdyno.cli.cells.show import command as show
+from dbdyno.cli.cells.watch import command as watch
 from dbdyno.evidence.run import Run
 
 GOOD = 38

@@ -20,6 +20,7 @@ import pytest
 from rig_help import cell
 from test_cells_cellsrvstat import SAMPLE
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.alerts import Watch
 from dbdyno.cells.commands import regrouped, script_of, shell_script_of
 from dbdyno.cells.configuration import facts_in
@@ -29,7 +30,6 @@ from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.cells.iorm_plan import plan_of
 from dbdyno.cells.listing import Listing
 from dbdyno.cells.ssh import Answer
-from dbdyno.errors import CellsError
 
 NASTY = [
     "\x00",

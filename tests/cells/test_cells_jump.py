@@ -10,8 +10,8 @@ from ssh_server import answers, hangs, servers
 
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.ssh import Access, run_everywhere
-from dbdyno.cli.cells_run import command
-from dbdyno.cli.cells_setup_keys import command as setup_keys
+from dbdyno.cli.cells.run import command
+from dbdyno.cli.cells.setup_keys import command as setup_keys
 
 BEHIND = ["exa1cel01", "exa1cel02", "exa1cel03"]
 

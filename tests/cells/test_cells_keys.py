@@ -14,7 +14,7 @@ from ssh_server import answers, servers
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.keys import install_command, install_with_ssh, key_steps, look, make_key, trust
 from dbdyno.cells.ssh import Access, run_everywhere
-from dbdyno.cli.cells_setup_keys import command
+from dbdyno.cli.cells.setup_keys import command
 
 
 def mode(path: Path) -> int:

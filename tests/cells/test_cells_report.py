@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from recordings import CELLS, MINUTE, cache, column, disks, redo, rounds_of, run_of
 
+from dbdyno.base.errors import CellsError, EvidenceError
 from dbdyno.cells.alerts import Watch, moment_ns
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.diff import share_interval
@@ -18,7 +19,6 @@ from dbdyno.cells.rates import OK, changes, latencies
 from dbdyno.cells.record import Pace, new_recording
 from dbdyno.cells.series import measured
 from dbdyno.cli.main import cli
-from dbdyno.errors import CellsError, EvidenceError
 from dbdyno.judge.cells_flash import share_of
 from dbdyno.judge.cells_report import report_page
 

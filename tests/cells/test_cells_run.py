@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner
 from ssh_server import answers, repeats_the_command, servers
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.commands import command_of, regrouped, script_of
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Answer
-from dbdyno.cli.cells_run import command, script
-from dbdyno.errors import CellsError
+from dbdyno.cli.cells.run import command, script
 
 
 def reach(rig) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from ssh_server import answers, hangs, servers
 
-from dbdyno.cli.cells_show import command
+from dbdyno.cli.cells.show import command
 
 XML = """<?xml version="1.0" encoding="utf-8" ?>
 <cli-output><context cell="{cell}" ossStartTimestamp="1430673687318"/>

@@ -11,7 +11,7 @@ from recordings import CELLS, disks, rounds_of, run_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.kinds import kind_of
 from dbdyno.cells.series import measured
-from dbdyno.cli.cells_skew import command
+from dbdyno.cli.cells.skew import command
 from dbdyno.judge.cells_skew import skew_page
 
 

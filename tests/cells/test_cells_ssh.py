@@ -10,9 +10,9 @@ import asyncssh
 import pytest
 from ssh_server import answers, breaks_off, hangs, repeats_the_command, servers
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.hosts import Host, hosts_of
 from dbdyno.cells.ssh import Access, run_everywhere
-from dbdyno.errors import CellsError
 
 
 def hosts(ports: list[int]) -> list[Host]:

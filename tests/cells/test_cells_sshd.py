@@ -19,11 +19,11 @@ from click.testing import CliRunner, Result
 from openssh import PATIENCE_S, USER, Sshd, Then, agent, make_key, modelled, openssh
 from rig_help import rack
 
-from dbdyno.cli.cells_record import command as record
-from dbdyno.cli.cells_run import command as run
-from dbdyno.cli.cells_script import command as script
-from dbdyno.cli.cells_setup_keys import command as setup_keys
-from dbdyno.cli.cells_show import command as show
+from dbdyno.cli.cells.record import command as record
+from dbdyno.cli.cells.run import command as run
+from dbdyno.cli.cells.script import command as script
+from dbdyno.cli.cells.setup_keys import command as setup_keys
+from dbdyno.cli.cells.show import command as show
 from dbdyno.evidence.run import Run
 from dbdyno_rig.cell import Cell
 from soaked import first

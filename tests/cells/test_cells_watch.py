@@ -8,11 +8,11 @@ import random
 import pytest
 from made_recordings import Cells
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.listing import Reading
-from dbdyno.cells.pick import pick_of
-from dbdyno.cells.watching import Since, ranked, watch_page
-from dbdyno.errors import CellsError
+from dbdyno.cells.selection import pick_of
+from dbdyno.cells.watch import Since, ranked, watch_page
 
 
 def watched(rounds, **more):

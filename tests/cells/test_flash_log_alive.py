@@ -9,9 +9,9 @@ import pytest
 from flash_rig import Rig
 from rig_help import access
 
+from dbdyno.base.errors import CellsError
 from dbdyno.bench.cells.survey import describe, refuse_held, survey
 from dbdyno.cells.hosts import hosts_of
-from dbdyno.errors import CellsError
 
 
 @pytest.mark.parametrize(

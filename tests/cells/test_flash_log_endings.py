@@ -14,6 +14,7 @@ import pytest
 from flash_rig import FIRST, SECOND, Rig, answering, by_form, eventually
 from rig_help import access
 
+from dbdyno.base.errors import CellsError, TargetError
 from dbdyno.bench.cells import bench as execute_cells
 from dbdyno.bench.undo import from_wire, to_wire
 from dbdyno.cells import iorm_switch
@@ -23,7 +24,6 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import IormPlan, with_flash_log
 from dbdyno.cells.iorm_switch import PlanUndo, plan_undo
 from dbdyno.cells.ssh import Fleet
-from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.run.execute import start

@@ -13,10 +13,10 @@ from flash_rig import FIRST, Rig, answering, eventually
 from rig_help import access
 
 from command_line import dbdyno
+from dbdyno.base.errors import CellsError, TargetError
 from dbdyno.bench.cells.restore import refuse_cut, undo_of
 from dbdyno.bench.guardian import Guardian
 from dbdyno.cells.iorm_switch import plan_undo
-from dbdyno.errors import CellsError, TargetError
 from dbdyno.evidence.run import Run, new_run
 from dbdyno.study.analysis.analyse import analyse
 

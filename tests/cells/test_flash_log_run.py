@@ -12,8 +12,8 @@ import pytest
 from flash_rig import FIRST, Rig, answering
 
 from command_line import dbdyno
+from dbdyno.base.errors import CellsError, PlanError
 from dbdyno.bench.cells.survey import describe
-from dbdyno.errors import CellsError, PlanError
 from dbdyno.study.analysis.analyse import analyse
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dbdyno import _core
+from dbdyno.base.errors import EvidenceError
 from dbdyno.bench.cells.plan import CellsPlan
 from dbdyno.cells.catalogue import metric
-from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text

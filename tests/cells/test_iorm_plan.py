@@ -6,8 +6,8 @@ import random
 
 import pytest
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.iorm_plan import alter, plan_of, same, with_flash_log
-from dbdyno.errors import CellsError
 from dbdyno_rig.cell import Cell
 
 NAME = "\t name:              \t exa1cel01_IORMPLAN\n"

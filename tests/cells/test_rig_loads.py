@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rig_help import value
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.loads import NAMED, load_of
 from dbdyno_rig.rack import Load, Rack

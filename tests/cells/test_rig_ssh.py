@@ -19,11 +19,11 @@ import pytest
 from rig_help import access, cell, passing, rack, serving
 
 from command_line import dbdyno
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.collect import collect_once
 from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.rates import changes
 from dbdyno.cells.ssh import Access, run_everywhere
-from dbdyno.errors import CellsError
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.serve import Servers
 from dbdyno_rig.shell import shell

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence import Block, Run, new_run
-from dbdyno.evidence.fence import memory_bytes, private_folder
 from dbdyno.evidence.query import Answer, connect, query
+from dbdyno.evidence.query_limits import memory_bytes, private_folder
 from dbdyno.evidence.run import SliceRecord
 
 MANY = 100_000
@@ -153,7 +153,7 @@ def test_memory_and_spilling_are_bounded_before_the_door_is_locked(run: Run) -> 
 
 
 def test_the_folder_for_spilling_goes_with_the_process() -> None:
-    code = "from dbdyno.evidence.fence import private_folder\nprint(private_folder())"
+    code = "from dbdyno.evidence.query_limits import private_folder\nprint(private_folder())"
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
     assert not Path(done.stdout.strip()).exists()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.manifest import Manifest, Section, kinds
 from dbdyno.evidence.run import Run, new_run
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
-from dbdyno import files
-from dbdyno.errors import Error, ReportError
+from dbdyno.base import files
+from dbdyno.base.errors import Error, ReportError
 from dbdyno.evidence import Block, new_run
 from dbdyno.evidence.tables import write_table
 from dbdyno.report.files import write_whole as write_page

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence import Block, Run, find_run, list_runs, new_run
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.run import SliceRecord

@@ -14,20 +14,20 @@ from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno import files
+from dbdyno.base import files
+from dbdyno.base.errors import CellsError, Error, EvidenceError, PlanError, TargetError
 from dbdyno.bench.cells.plan import CellsPlan
 from dbdyno.bench.cells.restore import undo_of, way_of
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.ssh import Access
 from dbdyno.cli.main import cli
-from dbdyno.errors import CellsError, Error, EvidenceError, PlanError, TargetError
 from dbdyno.evidence import Block, Run, list_runs, new_run
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SliceRecord
 from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.snapshot.periods import baselines
-from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.reading.periods import baselines
+from dbdyno.snapshot.store.folder import Store
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import plan_from_dict
 from dbdyno.study.run.execute import orders, resume

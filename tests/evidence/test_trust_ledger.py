@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from test_trust import JUNK, mutated
 
 from command_line import dbdyno
-from dbdyno.bench.engine import owed
-from dbdyno.errors import MoveError
-from dbdyno.move.filed import files_of
-from dbdyno.move.ledger import INNER, Ledger
-from dbdyno.move.proof import check_files, known
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.engine import unrestored
+from dbdyno.move.ledger.folder import INNER, Ledger
+from dbdyno.move.loading.files import files_of
+from dbdyno.move.proof.statement import check_files, known
 
 SECONDS = 60
 JUNKS = (None, True, -1, 2**70, 1e308, float("nan"), "", "x" * 5000, [], {}, [[]], {"a": {}}, "\x00", "../../etc")
@@ -29,14 +29,14 @@ RECORD = {"number": 0, "rows": 1, "file_bytes": 1, "hash": "0f", "file": "part-0
 
 def attack_owed(path: Path, seed: int, junk: Any) -> None:
     """A record with one thing in it changed, at times a byte too."""
-    record = owed.begun("host=h", "7", {"work_mem": owed.Kept("4MB", None, ("8MB",))}, "runs/x")
+    record = unrestored.begun("host=h", "7", {"work_mem": unrestored.Kept("4MB", None, ("8MB",))}, "runs/x")
     dice = random.Random(seed)
-    path.write_text(json.dumps(mutated(owed.to_json(record), dice, junk)))
+    path.write_text(json.dumps(mutated(unrestored.to_json(record), dice, junk)))
     if dice.random() < 0.2:
         raw = bytearray(path.read_bytes())
         raw[dice.randrange(len(raw))] = dice.randrange(256)
         path.write_bytes(raw)
-    found = owed.read(path)
+    found = unrestored.read(path)
     assert found is None or (found.state in ("held", "retrying", "left") and isinstance(found.names, str))
 
 

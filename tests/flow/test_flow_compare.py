@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
-from dbdyno.errors import FlowError
+from dbdyno.base.errors import FlowError
 from dbdyno.flow import in_spark
 from dbdyno.flow.answers import answer, difference
 from dbdyno.flow.compare import compare, tree

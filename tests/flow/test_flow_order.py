@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.base.errors import Error, TargetError
 from dbdyno.bench.flows import tables
 from dbdyno.bench.flows.engines import ENGINES
 from dbdyno.bench.flows.process import EngineProcess, FlowError
-from dbdyno.errors import Error, TargetError
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.analysis.questions.order import Ratio, _headline, _sentence
 from dbdyno.study.library import find_study

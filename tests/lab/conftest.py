@@ -14,8 +14,8 @@ from model_desk import Desk
 from psycopg.conninfo import make_conninfo
 
 from command_line import dbdyno
+from dbdyno.base.decisions import WITHHOLDING
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.decisions import WITHHOLDING
 
 
 @pytest.fixture(scope="session")

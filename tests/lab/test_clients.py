@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN
 from dbdyno.bench.clients.process import ClientLostError
-from dbdyno.errors import PlanError
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import read_plan
@@ -239,12 +239,12 @@ def test_a_plan_from_elsewhere_says_which_programs_it_would_start():
 
 
 def test_the_conformance_test_passes_psycopg_and_fails_what_pretends(lab, dsn):
-    found = json.loads(lab("client", "check", "psycopg", "--dsn", dsn, "--format", "json").stdout)
+    found = json.loads(lab("client", "check", "psycopg", "--target", dsn, "--format", "json").stdout)
     assert len(found) == 18
     assert [row for row in found if row["verdict"] == "failed"] == []
     client, own = (row["detail"] for row in found if row["verdict"] == "told")
     assert all("/s, mean " in cost and " us of CPU each" in cost for cost in (client, own)), "by one measure"
-    words = ("client", "check", "--dsn", dsn, "--", sys.executable, str(PRETENDED), "honest")
+    words = ("client", "check", "--target", dsn, "--", sys.executable, str(PRETENDED), "honest")
     said = lab(*words, code=1).stdout
     assert "ok      starts: pretended 1.0" in said and "failed  counts rows: rows of a query without any" in said
     assert "failed  tells all of its time: what takes 200 ms on the server took 0.2 ms" in said

@@ -16,12 +16,12 @@ from faulty_network import FaultyNetwork
 from lab_help import TWO_ARMS, until
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench import recorder
 from dbdyno.bench.postgres import session
 from dbdyno.bench.postgres.server import Postgres
 from dbdyno.bench.postgres.session import NoAnswer, StopAsked, open_session
 from dbdyno.bench.postgres.watch import Watcher
-from dbdyno.errors import TargetError
 from soaked import first
 
 
@@ -140,7 +140,7 @@ def test_a_watcher_on_a_silent_network_can_be_stopped(network, through):
 
 DEAF = """
 import contextlib, os, signal, threading
-from dbdyno.signals import Stopping
+from dbdyno.base.signals import Stopping
 def deaf():
     while True:
         with contextlib.suppress(KeyboardInterrupt):

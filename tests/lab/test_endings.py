@@ -150,7 +150,7 @@ def test_killed_at_any_instant_the_evidence_is_readable(lab):
 
 
 def check(out, told: str) -> int:
-    from dbdyno.errors import EvidenceError
+    from dbdyno.base.errors import EvidenceError
     from dbdyno.evidence import list_runs
     from dbdyno.study.analysis.measured.measures import measure
 

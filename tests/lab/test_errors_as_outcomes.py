@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dbdyno.decisions import WITHHOLDING
+from dbdyno.base.decisions import WITHHOLDING
 
 PROCEDURES = """\
 setup = ["create table seats (seat int primary key)", "insert into seats values (1)", '''

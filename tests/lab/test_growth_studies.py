@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dbdyno.bench.engine import cold, usage
+from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.bench.engine import cold_start, usage
 from dbdyno.bench.engine.own_server import files_below
 from dbdyno.bench.postgres import statements
-from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.library import find_study, loader
 from dbdyno.study.plan.plan import plan_from_dict
 from mariadb_server import missing
@@ -204,7 +204,7 @@ def test_the_pages_of_a_file_leave_the_cache_and_its_bytes_stay(tmp_path: Path):
     file.write_bytes(b"x" * 100_000)
     (tmp_path / "base" / "link").symlink_to("/etc/passwd")
     assert list(files_below(tmp_path / "base")) == [file]
-    cold.forget(file)
+    cold_start.forget(file)
     assert file.read_bytes() == b"x" * 100_000
 
 

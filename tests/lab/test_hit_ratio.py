@@ -9,8 +9,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres import statements
-from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.plan.study import Study
 from skipped import skip_for

@@ -9,9 +9,9 @@ import duckdb
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN
 from dbdyno.bench.mariadb.clients import environment_of
-from dbdyno.errors import PlanError
 from mariadb_server import missing
 
 PLAN = """title = "clients"
@@ -64,11 +64,11 @@ def test_connector_j_does_the_same_as_our_own_load_and_tells_errors_in_the_same_
 
 @pytest.mark.skipif(bool(missing()), reason=str(missing()))
 def test_the_conformance_test_passes_connector_j_and_refuses_who_has_no_driver(tmp_path: Path) -> None:
-    refused = dbdyno("client", "check", "psycopg", "--dsn", "mariadb", cwd=tmp_path)
+    refused = dbdyno("client", "check", "psycopg", "--target", "mariadb", cwd=tmp_path)
     assert refused.returncode == 2 and "the client psycopg has no driver of this engine" in refused.stderr
     if (gone := BUILTIN["jdbc"].missing()) is not None:
         pytest.skip(gone)
-    done = dbdyno("client", "check", "jdbc", "--dsn", "mariadb", "--format", "json", cwd=tmp_path)
+    done = dbdyno("client", "check", "jdbc", "--target", "mariadb", "--format", "json", cwd=tmp_path)
     found = {row["check"]: row for row in json.loads(done.stdout)}
     assert {name for name, row in found.items() if row["verdict"] == "failed"} == set(), done.stdout
     assert found["honours the fetch size"]["verdict"] == "told"

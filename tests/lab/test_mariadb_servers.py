@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.mariadb.bench import MariaDBBench
 from dbdyno.bench.mariadb.binaries import INSTALL, SERVER, Programs, find_programs, programs_in
 from dbdyno.bench.mariadb.prepare import open_targets
-from dbdyno.errors import TargetError
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan
 

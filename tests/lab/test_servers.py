@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.postgres.bench import PostgresBench
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.observer import PostgresObserver
 from dbdyno.bench.postgres.prepare import open_targets, prepare
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan, Server, plan_from_dict
 

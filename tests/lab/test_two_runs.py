@@ -13,9 +13,9 @@ import pytest
 from lab_help import delay, reloading, until
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import TargetError
 from soaked import first
 
 GUARDIAN = "select pid from pg_stat_activity where application_name like 'dbdyno guardian%'"

@@ -213,11 +213,11 @@ CASES = (
     Case(
         "a plan flip by the planner's costs",
         "snapshots",
-        ("plan",),
+        ("setting",),
         "",
         VISITS,
         by_sql(*DEAR),
-        about="visits",
+        about="random_page_cost",
         statements=("select avg(cost) from visits where customer = 4711",),
     ),
     Case(

@@ -235,8 +235,8 @@ def why_of_snapshots(case: Case, engine: Engine, folder: Path) -> dict[str, Any]
     """Two stretches of one load; what the comparison of both says."""
     from planted import Planted
 
-    from dbdyno.snapshot.store import Store
-    from dbdyno.snapshot.view import Options
+    from dbdyno.snapshot.engines.view import Options
+    from dbdyno.snapshot.store.folder import Store
 
     run_sql(engine, *case.setup)
     store = Store(folder / "snaps")

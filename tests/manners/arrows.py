@@ -1,9 +1,12 @@
 """Which room of the package may import which, and the map that ARCHITECTURE.md shows of it.
 
-python tests/manners/arrows.py     # prints the map, to be put between the marks in ARCHITECTURE.md
+python tests/manners/arrows.py     # writes the map and the table of rooms into ARCHITECTURE.md
 """
 
 from __future__ import annotations
+
+import ast
+from pathlib import Path
 
 MAY_IMPORT: dict[str, set[str]] = {
     "evidence": set(),
@@ -23,28 +26,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": {"pages"},
 }
 """What a room may import beside itself and what is for everybody."""
-EVERYBODY = {
-    "errors",
-    "_core",
-    "core_types",
-    "decisions",
-    "dsn",
-    "files",
-    "limits",
-    "page",
-    "processes",
-    "signals",
-    "version",
-    "visible",
-    "why",
-}
+EVERYBODY = {"_core", "base", "page"}
 VALUES = {
     "bench": {
         "study.plan.network",
         "study.plan.plan",
-        "study.plan.replayed",
+        "study.plan.replay",
         "study.plan.schedule",
-        "study.plan.typed",
+        "study.plan.typed_workloads",
         "study.plan.workloads",
     },
     "trace": {"stats.quantiles"},
@@ -52,6 +41,8 @@ VALUES = {
 """What a room may take of another that it does not stand on: values that know nothing of who runs them, functions of
 numbers."""
 BEGIN, END = "<!-- rooms: made by tests/manners/arrows.py -->", "<!-- end of rooms -->"
+HEADS_BEGIN, HEADS_END = "<!-- heads: made by tests/manners/arrows.py -->", "<!-- end of heads -->"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def layers() -> list[list[str]]:
@@ -79,5 +70,33 @@ def diagram() -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
+def heads() -> str:
+    """Return the table of rooms and crates, each with the first sentence of its own documentation."""
+    lines = ["| room | what it is for |", "|---|---|"]
+    for path in sorted((ROOT / "python" / "dbdyno").glob("*/__init__.py")):
+        doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+        lines.append(f"| `{path.parent.name}` | {_sentence(doc)} |")
+    lines += ["", "| crate | what it is for |", "|---|---|"]
+    for path in sorted((ROOT / "crates").glob("*/src")):
+        file = next(path / name for name in ("lib.rs", "main.rs") if (path / name).exists())
+        told = [line[3:].strip() for line in file.read_text().splitlines() if line.startswith("//!")]
+        lines.append(f"| `{path.parent.name}` | {_sentence(chr(10).join(told))} |")
+    return "\n".join(lines)
+
+
+def _sentence(doc: str) -> str:
+    paragraph = " ".join(doc.partition("\n\n")[0].split())
+    return paragraph if ". " not in paragraph else paragraph.partition(". ")[0] + "."
+
+
+def written(text: str) -> str:
+    """Return the text of ARCHITECTURE.md with both generated parts as they are now."""
+    for begin, end, part in ((BEGIN, END, f"```\n{diagram()}\n```"), (HEADS_BEGIN, HEADS_END, heads())):
+        head, _, rest = text.partition(begin)
+        text = f"{head}{begin}\n{part}\n{end}{rest.partition(end)[2]}"
+    return text
+
+
 if __name__ == "__main__":
-    print(f"{BEGIN}\n```\n{diagram()}\n```\n{END}")
+    map_of_rooms = ROOT / "ARCHITECTURE.md"
+    map_of_rooms.write_text(written(map_of_rooms.read_text()))

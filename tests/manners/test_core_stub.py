@@ -10,8 +10,9 @@ from typing import get_type_hints
 import pytest
 
 import dbdyno
-from dbdyno import _core, core_types
-from dbdyno.errors import ModelError, PlanError
+from dbdyno import _core
+from dbdyno.base import core_types
+from dbdyno.base.errors import ModelError, PlanError
 
 STUB = Path(dbdyno.__file__).with_name("_core.pyi")
 

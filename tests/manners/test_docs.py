@@ -11,13 +11,13 @@ import click
 import pytest
 
 from dbdyno._core import check_script
+from dbdyno.base.decisions import ANSWERS, RULES
 from dbdyno.bench.doctor import CHECKS
 from dbdyno.bench.engine.prepare import check_scripts
 from dbdyno.cli.main import COMMANDS, cli
-from dbdyno.decisions import ANSWERS, RULES
 from dbdyno.model.machine import parsed
-from dbdyno.snapshot.alerts import read_rules
-from dbdyno.snapshot.fleet import read_fleet
+from dbdyno.snapshot.sending.alerts import read_rules
+from dbdyno.snapshot.taking.fleet import read_fleet
 from dbdyno.study.plan import keys as plan_keys
 from dbdyno.study.plan.file import parse_plan, read_plan
 from dbdyno.study.plan.reference import plan_reference

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from dbdyno.base.errors import StatsError
 from dbdyno.cli.main import cli
-from dbdyno.errors import StatsError
 
 TABLES = {
     "infinite": "1,a\n2,a\ninf,b\n3,b\n4,b\n",

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from dbdyno.base.errors import Error
 from dbdyno.cli.main import cli
 from dbdyno.cli.output import form_of
-from dbdyno.errors import Error
 from dbdyno.evidence import Block, find_run, new_run
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno
-from dbdyno.files import GIVEN_MOST, read_given, toml_tables
+from dbdyno.base.files import GIVEN_MOST, read_given, toml_tables
 
 KINDS = {
     "plan": ("plan", "check"),

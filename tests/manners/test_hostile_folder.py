@@ -12,24 +12,24 @@ from pathlib import Path
 import pytest
 from hostile_folder import HostileFolder
 
-from dbdyno.processes import child_environment, find_program, python_command, python_environment, search_folders
+from dbdyno.base.processes import child_environment, find_program, python_command, python_environment, search_folders
 from mariadb_server import missing
 
 PACKAGE = Path(__file__).resolve().parents[2] / "python" / "dbdyno"
 STARTERS = {
     "flow/in_pig.py",
-    "wide/direct.py",
+    "wide/sstable_load.py",
     "bench/flows/process.py",
-    "processes.py",
-    "cli/cells_setup_keys.py",
-    "bench/engine/account.py",
+    "base/processes.py",
+    "cli/cells/setup_keys.py",
+    "bench/engine/os_user.py",
     "bench/engine/own_server.py",
     "bench/postgres/binaries.py",
     "bench/clients/process.py",
     "bench/guardian.py",
     "bench/programs/bench.py",
-    "move/hold.py",
-    "snapshot/alerts.py",
+    "move/engines/postgres/snapshot_holder.py",
+    "snapshot/sending/alerts.py",
 }
 """The files that start processes. A new one comes with a command of its own below."""
 
@@ -142,7 +142,7 @@ def test_what_holds_a_snapshot_imports_nothing_of_the_folder_it_is_started_in(ho
     nowhere = {"host": "127.0.0.1", "port": "1", "user": "u", "dbname": "d"}
     told = {"parameters": nowhere, "snapshot": "00000003-1", "seconds": 1, "manifest": str(hostile.folder / "none")}
     done = subprocess.run(
-        python_command("dbdyno.move.hold"),
+        python_command("dbdyno.move.engines.postgres.snapshot_holder"),
         cwd=hostile.folder,
         env={**python_environment(), "PYTHONDONTWRITEBYTECODE": "1"},
         input=json.dumps(told).encode() + b"\n",

@@ -12,7 +12,7 @@ import dbdyno
 
 ROOT = Path(dbdyno.__file__).parent
 COMMANDS = (
-    "dbdyno.advise.snapshots",
+    "dbdyno.advise.engines.postgres.snapshots",
     "dbdyno.snapshot.plans.generic",
     "dbdyno.snapshot.plans.command",
     "dbdyno.judge.snapshots",

@@ -8,10 +8,10 @@ import click
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.errors import PlanError, StatsError, TraceError
+from dbdyno.base.limits import COUNT_MOST, Count, Number
 from dbdyno.cli.main import cli
-from dbdyno.cli.probe_redo import size, time
-from dbdyno.errors import PlanError, StatsError, TraceError
-from dbdyno.limits import COUNT_MOST, Count, Number
+from dbdyno.cli.probe.redo import size, time
 from dbdyno.stats.correlation import prob_r_log10
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.trace.units import LONGEST_NS, length_ns

@@ -146,7 +146,7 @@ def test_a_pattern_that_takes_quadratic_time_is_seen() -> None:
 
 
 def test_the_texts_that_hung_a_run_are_read_at_once() -> None:
-    from dbdyno.dsn import sql_without_secrets, text_without_secrets, without_secrets
+    from dbdyno.base.dsn import sql_without_secrets, text_without_secrets, without_secrets
 
     started = time.process_time()
     for text in ("password='" + "\\'" * 60_000, "a://" * 60_000, "'" * 60_000, '"' * 60_000, "password " * 60_000):

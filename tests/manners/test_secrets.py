@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from dbdyno.dsn import UNREADABLE, sql_without_secrets, text_without_secrets, without_secrets
-from dbdyno.errors import PlanError
+from dbdyno.base.dsn import UNREADABLE, sql_without_secrets, text_without_secrets, without_secrets
+from dbdyno.base.errors import PlanError
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.run.execute import resume
 

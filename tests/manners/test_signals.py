@@ -19,7 +19,7 @@ CHILD = """
 import importlib, signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell starts with it ignored
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
-from dbdyno import signals
+from dbdyno.base import signals
 from dbdyno.cli.main import entry
 
 place, way, *words = sys.argv[1:]
@@ -113,7 +113,7 @@ def test_the_second_signal_ends_what_does_not_hear_the_first(number: signal.Sign
 
 def test_a_signal_that_was_ignored_before_stays_ignored(tmp_path: Path):
     code = (
-        "import signal\nfrom dbdyno.signals import Listener\n"
+        "import signal\nfrom dbdyno.base.signals import Listener\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nListener().start()\n"
         "signal.raise_signal(signal.SIGHUP)\nprint(signal.getsignal(signal.SIGHUP) is signal.SIG_IGN)"
     )
@@ -154,7 +154,7 @@ def test_a_signal_while_a_query_runs_ends_it_in_all_threads():
 
 def test_a_hang_up_that_was_ignored_before_does_not_end_a_run_either():
     code = (
-        "import signal\nfrom dbdyno.signals import Stopping\n"
+        "import signal\nfrom dbdyno.base.signals import Stopping\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
         "with Stopping() as stopping:\n    signal.raise_signal(signal.SIGHUP)\n    print(stopping.asked)\n"
     )
@@ -173,7 +173,7 @@ class Late:
         wait()
 if sys.argv[1] == "finalization":
     late = Late()
-from dbdyno import signals
+from dbdyno.base import signals
 from dbdyno.cli.main import entry
 signals.GRACE_S = 0.05
 if sys.argv[1] == "threads":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
 from skipped import reason, skip_for
 
 TESTS = Path(__file__).resolve().parents[1]

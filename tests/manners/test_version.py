@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from dbdyno.version import VERSION
+from dbdyno.base.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
 

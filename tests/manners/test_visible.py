@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import on_a_terminal
-from dbdyno import visible
+from dbdyno.base import visible
 from dbdyno.cli.output import no_formula
 from dbdyno.evidence import new_run
 from dbdyno.report import console

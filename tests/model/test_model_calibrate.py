@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 from model_made import model_run
 
+from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
-from dbdyno.errors import ModelError
 from dbdyno.model.calibrate import calibration
 from dbdyno.model.machine import parsed
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
-from dbdyno.errors import ModelError
 from dbdyno.model.claims import NAMES, claims, hold
 from dbdyno.model.claims.base import BASES, LOAD_CHOSEN, Claim, Part, interval, to_json, verdict
 from dbdyno.model.claims.bench import Arm, Bench, Evidence, Kept

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from dbdyno import _core
-from dbdyno.errors import EvidenceError, ModelError
+from dbdyno.base.errors import EvidenceError, ModelError
 
 COMMITS = {"kind": "commit-loop", "redo_bytes": "512"}
 

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dbdyno import _core
+from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
-from dbdyno.errors import ModelError
 from dbdyno.model.describe import commented, describe, toml_value
 from dbdyno.report.figures import machine as drawing
 

@@ -11,8 +11,8 @@ from model_made import model_run
 
 import dbdyno
 from dbdyno import _core
+from dbdyno.base.errors import ModelError
 from dbdyno.cli.main import cli
-from dbdyno.errors import ModelError
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
 from dbdyno.model.trace_write import identifiers, write_model_trace

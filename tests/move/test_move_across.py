@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from test_move_in import content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 
 
 def across(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -46,6 +47,21 @@ def test_all_types_arrive_as_they_were(lab: Lab) -> None:
     assert all(one["blocks_fetched"] > 0 for one in sessions)
     again = go_on(lab)
     assert (again.returncode, "the job is complete" in again.stderr) == (2, True)
+
+
+def test_the_target_is_the_second_word_and_the_job_gets_a_folder(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lab.run("create table t as select g id from generate_series(1, 5) g", "create table u (like t)")
+    done = dbdyno("move", lab.dsn, lab.dsn, "--table", "t", "--into", "u", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    [folder] = (tmp_path / "jobs").iterdir()
+    assert folder.name.endswith("Z-t")
+    assert done.stderr.startswith(
+        f"job: jobs/{folder.name}; if it is interrupted: dbdyno move resume jobs/{folder.name}\n"
+    )
+    assert lab.rows("select count(*) from u") == [(5,)]
 
 
 def test_a_query_makes_its_table_and_a_merge_counts(lab: Lab) -> None:

@@ -9,7 +9,7 @@ from move_lab import Lab
 from test_move_in import into, nothing_left
 
 from command_line import dbdyno
-from dbdyno.move import swap
+from dbdyno.move.engines.postgres import swap
 
 OIDS = "select relname, oid::bigint from pg_partition_tree('u') join pg_class on oid = relid where isleaf order by 1"
 ROWS = "select tableoid::regclass::text, count(*), sum(v) from u group by 1 order by 1"

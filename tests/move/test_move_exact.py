@@ -13,7 +13,7 @@ from move_lab import Lab
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.move import source
+from dbdyno.move.engines.postgres import source
 
 ACCOUNTS = 4_000
 

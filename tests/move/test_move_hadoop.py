@@ -19,16 +19,15 @@ from move_lab import Lab
 from test_move_spark import Cluster, cluster  # noqa: F401 (a fixture)
 
 from command_line import dbdyno
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 
 JARS = Path(__file__).parents[2] / "target" / "wide" / "hdfs" / "lib"
 START_S = 400.0
 SUMS = [(200000, 200000, 200000 * 200001 // 2, 1)]
 
 
-def test_a_place_needs_a_folder_for_its_ledger_and_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_place_needs_pyspark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     words = ("move", "postgresql://me@127.0.0.1:1/db", "--table", "t", "--to", "hdfs://127.0.0.1:1/t")
-    assert "new folder on this machine for the job's ledger: --job" in dbdyno(*words).stderr
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "py4j.java_gateway", None)
     done = dbdyno(*words, "--job", tmp_path / "job")
@@ -71,13 +70,13 @@ class Hdfs:
 
     def files(self, place: str) -> list[str]:
         """All names there, by Hadoop's own."""
-        from dbdyno.move.hadoop import Hadoop
+        from dbdyno.move.spark.files import Hadoop
 
         return sorted(Hadoop(f"{self.url}/{place}").sizes())
 
     def rows(self, place: str) -> list[tuple[Any, ...]]:
         """Count, keys, sum and least of a column `id` of all files, by DuckDB."""
-        from dbdyno.move.hadoop import Hadoop
+        from dbdyno.move.spark.files import Hadoop
 
         local = self.folder / f"seen-{place}"
         local.mkdir(exist_ok=True)
@@ -127,7 +126,7 @@ def test_a_kill_in_the_middle_loses_and_doubles_nothing(rows: Lab, hdfs: Hdfs) -
     assert hdfs.rows("t") == SUMS
     assert len(hdfs.files("t")) == len(Ledger.open(job).plan["chunks"])
     assert "the files, read again, hold exactly those rows" in dbdyno("move", "verify", job).stdout
-    from dbdyno.move.hadoop import Hadoop
+    from dbdyno.move.spark.files import Hadoop
 
     Hadoop(f"{hdfs.url}/t").delete(hdfs.files("t")[0])
     lost = dbdyno("move", "verify", job)
@@ -154,7 +153,7 @@ def test_folders_of_values_stand_there_and_nothing_that_a_killed_task_left_in_ot
     assert folders == {"day=a%3Ab%25", "day=c", "day=__HIVE_DEFAULT_PARTITION__"}
     assert hdfs.rows("t") == SUMS
     # As a kill leaves it: a chunk without its record, and a file of it for a value that it has no rows of.
-    from dbdyno.move.hadoop import Hadoop
+    from dbdyno.move.spark.files import Hadoop
 
     ledger = Ledger.open(job)
     (job / "_dbdyno" / "chunks" / "00001.json").unlink()
@@ -178,9 +177,9 @@ def test_folders_of_values_stand_there_and_nothing_that_a_killed_task_left_in_ot
 def test_a_task_that_runs_twice_leaves_one_file(rows: Lab, hdfs: Hdfs) -> None:
     """As Spark does it: the driver's snapshot, one chunk, the reader of an executor; twice."""
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.move.run import How, job_spec, new_id, plan_of
-    from dbdyno.move.source import Wish, take
-    from dbdyno.move.spark import read_chunk
+    from dbdyno.move.engines.postgres.source import Wish, take
+    from dbdyno.move.reading.run import How, job_spec, new_id, plan_of
+    from dbdyno.move.spark.job import read_chunk
 
     source, how = Postgres.open(rows.dsn), How()
     with take(source, Wish(tables=["t"]), new_id()) as snapshot:

@@ -20,7 +20,7 @@ from test_move_in import content, into, nothing_left
 
 from command_line import dbdyno
 from dbdyno import _core
-from dbdyno.errors import MoveError
+from dbdyno.base.errors import MoveError
 
 TRIES = 60
 

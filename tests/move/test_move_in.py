@@ -18,13 +18,14 @@ from move_lab import Lab
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
+from dbdyno.base.errors import MoveError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.server import Postgres
-from dbdyno.errors import MoveError
-from dbdyno.move import inward, loading
-from dbdyno.move.into import Into, Loaded
-from dbdyno.move.merging import Merged
-from dbdyno.move.run import How
+from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.loading import load as inward
+from dbdyno.move.loading import methods as loading
+from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.reading.run import How
 
 
 def into(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:

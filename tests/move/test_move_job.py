@@ -21,7 +21,7 @@ import pytest
 from move_lab import Lab
 
 from command_line import dbdyno
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 
 ROWS = 20_000
 

@@ -19,9 +19,9 @@ from test_move_in import content, nothing_left
 from test_move_types import NATIVE, WORDS, filled
 
 from command_line import dbdyno
-from dbdyno.move import pieces
-from dbdyno.move.ledger import Ledger
-from dbdyno.move.pieces import pieces_of
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.loading import pieces
+from dbdyno.move.loading.pieces import pieces_of
 
 
 def load(lab: Lab, *words: object) -> subprocess.CompletedProcess[str]:
@@ -66,7 +66,7 @@ def test_what_was_staged_is_not_read_again(lab: Lab) -> None:
     assert 'violates check constraint "few"' in failed.stderr
     status = dbdyno("move", "status", lab.folder / "job")
     assert "60000" in status.stdout.replace(",", "").replace(" ", ""), "all was staged before it failed"
-    assert f"dbdyno move resume {lab.folder / 'job'} --to DSN" in status.stdout
+    assert f"dbdyno move resume {lab.folder / 'job'} --target DSN" in status.stdout
     assert "by size and time" in status.stdout
     lab.run("alter table u drop constraint few")
     staged = {number: one["ended_ns"] for number, one in Ledger.open(lab.folder / "job").records().items()}

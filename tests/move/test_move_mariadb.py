@@ -14,7 +14,7 @@ from move_lab import Lab
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import MariaServer, missing
 
 pytestmark = [

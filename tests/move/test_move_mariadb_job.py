@@ -19,7 +19,7 @@ from test_move_mariadb_in import left
 
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 from mariadb_server import MariaServer, missing
 
 pytestmark = [
@@ -62,7 +62,7 @@ def test_files_go_in_by_a_job_and_what_was_staged_is_not_read_again(maria: Maria
     maria.do("alter table u add constraint few check (id < 19999)")
     refused = load(maria, "--mode", "merge", "--key", "id")
     assert (refused.returncode, "`few` failed" in refused.stderr) == (2, True), refused.stderr
-    assert f"`dbdyno move resume {maria.folder / 'job'} --to mariadb://...`" in refused.stderr
+    assert f"`dbdyno move resume {maria.folder / 'job'} --target mariadb://...`" in refused.stderr
     assert "dbdyno move resume" in dbdyno("move", "status", maria.folder / "job").stdout
     staged = {number: one["ended_ns"] for number, one in Ledger.open(maria.folder / "job").records().items()}
     assert len(staged) > 1

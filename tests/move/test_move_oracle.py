@@ -16,10 +16,10 @@ import sqlglot
 from sqlglot import exp
 
 from command_line import dbdyno
-from dbdyno.errors import MoveError
-from dbdyno.move.oracle import source
-from dbdyno.move.oracle.source import Extent, Piece, cut, select_sql, split_name
-from dbdyno.move.oracle.types import Described, typed
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.oracle import source
+from dbdyno.move.engines.oracle.source import Extent, Piece, cut, select_sql, split_name
+from dbdyno.move.engines.oracle.types import Described, typed
 
 COLUMNS = [
     Described("ID", "NUMBER", 10, 0),

@@ -12,11 +12,11 @@ from move_lab import Lab
 from test_move_job import begun, wait_for
 
 from command_line import dbdyno
-from dbdyno.core_types import MoveDone
-from dbdyno.move.account import KILLED
-from dbdyno.move.ledger import Ledger
-from dbdyno.move.pieces import as_they_are
-from dbdyno.move.progress import ChunkProgress, FileProgress
+from dbdyno.base.core_types import MoveDone
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.ledger.summary import KILLED
+from dbdyno.move.loading.pieces import as_they_are
+from dbdyno.move.reading.progress import ChunkProgress, FileProgress
 from dbdyno.report.figures import draw
 
 ROWS = 20_000

@@ -10,7 +10,7 @@ from move_lab import Lab
 from test_move_in import content, nothing_left
 
 from command_line import dbdyno
-from dbdyno.move.account import account
+from dbdyno.move.ledger.summary import account
 from dbdyno.page import Page
 from dbdyno.pages import page_of
 

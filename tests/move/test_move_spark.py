@@ -18,8 +18,8 @@ import pytest
 from move_lab import Lab
 
 from command_line import dbdyno
-from dbdyno.bench.engine.places import free_port
-from dbdyno.move.ledger import Ledger
+from dbdyno.bench.engine.server_paths import free_port
+from dbdyno.move.ledger.folder import Ledger
 
 pytestmark = [
     pytest.mark.soak,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dbdyno.move.splits import PIECE_BYTES_MOST, Relation, split
+from dbdyno.move.reading.splits import PIECE_BYTES_MOST, Relation, split
 
 
 def relation(blocks: int, *, toast: int = 0) -> Relation:

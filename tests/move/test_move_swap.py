@@ -9,7 +9,7 @@ from move_lab import Lab
 from test_move_in import content, into, nothing_left
 from test_move_types import NATIVE, filled
 
-from dbdyno.move import swap
+from dbdyno.move.engines.postgres import swap
 
 TWO = ("--table", "u", "--mode", "replace", "--workers", "2")
 FACTS = (

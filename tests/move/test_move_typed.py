@@ -8,7 +8,7 @@ from move_lab import Lab
 from test_move_in import into, nothing_left
 
 from command_line import dbdyno
-from dbdyno.move.ledger import Ledger
+from dbdyno.move.ledger.folder import Ledger
 
 
 def test_a_folder_that_is_not_there_is_told_so(tmp_path: Path) -> None:
@@ -20,8 +20,8 @@ def test_a_folder_that_is_not_there_is_told_so(tmp_path: Path) -> None:
 
 def test_the_usage_names_the_source_once() -> None:
     """It was "dbdyno move SOURCE [OPTIONS] SOURCE"."""
-    said = dbdyno("move", "postgresql://me@127.0.0.1:1/db", "--to", "x", "--workers", "0").stderr
-    assert "move SOURCE --to TARGET [OPTIONS]\n" in said, said
+    said = dbdyno("move", "postgresql://me@127.0.0.1:1/db", "x", "--workers", "0").stderr
+    assert "move SOURCE TARGET [OPTIONS]\n" in said, said
 
 
 def test_a_dry_run_of_a_load_shows_its_way_and_writes_nothing(lab: Lab) -> None:
@@ -59,4 +59,4 @@ def test_the_status_of_a_job_to_another_server_says_where_it_goes(lab: Lab) -> N
     ledger = Ledger.open(job)
     ledger.manifest["status"] = "running"
     ledger.save()
-    assert f"next: dbdyno move resume {job} --source DSN --to DSN." in dbdyno("move", "status", job).stdout
+    assert f"next: dbdyno move resume {job} --source DSN --target DSN." in dbdyno("move", "status", job).stdout

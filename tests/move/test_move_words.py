@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.errors import MoveError
-from dbdyno.move.words import whole
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres.sql import whole
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.description import Described, of_parquet
 from dbdyno.stats.group_tests import compare_groups, compare_in_blocks
 from dbdyno.stats.spark import bounds, describe_by_spark
@@ -137,7 +137,7 @@ def test_buckets_have_the_core_s_ends(files: list[Path]) -> None:
 
 
 def test_the_command_line_takes_the_same_way(files: list[Path]) -> None:
-    from dbdyno.cli.stats_read import describe_operands
+    from dbdyno.cli.stats.read import describe_operands
 
     folder = str(files[0].parent)
     there, column, block = describe_operands(

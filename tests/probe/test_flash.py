@@ -15,10 +15,10 @@ import pytest
 
 import command_line
 from dbdyno import _core
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.host.flash import used_by
-from dbdyno.errors import TargetError
 from dbdyno.evidence import find_run
-from dbdyno.stats.steady import steadiness, steady_after
+from dbdyno.stats.steady_state import steadiness, steady_after
 from dbdyno.study.analysis.analyse import analyse
 
 SHORT = ("--file-size", "4MiB", "--sync", "dsync", "--round", "20ms", "--rounds", "5")

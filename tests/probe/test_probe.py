@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from dbdyno import _core
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.host.probe import LogArm
-from dbdyno.errors import PlanError
 from dbdyno.evidence import find_run
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import find_study

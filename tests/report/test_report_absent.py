@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pinned_pages import PAGES
 
-from dbdyno.errors import Error
+from dbdyno.base.errors import Error
 from dbdyno.report.terminal import render_text
 
 ZERO = re.compile(r"(?<![\w.,:/+−-])[+−-]?0(?:\.0+)?(?![\w.,:/-])(?: ?(?:ns|us|µs|ms|s|%|B|kB|MB|GB|/s))?")

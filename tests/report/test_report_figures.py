@@ -14,7 +14,7 @@ import report_models
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.report import figures, svg
 from dbdyno.report.figures import axes, theme
 from vega_lite import accepted

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dbdyno.page import Column, Row
 from dbdyno.pages import format as fmt
-from dbdyno.report.shown import words
+from dbdyno.report.cell_text import words
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 UNITS_NS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}

@@ -17,7 +17,7 @@ import pytest
 import rendered
 import report_models
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.report.html import embedded_json, render_html, write_html
 
 

@@ -16,15 +16,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dbdyno.report
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.page import Cell, Column, Finding, Head, Page, Row, Section, Strip, Table
 from dbdyno.pages import page_of
-from dbdyno.report import shown
+from dbdyno.report import cell_text
 from dbdyno.report.flat import rows
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 
-UNITS = [*sorted(shown._SHOWN), "number", "quantity", "left"]
+UNITS = [*sorted(cell_text._SHOWN), "number", "quantity", "left"]
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc", "Cf", "Zl", "Zp")), max_size=30)
 NAMES = st.sampled_from(["a", "b", "c", "unit", "text"])
 NUMBERS = st.one_of(st.none(), st.integers(0, 10**15), st.floats(0, 1e12), st.just(math.nan))
@@ -147,10 +147,10 @@ def test_rows_that_a_screen_is_not_meant_for_are_counted():
 
 def test_what_is_not_known_is_a_dash_and_where_a_verdict_is_to_blame_it_says_so():
     column = Column("b", "b", "ns")
-    assert shown.words(Row({"b": None}), column) == "–"
-    assert shown.words(Row({"b": None}, "evicted"), column) == "n/a"
-    assert shown.words(Row({"b": 1500}), column) == "1.50\u202fµs"
-    assert shown.words(Row({"b": 0.25, "unit": "ratio"}), Column("b", "b", "quantity")) == "25.00\u202f%"
+    assert cell_text.words(Row({"b": None}), column) == "–"
+    assert cell_text.words(Row({"b": None}, "evicted"), column) == "n/a"
+    assert cell_text.words(Row({"b": 1500}), column) == "1.50\u202fµs"
+    assert cell_text.words(Row({"b": 0.25, "unit": "ratio"}), Column("b", "b", "quantity")) == "25.00\u202f%"
 
 
 def test_an_unknown_kind_of_model_is_an_error_with_its_place():

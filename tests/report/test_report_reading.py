@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.pages import reading
 from dbdyno.report.figures import draw
 

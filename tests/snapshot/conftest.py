@@ -13,9 +13,9 @@ from snapshot_help import SETTINGS, Lab
 
 from dbdyno.bench.postgres.binaries import find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.taking.take import open_collector, take
 
 
 @pytest.fixture(scope="session")
@@ -51,7 +51,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     """Oracle's driver that plays what was recorded; hours between snapshots pass in a moment, so that this machine's
     clock is not asked."""
     found = Driver()
-    monkeypatch.setattr("dbdyno.snapshot.oracle.collector.stamp", dict)
+    monkeypatch.setattr("dbdyno.snapshot.engines.oracle.collector.stamp", dict)
     monkeypatch.setitem(sys.modules, "oracledb", found)
     return found
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dbdyno.snapshot import manifest
-from dbdyno.snapshot.parquet import Writer
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.view import Column, View
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.store import manifest
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.store.parquet import Writer
 
 DATABASE = ("xact_commit", "xact_rollback", "blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_inserted")
 DATABASE += ("tup_updated", "tup_deleted", "temp_bytes", "deadlocks")

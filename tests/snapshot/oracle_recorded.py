@@ -7,8 +7,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from dbdyno.snapshot.oracle.scripts import names, script
-from dbdyno.snapshot.store import Snapshot
+from dbdyno.snapshot.engines.oracle.scripts import names, script
+from dbdyno.snapshot.store.folder import Snapshot
 
 DSN = "oracle://perf:secret@db1:1521/ORCLPDB1"
 T0 = 1_790_000_000_000_000

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.taking.take import open_collector, take
 
 PARTS = 3
 """Sub-intervals before the cause, and after it."""

@@ -14,10 +14,10 @@ import psycopg
 from snapshot_help import Lab
 from standby import Standby
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.periods import period
-from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.reading.periods import period
+from dbdyno.snapshot.taking.take import open_collector, take
 
 SLICES, SLICE_S = 6, 0.4
 """Sub-intervals of either period, and how long each takes at least: the load is offered, not closed."""

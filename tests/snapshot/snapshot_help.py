@@ -11,11 +11,11 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.taking.take import open_collector, take
 
 SETTINGS: dict[str, Any] = {
     "shared_preload_libraries": "pg_stat_statements",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.bench.engine.account import Account, run_as
-from dbdyno.bench.engine.places import free_port
+from dbdyno.bench.engine.os_user import Account, run_as
+from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.mariadb.connection import address
-from dbdyno.snapshot.mariadb.live import open_live
-from dbdyno.snapshot.mariadb.sections import CONSUMER
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.mariadb.connection import address
+from dbdyno.snapshot.engines.mariadb.live import open_live
+from dbdyno.snapshot.engines.mariadb.sections import CONSUMER
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.sessions import History
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.take import open_collector, take, watch
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.sessions.history import History
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.taking.take import open_collector, take, watch
 from mariadb_server import MariaServer, missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from planted import Planted
 
-from dbdyno.snapshot.mariadb.sections import CONSUMER
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.mariadb.sections import CONSUMER
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Store
 from mariadb_server import MariaServer, missing
 
 pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from dbdyno.snapshot.mariadb import live
-from dbdyno.snapshot.mariadb.running import LONGEST, OURS, Statements, reduced
+from dbdyno.snapshot.engines.mariadb import live
+from dbdyno.snapshot.engines.mariadb.running_statements import LONGEST, OURS, Statements, reduced
 
 PAIRS = [
     (r"select * from t where a = 1 and b = 'x''y\'z'", "SELECT * FROM `t` WHERE `a` = ? AND `b` = ? "),

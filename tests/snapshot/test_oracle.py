@@ -16,17 +16,17 @@ import pytest
 from oracle_recorded import DSN, Connection, Driver, Snap, instance, state
 
 from command_line import dbdyno as run
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.events import wait_class
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.live import frame, open_live
-from dbdyno.snapshot.oracle.collector import without_literals
-from dbdyno.snapshot.oracle.connection import address
-from dbdyno.snapshot.oracle.scripts import LICENSED, names, script
+from dbdyno.snapshot.engines.live import frame, open_live
+from dbdyno.snapshot.engines.oracle.collector import without_literals
+from dbdyno.snapshot.engines.oracle.connection import address
+from dbdyno.snapshot.engines.oracle.scripts import LICENSED, names, script
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.take import open_collector
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.taking.take import open_collector
 
 
 def selected(sql: str) -> list[str]:

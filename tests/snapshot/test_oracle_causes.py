@@ -10,12 +10,12 @@ from oracle_recorded import T0, Snap, state
 
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.causes.oracle.reading import OracleChange
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.oracle.collector import without_literals
-from dbdyno.snapshot.oracle.scripts import names, script
-from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.engines.oracle.collector import without_literals
+from dbdyno.snapshot.engines.oracle.scripts import names, script
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.store.folder import Store
 
 MINUTE_S = 60
 PARTS = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from oracle_columns import C12, COLUMNS, OLD
 
-from dbdyno.snapshot.oracle.check import empty
-from dbdyno.snapshot.oracle.scripts import names, script
+from dbdyno.snapshot.engines.oracle.check import empty
+from dbdyno.snapshot.engines.oracle.scripts import names, script
 
 sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed: pip install 'dbdyno[test]'")
 PSEUDO = {"systimestamp", "rownum", "sysdate"}

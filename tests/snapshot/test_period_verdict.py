@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from made_store import MadeServer
 
+from dbdyno.judge.blocked_time import Blocked
 from dbdyno.judge.same_work import Index, SameWork
 from dbdyno.judge.snapshots import compare
 from dbdyno.judge.verdict import Facts, judge
-from dbdyno.judge.waiting import Blocked
 from dbdyno.snapshot.causes import Cause, Told
-from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.reading.periods import period
 
 MEANS_MS = {1: 0.1, 2: 0.4, 3: 2.0, 4: 0.05, 5: 8.0}
 CALLS = {1: 3000, 2: 1200, 3: 300, 4: 3000, 5: 12}

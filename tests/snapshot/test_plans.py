@@ -16,14 +16,14 @@ from snapshot_help import SETTINGS, Lab, section
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.check import check
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
 from dbdyno.snapshot.plans.explain import TextPlans, read_json
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.tree import Node, differ_in_words_alone, identity
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.take import open_collector, take
+from dbdyno.snapshot.store.check import check
+from dbdyno.snapshot.taking.take import open_collector, take
 from soaked import first
 
 LOGGING: dict[str, Any] = {
@@ -190,7 +190,7 @@ def test_a_log_that_is_read_again_is_kept_once_and_less_of_it_replaces_nothing(p
     for _ in range(2):
         planted.model("--log", planted.logs["csv"])
     before = section(planted.model(), "logs")["tables"][0]["rows"]
-    less = planted.model("--log", planted.logs["csv"], "--since", "2199-01-01")
+    less = planted.model("--log", planted.logs["csv"], "--from", "2199-01-01")
     assert section(less, "logs")["notes"] == ["pg.csv: not kept, it has no execution"]
     assert section(planted.model(), "logs")["tables"][0]["rows"] == before
     assert len(before) == 1

@@ -21,8 +21,8 @@ from xml.sax.saxutils import escape
 import pytest
 
 from dbdyno.snapshot.plans.entries import Clock
+from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.explain import CONDITIONS, TextPlans, UnreadPlanError, read_json
-from dbdyno.snapshot.plans.gathered import Gathered
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.reader import read
 from dbdyno.snapshot.plans.source import of_stream

@@ -16,12 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from command_line import dbdyno
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.plans.entries import BadTimeError, Clock
+from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
 from dbdyno.snapshot.plans.flips import Run, boundaries, flips, seen
 from dbdyno.snapshot.plans.formats import form_of
-from dbdyno.snapshot.plans.gathered import Gathered
 from dbdyno.snapshot.plans.markup import read_xml, read_yaml
 from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.reader import LogFile, read
@@ -374,7 +374,8 @@ def test_mutations_of_logs_lose_only_what_they_touch() -> None:
         {"Query Text": "select 1", "Plan": {"Node Type": "Seq Scan", "Relation Name": "t", "Plan Rows": 5}}
     )
     by_syslog: Any = lambda message: "".join(pieces(text_line(message), 1, 28, stamp=BSD, limit=900))  # noqa: E731
-    for line in (text_line, csv_line, json_line, by_syslog):
+    by_service: Any = lambda message: json.dumps({"textPayload": text_line(message)}) + "\n"  # noqa: E731
+    for line in (text_line, csv_line, json_line, by_syslog, by_service):
         whole = (line(message) * 3 + line(f"duration: 2.0 ms  plan:\n{made}") * 2).encode()
         for _ in range(8):
             raw = bytearray(whole)
@@ -506,15 +507,39 @@ def test_the_form_of_a_log_is_found_from_its_first_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "by_line"), [("textPayload", False), ("message", False), ("log", True)], ids=["cloud", "watch", "container"]
+)
+def test_a_log_that_a_service_keeps_as_json_gives_what_the_text_log_gives(key: str, by_line: bool) -> None:
+    """A statement's text had the rest of the object in it, and no plan was read."""
+    context = text_line("PL/pgSQL function f() line 3", severity="CONTEXT")
+    entries = [
+        text_line(f"duration: 5.431 ms  plan:\n{PLAN}"),
+        text_line(f"duration: 1.0 ms  plan:\n{PLAN}"),
+        context,
+        text_line("duration: 2.0 ms  statement: select 'a \"b\"'"),
+        text_line("checkpoint starting: time"),
+    ]
+    pieces = "".join(entries).splitlines(keepends=True) if by_line else [one.rstrip("\n") for one in entries]
+    objects = "".join(json.dumps({"timestamp": START, key: piece, "x": {"y": 1}}) + "\n" for piece in pieces)
+    assert form_of(objects.encode()) == "JSON"
+    rows, file = logged(objects + '{"timestamp": 1}\n', prefix=PREFIX)
+    expected, _ = logged("".join(entries), prefix=PREFIX)
+    keys = ("at_us", "queryid", "duration_us", "nested", "hits", "source")
+    assert [[row[key] for key in keys] for row in rows] == [[row[key] for key in keys] for row in expected]
+    assert [row["nested"] for row in rows] == [False, True, False]
+    assert file.unread.counts == {"its line is no JSON object with one of textPayload, log, message": 1}
+
+
 def test_since_and_until_keep_what_is_between(tmp_path: Path) -> None:
     lines = [csv_line("duration: 1.0 ms  statement: select 1", f"2026-11-21 00:0{n}:00.000 UTC") for n in range(5)]
     (tmp_path / "a.csv").write_text("".join(lines))
-    words = ("--since", "2026-11-21T00:01", "--until", "2026-11-21T01:03+01:00", "--format", "json")
+    words = ("--from", "2026-11-21T00:01", "--to", "2026-11-21T01:03+01:00", "--format", "json")
     done = dbdyno("snap", "plans", "--log", "a.csv", *words, cwd=tmp_path)
     (read_of,) = (one for one in json.loads(done.stdout)["sections"] if one["name"] == "logs")
     rows = read_of["tables"][0]["rows"]
     assert [row["executions"] for row in rows] == [3]
-    assert dbdyno("snap", "plans", "--log", "a.csv", "--since", "noon", cwd=tmp_path).returncode == 2
+    assert dbdyno("snap", "plans", "--log", "a.csv", "--from", "noon", cwd=tmp_path).returncode == 2
 
 
 def test_two_logs_of_one_time_are_told_and_a_log_without_plans_says_what_to_set(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ import pytest
 from snapshot_help import Lab, section
 
 from command_line import dbdyno
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.run import SCHEMA, Run
-from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.plans.command import Asked, of_recordings
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.trace.record.place import Place
+from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import Wanted, recording
 from kernel_probes import require_probes
 

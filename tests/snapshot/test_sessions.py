@@ -15,20 +15,21 @@ import pytest
 from snapshot_help import Lab, section
 
 from command_line import dbdyno
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.report.figures import NARROW, WIDE, clock, session_history
 from dbdyno.report.html import render_html
-from dbdyno.snapshot import blocking, timeline
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.postgres.sampler import ACTIVITY, BLOCKED
-from dbdyno.snapshot.postgres.waits import waits
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY, BLOCKED
+from dbdyno.snapshot.engines.postgres.waits import waits
+from dbdyno.snapshot.engines.view import Column, Options, View
+from dbdyno.snapshot.reading import timeline
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.sampled import statements_of
-from dbdyno.snapshot.session_report import sessions
-from dbdyno.snapshot.sessions import History
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.take import watch
-from dbdyno.snapshot.view import Column, Options, View
+from dbdyno.snapshot.sessions import blocking
+from dbdyno.snapshot.sessions.history import History
+from dbdyno.snapshot.sessions.report import sessions
+from dbdyno.snapshot.sessions.samples import statements_of
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.taking.take import watch
 
 START_US = 1_790_000_000_000_000
 SECOND = 1_000_000

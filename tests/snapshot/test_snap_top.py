@@ -21,9 +21,9 @@ from psycopg.conninfo import make_conninfo
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.evidence.events import wait_class
 from dbdyno.report.live import render_frame
-from dbdyno.snapshot.live import Reading, frame
-from dbdyno.snapshot.postgres.sampler import ACTIVITY
-from dbdyno.snapshot.view import View
+from dbdyno.snapshot.engines.live import Reading, frame
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.engines.view import View
 from mariadb_server import MariaServer, missing
 
 ESCAPE = "\x1b"

@@ -16,14 +16,14 @@ from snapshot_help import Lab
 from test_snap_top import Terminal
 
 from command_line import dbdyno
-from dbdyno.cli.snap_top_keys import VIEWS, Desk, split
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
+from dbdyno.cli.snap.top_keys import VIEWS, Desk, split
 from dbdyno.report.live import render_frame
 from dbdyno.report.live_sessions import blocking
-from dbdyno.snapshot.live_sessions import SORTS, ordered, tree
-from dbdyno.snapshot.postgres.live import PostgresLive
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.live_sessions import SORTS, ordered, tree
+from dbdyno.snapshot.engines.postgres.live import PostgresLive
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Store
 
 
 def session(pid: int, **more: Any) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from snapshot_help import Lab
 from test_snapshot_causes import OnPostgres, asks
 
 from dbdyno.snapshot.causes.change import Pair
-from dbdyno.snapshot.causes.happened import causes, change_of
 from dbdyno.snapshot.causes.postgres import PostgresChange
 from dbdyno.snapshot.causes.statements import more_calls
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.causes.what_happened import causes, change_of
+from dbdyno.snapshot.reading.interval import Interval
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from test_snapshot_causes import OnPostgres
 from dbdyno.judge.interval_report import judged_report
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.causes import Cause, change_of, told_once
-from dbdyno.snapshot.causes.postgres.reach import names_of
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.causes.postgres.reachable_tables import names_of
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
 
 
 @pytest.fixture

@@ -10,17 +10,17 @@ from made_store import MadeServer, counters, key, text
 from snapshot_help import Lab, section, settle
 
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.happenings import DRAWN, drawable, happenings
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.engines.view import Options, View
 from dbdyno.snapshot.model import column
-from dbdyno.snapshot.pack import pack_full
-from dbdyno.snapshot.periods import period
-from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.long_timeline import DRAWN, drawable, happenings
+from dbdyno.snapshot.reading.periods import period
+from dbdyno.snapshot.reading.timeline import events
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Snapshot
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.timeline import events
-from dbdyno.snapshot.view import Options, View
+from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.store.pack import pack_full
+from dbdyno.snapshot.taking.take import open_collector, take
 from soaked import first
 
 LOOKS = 60

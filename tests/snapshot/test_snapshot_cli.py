@@ -12,9 +12,9 @@ from snapshot_help import Lab, settle
 
 import chromium
 import drawn
+from dbdyno.base.errors import Error
 from dbdyno.bench.postgres.login import login_failed
 from dbdyno.cli.main import cli
-from dbdyno.errors import Error
 
 
 def run(lab: Lab, *words: str):

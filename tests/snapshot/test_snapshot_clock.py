@@ -8,13 +8,13 @@ import json
 import pytest
 from snapshot_help import Lab, section
 
-from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.clock import elapsed_ns, stamp, verdict
-from dbdyno.snapshot.interval import Interval
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.reading.clock import elapsed_ns, stamp, verdict
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Snapshot
-from dbdyno.snapshot.take import watch
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.taking.take import watch
 
 HOUR_NS = 3600 * 10**9
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from snapshot_help import Lab
 
-from dbdyno.snapshot.exported import samples
+from dbdyno.snapshot.sending.exports import samples
 
 PATH = Path(__file__).resolve().parents[2] / "docs/grafana/dbdyno-snapshots.json"
 FUNCTIONS = {"rate", "time", "sum", "by", "increase", "max"}

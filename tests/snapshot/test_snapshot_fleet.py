@@ -17,13 +17,13 @@ import pytest
 from snapshot_help import Lab
 
 from command_line import dbdyno as run
-from dbdyno.cli.snap_watch import Failing
-from dbdyno.errors import Error, SnapshotError
-from dbdyno.snapshot.alerts import Alerts, post_json, read_rules
-from dbdyno.snapshot.exported import otlp, prometheus, samples
-from dbdyno.snapshot.fleet import Fleet, Status, read_fleet
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.view import Column, View
+from dbdyno.base.errors import Error, SnapshotError
+from dbdyno.cli.snap.watch import Failing
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.sending.alerts import Alerts, post_json, read_rules
+from dbdyno.snapshot.sending.exports import otlp, prometheus, samples
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.taking.fleet import Fleet, Status, read_fleet
 
 COUNTERS = ("xact_commit", "xact_rollback", "blks_hit", "blks_read", "tup_returned", "tup_fetched", "tup_inserted")
 COUNTERS = (*COUNTERS, "tup_updated", "tup_deleted", "temp_bytes", "deadlocks")
@@ -339,8 +339,8 @@ def test_open_telemetry_gets_sums_and_gauges_by_target(tmp_path: Path):
 
 
 def test_metrics_are_answered_on_loopback_and_nothing_else(tmp_path: Path):
-    from dbdyno.cli.snap_export import _address, _server
-    from dbdyno.snapshot.exported import Cached
+    from dbdyno.cli.snap.export import _address, _server
+    from dbdyno.snapshot.sending.exports import Cached
 
     added(Store(tmp_path / "snaps"), 3)
     server = _server(*_address(":0", False), Cached(tmp_path / "snaps", tables=False))

@@ -12,10 +12,10 @@ from planted import Planted
 from snapshot_help import Lab, section
 
 from command_line import dbdyno
+from dbdyno.snapshot.engines.view import Options
 from dbdyno.snapshot.plans.generic import VIEW, Candidate, candidates, explained, may_be_planned
-from dbdyno.snapshot.store import Snapshot
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.taking.take import open_collector, take
 
 BY_CUST = "select sum(amount) from planned where cust = %s and note <> %s"
 FOREVER = 2**40

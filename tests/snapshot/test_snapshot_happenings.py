@@ -12,13 +12,13 @@ from dbdyno.judge.snapshots import compare
 from dbdyno.pages.snapshot import page
 from dbdyno.report.figures import draw, snapshot_series, theme
 from dbdyno.snapshot.causes import change_of
-from dbdyno.snapshot.causes.happened import budget, causes, within
 from dbdyno.snapshot.causes.postgres.objects import grown_tables
-from dbdyno.snapshot.happenings import happenings
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.causes.what_happened import budget, causes, within
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.long_timeline import happenings
+from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.view import Column, View
 
 
 class Sized(MadeServer):

@@ -9,9 +9,9 @@ from made_store import MadeServer, counters, key, text
 
 from dbdyno.snapshot.causes import change_of
 from dbdyno.snapshot.causes.change import Cause
-from dbdyno.snapshot.causes.happened import causes
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.view import View
+from dbdyno.snapshot.causes.what_happened import causes
+from dbdyno.snapshot.engines.view import View
+from dbdyno.snapshot.reading.interval import Interval
 
 TABLE = "orders"
 

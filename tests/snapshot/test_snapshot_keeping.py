@@ -13,19 +13,19 @@ from pathlib import Path
 import pytest
 
 from command_line import dbdyno as run
-from dbdyno.errors import SnapshotError
-from dbdyno.snapshot import holding, keep, manifest
-from dbdyno.snapshot.check import check, repair
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.pack import pack_full
-from dbdyno.snapshot.plans import kept as plans
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.plans import plan_store as plans
 from dbdyno.snapshot.plans.entries import Clock
-from dbdyno.snapshot.plans.gathered import Gathered
+from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.reader import read
 from dbdyno.snapshot.plans.source import of_stream
-from dbdyno.snapshot.prune import carry_out, plan
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.view import Column, View
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store import locks, manifest, retention
+from dbdyno.snapshot.store.check import check, repair
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.store.pack import pack_full
+from dbdyno.snapshot.store.prune import carry_out, plan
 
 COLUMNS = (
     Column("id", "key", "count", "BIGINT"),
@@ -237,8 +237,8 @@ def test_columns_that_come_in_between_are_packed_apart(store: Store):
 
 def test_packing_waits_for_a_snapshot_that_is_being_written(store: Store, monkeypatch: pytest.MonkeyPatch):
     grown(store, 5)
-    monkeypatch.setattr(holding, "PATIENCE_S", 0.1)
-    with holding.adding(store.folder), pytest.raises(SnapshotError, match="is in use by another dbdyno"):
+    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+    with locks.adding(store.folder), pytest.raises(SnapshotError, match="is in use by another dbdyno"):
         pack_full(store, "a:1", group=4)
     assert pack_full(store, "a:1", group=4) == 1
 
@@ -248,12 +248,12 @@ def test_packing_waits_for_a_snapshot_that_is_being_written(store: Store, monkey
 )
 def test_rules_that_are_none_say_what_one_is(text: str):
     with pytest.raises(SnapshotError, match="--keep") as raised:
-        keep.rules_of(text)
+        retention.rules_of(text)
     assert "next:" in str(raised.value)
 
 
 def pruned(store: Store, rules: str, **options: bool) -> Store:
-    carry_out(store, plan(store, "a:1", keep.rules_of(rules), time.time_ns(), **options))
+    carry_out(store, plan(store, "a:1", retention.rules_of(rules), time.time_ns(), **options))
     return Store(store.folder)
 
 
@@ -266,7 +266,7 @@ def test_of_each_hour_one_stays_and_a_report_over_it_says_the_same(store: Store)
     assert known(fresh, 1, 20) == before, "counters, samples and looks"
     assert fresh.open(7).manifest["cost"]["own_transactions"] == {"before": {"app": 5 * 3 + 1}, "after": {"app": 2}}
     assert check(fresh) == []
-    again = plan(fresh, "a:1", keep.rules_of("minute:1h, hour:2d"), time.time_ns())
+    again = plan(fresh, "a:1", retention.rules_of("minute:1h, hour:2d"), time.time_ns())
     assert again.go == [], "a second time changes nothing"
 
 
@@ -274,7 +274,7 @@ def test_both_sides_of_a_break_stay_so_that_nothing_known_is_lost(store: Store):
     for m in range(12):
         rows = [(1, 5 * (m if m < 4 else m - 4)), *([(2, m)] if m < 9 else [])]
         add(store, rows, minute=m)
-    asked = plan(store, "a:1", keep.rules_of("hour:2d"), time.time_ns())
+    asked = plan(store, "a:1", retention.rules_of("hour:2d"), time.time_ns())
     assert asked.breaks == [4, 5, 9, 10], "row 1 began again at the 5th, row 2 was gone at the 10th"
     fresh = pruned(store, "hour:2d")
     assert [one.number for one in fresh] == [1, 4, 5, 9, 10, 12]
@@ -284,8 +284,8 @@ def test_both_sides_of_a_break_stay_so_that_nothing_known_is_lost(store: Store):
 def test_rows_that_ended_may_be_given_up(store: Store):
     for m in range(10):
         add(store, [(m, 1)], minute=m)
-    assert len(plan(store, "a:1", keep.rules_of("hour:2d"), time.time_ns()).go) == 0
-    assert len(plan(store, "a:1", keep.rules_of("hour:2d"), time.time_ns(), rows=False).go) == 8
+    assert len(plan(store, "a:1", retention.rules_of("hour:2d"), time.time_ns()).go) == 0
+    assert len(plan(store, "a:1", retention.rules_of("hour:2d"), time.time_ns(), rows=False).go) == 8
 
 
 def test_what_has_a_name_stays(store: Store):
@@ -328,7 +328,7 @@ def test_files_that_later_snapshots_point_to_outlive_their_own(store: Store):
 def test_a_clock_far_ahead_deletes_nothing(store: Store):
     grown(store, 3)
     years = BEGUN_S * 10**9 + 3 * 365 * 86_400 * 10**9
-    assert plan(store, "a:1", keep.rules_of("minute:2d"), years).go == [], "ages count from the latest snapshot"
+    assert plan(store, "a:1", retention.rules_of("minute:2d"), years).go == [], "ages count from the latest snapshot"
 
 
 def test_a_pruning_that_was_killed_counts_no_sample_twice(store: Store, monkeypatch: pytest.MonkeyPatch):
@@ -340,7 +340,7 @@ def test_a_pruning_that_was_killed_counts_no_sample_twice(store: Store, monkeypa
 
     for m in range(6, 8):
         add(store, [(1, 5 * m), (2, m)], minute=m + 60)
-    monkeypatch.setattr("dbdyno.snapshot.prune._drop", killed)
+    monkeypatch.setattr("dbdyno.snapshot.store.prune._drop", killed)
     with pytest.raises(KeyboardInterrupt):
         pruned(store, "hour:2d")
     monkeypatch.undo()
@@ -396,15 +396,15 @@ def test_the_hour_that_a_change_of_summer_time_gives_twice_is_two_hours(store: S
     assert store.find("2026-10-25T02:15+02:00").number == 1
     assert store.find("2026-10-25T02:15+01:00").number == 7
     assert store.find("2026-10-25T01:15").number == 7, "without a zone it is UTC"
-    stay = keep.chosen(list(store), keep.rules_of("hour:2d"), time.time_ns())
+    stay = retention.chosen(list(store), retention.rules_of("hour:2d"), time.time_ns())
     assert sorted(stay) == [1, 6, 12], "hours are those of UTC: none has 120 minutes, none is missing"
 
 
 @pytest.mark.parametrize("hours", [-7, 7])
 def test_a_clock_of_this_machine_that_is_wrong_by_hours_prunes_no_more(store: Store, hours: int):
     grown(store, 4, every=60)
-    right = plan(store, "a:1", keep.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60) * 10**9)
-    wrong = plan(store, "a:1", keep.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60 + hours * 3600) * 10**9)
+    right = plan(store, "a:1", retention.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60) * 10**9)
+    wrong = plan(store, "a:1", retention.rules_of("minute:2h, hour:1d"), (BEGUN_S + 180 * 60 + hours * 3600) * 10**9)
     assert set(wrong.go) <= set(right.go)
 
 
@@ -432,8 +432,8 @@ def test_two_prunings_at_once_are_refused_and_a_snapshot_meanwhile_is_taken(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ):
     grown(store, 5)
-    monkeypatch.setattr(holding, "PATIENCE_S", 0.1)
-    with holding.moving(store.folder):
+    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
+    with locks.moving(store.folder):
         with pytest.raises(SnapshotError, match="is in use by another dbdyno"):
             pruned(store, "hour:2d")
         assert add(store, [(1, 100), (2, 9)], minute=5).number == 6

@@ -13,8 +13,8 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import Lab, line, never_negative, section
 
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.taking.take import open_collector, take
 
 TABLE = "create table if not exists known (id int primary key, text text)"
 

@@ -11,13 +11,13 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import Lab, section, settle
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.postgres.facts import FactsReader
-from dbdyno.snapshot.postgres.texts import without_literals
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.postgres.facts import FactsReader
+from dbdyno.snapshot.engines.postgres.texts import without_literals
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.taking.take import open_collector, take
 
 
 def test_sessions_are_read_only_with_timeouts(lab: Lab):

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import SnapshotError
-from dbdyno.judge.compared import compared, decision
+from dbdyno.base.errors import SnapshotError
+from dbdyno.judge.metric_tests import compared, decision
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.metric import Metric
-from dbdyno.snapshot.periods import baselines, forget_baseline, keep_baseline, period
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.view import Column, View
+from dbdyno.snapshot.engines.metric import Metric
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.reading.periods import baselines, forget_baseline, keep_baseline, period
+from dbdyno.snapshot.store.folder import Store
 
 KEY = Column("datid", "key", "count", "BIGINT")
 COUNTERS = (

@@ -15,9 +15,9 @@ import pytest
 from made_store import MadeServer
 
 from command_line import dbdyno
-from dbdyno.errors import EvidenceError
-from dbdyno.snapshot.store import many, rows_at
-from dbdyno.snapshot.sums.chunk import _OPEN
+from dbdyno.base.errors import EvidenceError
+from dbdyno.snapshot.reading.sums.chunk import _OPEN
+from dbdyno.snapshot.store.folder import many, rows_at
 
 PATIENCE_S = 300
 

@@ -13,7 +13,7 @@ from snapshot_help import Lab
 from dbdyno.snapshot.causes.change import Pair
 from dbdyno.snapshot.causes.postgres import server
 from dbdyno.snapshot.causes.postgres.reading import PostgresChange
-from dbdyno.snapshot.postgres import host
+from dbdyno.snapshot.engines.postgres import host
 
 SECONDS = 10.0
 

@@ -11,10 +11,10 @@ from made_store import MadeServer
 
 from dbdyno.judge import snapshots
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.causes.happened import change_point
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
-from dbdyno.snapshot.rates import rates
+from dbdyno.snapshot.causes.what_happened import change_point
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
+from dbdyno.snapshot.reading.rates import rates
 
 CALLS = {"calls a second": ("calls",)}
 

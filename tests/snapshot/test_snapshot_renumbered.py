@@ -10,12 +10,12 @@ from made_store import MadeServer
 
 from dbdyno.judge.snapshots import compare
 from dbdyno.snapshot.causes import change_of
-from dbdyno.snapshot.causes.happened import causes, happened
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
-from dbdyno.snapshot.renumbered import renumbered
+from dbdyno.snapshot.causes.what_happened import causes, happened
+from dbdyno.snapshot.engines.view import View
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
+from dbdyno.snapshot.reading.renumbered_statements import renumbered
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.view import View
 from dbdyno.snapshot.wording import setting
 
 

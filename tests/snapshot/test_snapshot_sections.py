@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import time
@@ -21,10 +22,11 @@ from standby import Standby, open_to_standbys
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.bench.postgres.shown_settings import SECRET_NAMES, SECRET_WORDS
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.postgres.queries import notes_on_statements
-from dbdyno.snapshot.postgres.sizing import Sizing
-from dbdyno.snapshot.store import Snapshot
+from dbdyno.judge.interval_report import judged_report
+from dbdyno.snapshot.engines.postgres.queries import notes_on_statements
+from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.folder import Snapshot
 
 FUNCTIONS = (
     "create function tax(a int) returns int language plpgsql as $$ begin return a + 1; end $$",
@@ -126,6 +128,16 @@ def test_statements_by_database_and_role(busy: Busy):
     assert line(busy.model, "totals", "second")["calls"] >= 5 + 2  # and what the extension's script runs
     clerk = next(row for row in table(busy.model, "totals", "By role") if row["of"] == "clerk")
     assert (clerk["calls"], clerk["statements"]) == (3, 1)
+
+
+def test_the_title_and_the_table_give_a_statement_the_same_share(busy: Busy):
+    """The title said 87 % where the table said 17 %: only one of them left out what the snapshots took themselves."""
+    first, last = list(busy.lab.store)[-2:]
+    with busy.lab.between(first, last) as interval:
+        model = judged_report(interval, 1000)
+    rows = table(model, "sql", "By time")
+    assert math.isclose(sum(row["share"] for row in rows), 1)
+    assert f"{rows[0]['share']:.0%} of it in " in model["verdict"]["title"]
 
 
 def test_sizes_and_growth(busy: Busy):
@@ -235,7 +247,7 @@ def test_a_watch_reads_sizes_sparingly():
             return name == "pg_database"
 
         def read(self, source: Any) -> Any:
-            from dbdyno.snapshot.postgres.reader import Part
+            from dbdyno.snapshot.engines.postgres.reader import Part
 
             self.read_views += 1
             time.sleep(0.01)

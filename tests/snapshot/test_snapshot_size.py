@@ -8,9 +8,9 @@ import random
 import pytest
 from snapshot_help import Lab
 
-from dbdyno.snapshot.pack import GROUP, pack_full
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.store.pack import GROUP, pack_full
+from dbdyno.snapshot.taking.take import open_collector, take
 
 DAY = 1440
 MOST_BYTES = 25_000_000

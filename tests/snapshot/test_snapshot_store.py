@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import SnapshotError
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.view import Column, View
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.folder import Store
 
 COLUMNS = (Column("id", "key", "count", "BIGINT"), Column("n", "counter", "count", "BIGINT"))
 

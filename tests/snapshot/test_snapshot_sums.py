@@ -9,11 +9,11 @@ import pytest
 from made_store import MadeServer
 
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
+from dbdyno.snapshot.reading.sums.index import light
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Snapshot
-from dbdyno.snapshot.sums.index import light
+from dbdyno.snapshot.store.folder import Snapshot
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any
 from made_store import MadeServer, counters
 
 from dbdyno.judge.snapshots import compare
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.periods import period
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.periods import period
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.view import Column, View
 
 SLOW = "syncs of the WAL became slow"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from made_store import MadeServer
 
-from dbdyno.snapshot import tidy
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.store import Snapshot, Store
-from dbdyno.snapshot.sums.chunk import Chunk
-from dbdyno.snapshot.tidy import HOURS_MOST, keep_sums, tidy_when_due
-from dbdyno.snapshot.view import Column, View
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.sums.chunk import Chunk
+from dbdyno.snapshot.store import upkeep
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.store.upkeep import HOURS_MOST, keep_sums, tidy_when_due
 
 COUNT = (Column("id", "key", "count", "BIGINT"), Column("n", "counter", "count", "BIGINT"))
 
@@ -57,13 +57,13 @@ def test_hours_without_sums_are_caught_up_a_few_at_a_time(server: MadeServer):
 
 def test_a_store_that_takes_no_sums_is_left_alone(server: MadeServer, monkeypatch: pytest.MonkeyPatch):
     last = watched(server, 1)
-    monkeypatch.setattr("dbdyno.snapshot.sums.chain._writable", lambda folder: (folder, folder))
+    monkeypatch.setattr("dbdyno.snapshot.reading.sums.chain._writable", lambda folder: (folder, folder))
     assert keep_sums(server.store, last) == 0
 
 
 def test_both_of_two_targets_in_one_store_are_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Their numbers take turns: the one that is due may always be the other's."""
-    monkeypatch.setattr(tidy, "GROUP", 4)
+    monkeypatch.setattr(upkeep, "GROUP", 4)
     store = Store(tmp_path / "snaps")
     for at in range(14):
         name = f"db:{at % 2}"

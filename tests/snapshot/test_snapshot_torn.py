@@ -14,11 +14,11 @@ import pytest
 from made_store import MadeServer
 
 from command_line import dbdyno as run
-from dbdyno.snapshot.check import check, repair
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.pack import pack_full
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Store
+from dbdyno.snapshot.store.check import check, repair
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.store.pack import pack_full
 
 COUNT, GROUP = 11, 4
 Rows = dict[str, list[dict[str, Any]] | tuple[str, str | None] | None]

@@ -13,8 +13,8 @@ from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, never_negative, section
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.snapshot.take import open_collector, take
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.taking.take import open_collector, take
 
 
 def word(lab: Lab, first, last, scope: str = "cluster", value: str | None = None) -> str:

@@ -14,11 +14,11 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from snapshot_help import SETTINGS, Lab, line, never_negative, section
 
-from dbdyno.bench.engine.account import Account, run_as
-from dbdyno.bench.engine.places import free_port
+from dbdyno.bench.engine.os_user import Account, run_as
+from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries, version_of
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
 
 FETCHED = sorted((Path(__file__).resolve().parents[2] / "target" / "matrix").glob("[0-9]*/bin"))

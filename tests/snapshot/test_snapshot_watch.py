@@ -9,11 +9,11 @@ import time
 import pytest
 from snapshot_help import Lab, section
 
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.engines.view import Options
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.report import report
-from dbdyno.snapshot.store import Snapshot
-from dbdyno.snapshot.take import watch
-from dbdyno.snapshot.view import Options
+from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.taking.take import watch
 
 
 def watched(lab: Lab, seconds: float, every_s: float = 60.0) -> list[Snapshot]:

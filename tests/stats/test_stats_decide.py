@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import (
     BlockComparison,
     benjamini_hochberg,

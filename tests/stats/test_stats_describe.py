@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.stats import describe as public_describe
 from dbdyno.stats.arrays import column, complete, labels
 from dbdyno.stats.description import Described, describe, of_parquet

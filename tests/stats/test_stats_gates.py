@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dbdyno.decisions import RULES
+from dbdyno.base.decisions import RULES
 from dbdyno.stats import Gate, gates, gates_in_time
 from dbdyno.stats.gates_in_time import Stall
 from dbdyno.stats.gates_lost import ARRIVALS, ERRORS, Lost, lost_alike, lost_alone

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.description import describe
 from dbdyno.stats.group_tests import compare_groups, compare_in_blocks, from_summary

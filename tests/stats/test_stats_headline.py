@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dbdyno.decisions import ANSWERS, exit_code
+from dbdyno.base.decisions import ANSWERS, exit_code
 from dbdyno.stats import Verdict, compare_blocks, decide
-from dbdyno.stats.chance import blocks_least, in_reach, least_p_paired, least_p_unpaired
 from dbdyno.stats.decide import Withheld
 from dbdyno.stats.gates import Gate, equal_work
 from dbdyno.stats.gates_in_time import Stall, drift, no_stall, steady_difference
 from dbdyno.stats.gates_lost import ERRORS, Lost, lost_alike, lost_alone
+from dbdyno.stats.least_blocks import blocks_least, in_reach, least_p_paired, least_p_unpaired
 from dbdyno.stats.power import blocks_needed, blocks_to_tell
 from dbdyno.stats.unpaired import compare_unpaired
 

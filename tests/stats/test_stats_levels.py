@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats as oracle
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.levels import compare_levels, interaction
 
 RANDOM = np.random.default_rng

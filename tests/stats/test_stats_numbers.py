@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import (
     Counts,
     block_values,
@@ -27,7 +27,7 @@ from dbdyno.stats import (
     supported,
     welch,
 )
-from dbdyno.stats.words import duration, percent, size
+from dbdyno.stats.wording import duration, percent, size
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.ratios import ROUNDS_LEAST, compare_ratios, ratio_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.classical import mann_whitney
 from dbdyno.stats.quantiles import interval_ranks, quantile_interval
 from dbdyno.stats.rows import medians, ratios, second_larger

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.unpaired import compare_unpaired
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from command_line import dbdyno
+from dbdyno.base.errors import PlanError
+from dbdyno.base.processes import find_program
 from dbdyno.bench.programs.bench import ProgramBench
-from dbdyno.bench.programs.made import makers
+from dbdyno.bench.programs.generated_files import makers
 from dbdyno.bench.programs.processors import Processors
-from dbdyno.errors import PlanError
-from dbdyno.processes import find_program
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.library import find_study
 from dbdyno.study.plan.factors import doubling

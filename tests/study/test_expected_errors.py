@@ -11,8 +11,8 @@ import pytest
 from mock_plans import mock_plan
 
 from command_line import dbdyno
-from dbdyno.errors import PlanError
-from dbdyno.study.analysis.measured.failed import Failures, differing
+from dbdyno.base.errors import PlanError
+from dbdyno.study.analysis.measured.failures import Failures, differing
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
 from dbdyno.study.plan.conditions import class_of, is_state, meaning, names, resolved, states
 from dbdyno.study.plan.file import parse_plan

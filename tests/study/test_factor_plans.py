@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Plan, plan_from_dict
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.plan.factors import Level, chosen, combined, crossed, numbers, sessions, setting, words
 from dbdyno.study.plan.plan import Arm, Plan, Workload
 

@@ -14,7 +14,7 @@ import pytest
 from mock_plans import mock_plan
 
 from command_line import dbdyno
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.evidence.run import Run
 from dbdyno.report.figures import sweep
 from dbdyno.report.html import render_html

@@ -13,15 +13,15 @@ import pytest
 from mock_plans import mock_plan
 
 from command_line import dbdyno
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.evidence import find_run
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.report.junit import render_junit
 from dbdyno.report.markdown import plain, render_markdown
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.plan.file import parse_plan
-from dbdyno.study.plan.same import moment, same_plan
-from dbdyno.study.plan.typed import compiled
+from dbdyno.study.plan.runs_of_plan import moment, same_plan
+from dbdyno.study.plan.typed_workloads import compiled
 from dbdyno.study.plan.workloads import for_engine
 
 SLOWER, FASTER, SAME, BROKEN = "mean_us = 1300", "mean_us = 700", "mean_us = 1003", "errors = 0.5"
@@ -135,11 +135,9 @@ def test_runs_of_a_plan_are_found_whatever_their_seed_and_length(tmp_path: Path)
     (tmp_path / "p.toml").write_text(plan(FASTER, 7))
     rows = json.loads(dbdyno("runs", "--plan", "p.toml", "--format", "json", cwd=tmp_path).stdout)
     assert sorted(row["blocks"] for row in rows) == ["10/10", "4/4"], "runs of one second have no order"
-    assert (
-        len(json.loads(dbdyno("runs", "--since", "1h", "--limit", "2", "--format", "json", cwd=tmp_path).stdout)) == 2
-    )
-    assert "no runs that were asked for" in dbdyno("runs", "--since", "2999-01-01", cwd=tmp_path).stderr
-    assert dbdyno("runs", "--since", "soon", cwd=tmp_path).returncode == 2
+    assert len(json.loads(dbdyno("runs", "--from", "1h", "--limit", "2", "--format", "json", cwd=tmp_path).stdout)) == 2
+    assert "no runs that were asked for" in dbdyno("runs", "--from", "2999-01-01", cwd=tmp_path).stderr
+    assert dbdyno("runs", "--from", "soon", cwd=tmp_path).returncode == 2
 
 
 def test_a_plan_is_the_same_where_only_its_text_and_server_differ():

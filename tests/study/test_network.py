@@ -9,7 +9,7 @@ import pytest
 from mock_plans import mock_plan
 
 from command_line import dbdyno
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.plan.confirm import confirming
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.network import line, rate_bit_per_s, words

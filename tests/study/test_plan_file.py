@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.plan import keys
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.file import parse_plan, read_plan

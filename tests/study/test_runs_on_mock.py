@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from dbdyno.base.errors import EvidenceError, PlanError, TargetError
+from dbdyno.base.signals import Interrupted
 from dbdyno.bench.kinds import KINDS, Kind, kind_of
 from dbdyno.bench.mock.bench import MockBench
 from dbdyno.bench.recorder import AgainError
-from dbdyno.errors import EvidenceError, PlanError, TargetError
 from dbdyno.evidence.run import Run
-from dbdyno.signals import Interrupted
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.analysis.pair import analyse_pair
 from dbdyno.study.plan.file import parse_plan

@@ -95,7 +95,7 @@ def test_a_change_is_told_with_its_day_its_run_and_its_size(changed: Path):
 
 
 def test_a_part_of_the_time_may_hold_no_change(changed: Path):
-    done = dbdyno("trend", "p.toml", "--since", "2026-11-08", cwd=changed)
+    done = dbdyno("trend", "p.toml", "--from", "2026-11-08", cwd=changed)
     assert done.returncode == 0
     assert "too few for a trend" in done.stdout
 

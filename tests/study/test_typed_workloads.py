@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.engine.prepare import check_scripts
 from dbdyno.bench.kinds import kind_of
-from dbdyno.errors import PlanError
 from dbdyno.study.library import STUDIES
 from dbdyno.study.plan.file import parse_plan
 from dbdyno.study.plan.plan import Arm, Plan, Script, Workload, plan_from_dict
 from dbdyno.study.plan.targets import on_target
-from dbdyno.study.plan.typed import compiled, refusal, size_bytes, sizes
+from dbdyno.study.plan.typed_workloads import compiled, refusal, size_bytes, sizes
 
 PLAN = """\
 title = "t"

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dbdyno.base.why import Why
 from dbdyno.pages import why as pages_why
 from dbdyno.stats.jackknife import half_width, jackknife
-from dbdyno.study.analysis.why.counted import Counted, Object
 from dbdyno.study.analysis.why.explain import explain
 from dbdyno.study.analysis.why.pair import Station
 from dbdyno.study.analysis.why.parts import Side
-from dbdyno.why import Why
+from dbdyno.study.analysis.why.server_counters import Counted, Object
 
 BLOCKS, COUNT = 12, 1000
 

@@ -10,14 +10,14 @@ import pytest
 
 from dbdyno.evidence.run import Block
 from dbdyno.study.analysis.measured.measures import ArmMeasures
-from dbdyno.study.analysis.why.counted import DATABASE, GLOBAL, SESSION, Counted, counted
 from dbdyno.study.analysis.why.explain import explain
-from dbdyno.study.analysis.why.fetched import SOURCE
+from dbdyno.study.analysis.why.fetched_rows import SOURCE
 from dbdyno.study.analysis.why.objects import Object
 from dbdyno.study.analysis.why.pair import Pair
 from dbdyno.study.analysis.why.parts import Side
 from dbdyno.study.analysis.why.reasons import reasons
-from dbdyno.study.analysis.why.same import compared
+from dbdyno.study.analysis.why.same_work import compared
+from dbdyno.study.analysis.why.server_counters import DATABASE, GLOBAL, SESSION, Counted, counted
 
 BLOCKS, COUNT = 8, 1000
 SAME = "for the same work"

@@ -10,8 +10,8 @@ import sys
 
 import psycopg  # noqa: F401
 
-import dbdyno.cli.trace_record
-import dbdyno.trace.record.place
+import dbdyno.cli.trace.record
+import dbdyno.trace.record.process
 import dbdyno.trace.record.recording
 import dbdyno.trace.record.texts
 import dbdyno.trace.units  # noqa: F401

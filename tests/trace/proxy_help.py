@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.trace.proxy.proxying import Proxying, Wanted, proxying
+from dbdyno.trace.proxy.proxy_run import Proxying, Wanted, proxying
 
 
 @contextlib.contextmanager

@@ -14,12 +14,12 @@ from typing import Any
 
 import psycopg
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import TargetError
 from dbdyno.evidence.query import connect
 from dbdyno.evidence.run import Run
-from dbdyno.trace.record.place import Place
+from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import Recording, Texts, Wanted, recording
 
 ROOT = Path(__file__).parents[2]

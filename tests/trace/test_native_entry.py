@@ -18,7 +18,7 @@ import pytest
 from trace_text import REAL, needs_data, trace
 
 from command_line import dbdyno
-from dbdyno.trace import aside
+from dbdyno.trace import staging
 
 PROGRAM = Path(sys.executable).parent / "dbdyno"
 WIDTHS = (40, 83, 84, 92, 100, 101, 112, 122, 200)
@@ -271,10 +271,10 @@ def test_what_a_killed_import_left_is_known_as_a_dead_ones(alone: Path, big: Pat
     """Its note names the process as Python's notes do: the next import takes it away, and none of a living one."""
     process = importing(alone, big, tmp_path / "run")
     (left,) = tmp_path.iterdir()
-    assert not aside._is_dead(left)
+    assert not staging._is_dead(left)
     process.kill()
     process.communicate()
-    assert aside._is_dead(left)
+    assert staging._is_dead(left)
     (tmp_path / "a.trc").write_text(trace(orders=3))
     told = native(PROGRAM, "trace", "import", "a.trc", "--out", "run", cwd=tmp_path)
     assert told[0] == 0 and sorted(path.name for path in tmp_path.iterdir()) == ["a.trc", "run"]

@@ -20,9 +20,9 @@ from proxy_help import pgbench, place, proxied, through
 from record_help import rows, session
 
 from command_line import dbdyno, on_a_terminal
+from dbdyno.base.errors import TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import TraceError
-from dbdyno.trace.proxy.proxying import Wanted, proxying, server_of, spin_ns
+from dbdyno.trace.proxy.proxy_run import Wanted, proxying, server_of, spin_ns
 
 TURNS, CLIENTS = 10, 2
 SECRET = "c0ffee-54321"
@@ -282,7 +282,16 @@ def test_a_place_may_be_a_name_an_address_or_a_folder() -> None:
 
 def test_a_signal_ends_it_with_complete_evidence(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    words = ["trace", "proxy", "--listen", "127.0.0.1:0", "--to", f"{engine.socket_dir}:{engine.port}", "--out", run]
+    words = [
+        "trace",
+        "proxy",
+        "--listen",
+        "127.0.0.1:0",
+        "--target",
+        f"{engine.socket_dir}:{engine.port}",
+        "--out",
+        run,
+    ]
     with subprocess.Popen(
         [sys.executable, "-m", "dbdyno", *map(str, words)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -300,7 +309,7 @@ def test_a_signal_ends_it_with_complete_evidence(engine: EmbeddedPostgres, tmp_p
 
 def test_the_line_of_figures_takes_its_own_place_on_a_terminal(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     to = f"{engine.socket_dir}:{engine.port}"
-    words = ("trace", "proxy", "--listen", "127.0.0.1:0", "--to", to, "--for", "1500ms", "--out", tmp_path / "run")
+    words = ("trace", "proxy", "--listen", "127.0.0.1:0", "--target", to, "--for", "1500ms", "--out", tmp_path / "run")
     shown = on_a_terminal(*words)
     assert b"\r\x1b[K1 s: 0 sessions, 0 calls" in shown
     assert b"\\x1b" not in shown

@@ -116,7 +116,7 @@ def test_a_server_with_a_foreign_certificate_gets_no_password(engine: EmbeddedPo
 
 
 def test_what_is_missing_for_tls_is_told(tmp_path: Path, own: tuple[Path, Path]) -> None:
-    words = ("trace", "proxy", "--to", "localhost", "--out", tmp_path / "run")
+    words = ("trace", "proxy", "--target", "localhost", "--out", tmp_path / "run")
     alone = dbdyno(*words, "--tls-cert", own[0])
     assert (alone.returncode, "are named together" in alone.stderr) == (2, True), alone.stderr
     swapped = dbdyno(*words, "--tls-cert", own[1], "--tls-key", own[0])
@@ -129,7 +129,7 @@ def test_what_is_missing_for_tls_is_told(tmp_path: Path, own: tuple[Path, Path])
 def test_two_thousand_sessions_that_do_nothing_take_less_than_100_mb(tmp_path: Path) -> None:
     with EmbeddedPostgres(settings={"max_connections": IDLE + 50, "shared_buffers": "16MB"}) as engine:
         to = f"{engine.socket_dir}:{engine.port}"
-        words = ["trace", "proxy", "--listen", "127.0.0.1:0", "--to", to, "--out", str(tmp_path / "run")]
+        words = ["trace", "proxy", "--listen", "127.0.0.1:0", "--target", to, "--out", str(tmp_path / "run")]
         with subprocess.Popen(
             [sys.executable, "-m", "dbdyno", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as process:

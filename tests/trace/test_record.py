@@ -28,10 +28,10 @@ from record_help import (
 from watch_help import own_server
 
 from command_line import dbdyno
+from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.cli.trace_record import line
-from dbdyno.errors import TargetError, TraceError
-from dbdyno.trace.record.place import place_of
+from dbdyno.cli.trace.record import line
+from dbdyno.trace.record.process import place_of
 from dbdyno.trace.record.recording import Wanted, warnings_of
 from kernel_probes import require_probes
 from skipped import skip_for

@@ -15,8 +15,8 @@ import pytest
 from record_help import binaries_of, copied, loaded, recorded, session
 from watch_help import own_server
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import TargetError
 from dbdyno.study.analysis.traces.compare import compare_traces
 from dbdyno.study.analysis.traces.question import Question
 from dbdyno.trace.holders import THINK, WORK, Held, holders

@@ -18,12 +18,12 @@ from watch_help import as_server, own_server, place_for_server, registers_taken,
 
 from command_line import dbdyno
 from dbdyno import _core
+from dbdyno.base.errors import TargetError, TraceError
 from dbdyno.bench import check_record
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.bench.postgres.exact import ExactWatcher
-from dbdyno.cli.trace_record import line
-from dbdyno.errors import TargetError, TraceError
-from dbdyno.trace.record.place import Place
+from dbdyno.bench.postgres.exact_waits import ExactWatcher
+from dbdyno.cli.trace.record import line
+from dbdyno.trace.record.process import Place
 from dbdyno.trace.record.recording import Wanted, recording, warnings_of
 from dbdyno.trace.record.texts import texts_of
 from kernel_probes import require_probes, require_watchpoints

@@ -62,7 +62,7 @@ def test_a_captured_tpcb_leaves_the_same_sums_in_a_fresh_copy(
     with proxied(engine, run, binds=True) as it:
         pgbench(engine, {**place(engine, it), "dbname": "first"}, "-n", "-M", protocol, "-c", 4, "-j", 2, "-t", 25)
     words = ("--writes", "--speed", "max", "--order", order)
-    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy), *words)
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Same answers" in done.stdout
     assert asked(first, SUMS) == asked(copy, SUMS)
@@ -75,19 +75,19 @@ def test_without_leave_to_write_nothing_is_written_and_that_is_told(engine: Embe
     with proxied(engine, run, binds=True) as it, through(engine, it) as connection:
         connection.execute("create table written (a int)")
         connection.execute("drop table written")
-    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy), "--speed", "max")
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--speed", "max")
     assert (done.returncode, "--writes" in done.stdout, "25006" in done.stdout) == (1, True, True), done.stdout
     with proxied(engine, tmp_path / "lifts", binds=True) as it, through(engine, it) as connection:
         connection.execute("begin read  write")
         connection.execute("rollback")
-    done = dbdyno("trace", "replay", tmp_path / "lifts", "--dsn", make_conninfo("", **copy))
+    done = dbdyno("trace", "replay", tmp_path / "lifts", "--target", make_conninfo("", **copy))
     assert (done.returncode, "lifts read-only" in done.stderr) == (2, True), done.stderr
 
 
 def test_a_capture_without_messages_is_refused(engine: EmbeddedPostgres, tmp_path: Path) -> None:
     with proxied(engine, tmp_path / "run") as it, through(engine, it) as connection:
         connection.execute("select 1")
-    where = ("--dsn", make_conninfo("", **engine.conninfo()))
+    where = ("--target", make_conninfo("", **engine.conninfo()))
     done = dbdyno("trace", "replay", tmp_path / "run", *where)
     assert (done.returncode, "--binds" in done.stderr) == (2, True), done.stderr
     (tmp_path / "run").chmod(0o777)
@@ -137,7 +137,7 @@ def test_generated_keys_are_those_of_now_and_what_differs_is_told(engine: Embedd
         connection.execute(f"select 'the password is {SECRET}'")
     with psycopg.connect(**copy, autocommit=True) as connection:
         connection.execute("insert into parent (name) values ('one more')")
-    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy), "--writes", "--speed", "max")
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--writes", "--speed", "max")
     answer = asked(copy, "select p.name, c.note from child c join parent p on p.id = c.parent order by p.id")
     assert answer == [("ann", "ann!"), ("ann", "ann!"), ("bob", "bob!"), ("bob", "bob!")], done.stdout
     assert done.returncode == 1
@@ -157,7 +157,7 @@ def test_numbers_that_are_no_keys_and_look_like_them_are_a_doubt(engine: Embedde
     with proxied(engine, run, binds=True) as it, through(engine, it, dbname="lines") as connection:
         for pieces in (3, 1, 7, 1):
             connection.execute("insert into line (pieces) values (%s) returning id", [pieces])
-    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy), "--writes", "--speed", "max")
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy), "--writes", "--speed", "max")
     assert "but values may differ: numbers that are no keys may have been replaced as keys" in done.stdout
     assert "1 of these keys had been sent as numbers before they were given" in done.stdout, "the third"
     assert asked(copy, "select sum(pieces) from line") != asked(place, "select sum(pieces) from line")
@@ -172,7 +172,7 @@ def test_think_times_are_kept_and_scaled(engine: EmbeddedPostgres, tmp_path: Pat
     assert slept.total_seconds() >= 0.4
     dsn = make_conninfo("", **engine.conninfo())
     told = {
-        speed: json.loads(dbdyno("trace", "replay", run, "--dsn", dsn, "--speed", speed, "--format", "json").stdout)
+        speed: json.loads(dbdyno("trace", "replay", run, "--target", dsn, "--speed", speed, "--format", "json").stdout)
         for speed in ("1", "2")
     }
     assert told["1"]["elapsed_ns"] >= 400_000_000
@@ -194,7 +194,7 @@ def test_a_part_of_a_capture_is_its_whole_transactions_after_what_set_their_sess
         connection.execute("select 1 / (current_setting('work_mem') = '7MB')::int")
         connection.execute("commit")
     dsn = make_conninfo("", **copy)
-    words = ("trace", "replay", run, "--dsn", dsn, "--writes", "--from", "1s")
+    words = ("trace", "replay", run, "--target", dsn, "--writes", "--from", "1s")
     done = dbdyno(*words, "--format", "json")
     told = json.loads(done.stdout)
     assert (told["turns"], told["set_up"], told["outside"], told["fails_now"]) == (4, 1, 2, 0), done.stdout
@@ -203,10 +203,10 @@ def test_a_part_of_a_capture_is_its_whole_transactions_after_what_set_their_sess
         "2 round trips of transactions that did not begin in this part were left out; 1 of them"
         in dbdyno(*words).stdout
     )
-    nothing = dbdyno("trace", "replay", run, "--dsn", dsn, "--from", "1h")
+    nothing = dbdyno("trace", "replay", run, "--target", dsn, "--from", "1h")
     assert nothing.returncode == 2
     assert "no transaction began in this part of the capture, which lasts 2" in nothing.stderr
-    assert "is not before" in dbdyno("trace", "replay", run, "--dsn", dsn, "--from", "2s", "--to", "1s").stderr
+    assert "is not before" in dbdyno("trace", "replay", run, "--target", dsn, "--from", "2s", "--to", "1s").stderr
 
 
 def test_a_session_that_the_target_ends_says_by_which_setting(engine: EmbeddedPostgres, tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_session_that_the_target_ends_says_by_which_setting(engine: EmbeddedPo
         connection.execute("select 1")
         time.sleep(0.6)
         connection.execute("select 2")
-    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy))
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy))
     assert done.returncode == 1
     assert "round trip 2: the server ended the session, SQLSTATE 57P05 (idle_session_timeout of the t" in done.stdout
 
@@ -231,7 +231,7 @@ def test_a_statement_that_was_cancelled_then_is_told_as_that(engine: EmbeddedPos
         threading.Timer(0.2, connection.cancel).start()
         with pytest.raises(psycopg.errors.QueryCanceled):
             connection.execute("select pg_sleep(1.5)")
-    done = dbdyno("trace", "replay", run, "--dsn", make_conninfo("", **copy))
+    done = dbdyno("trace", "replay", run, "--target", make_conninfo("", **copy))
     assert "SQLSTATE 57014 (cancelled; a replay cancels nothing itself) then, SELECT 1 now" in done.stdout
 
 

@@ -17,8 +17,8 @@ from psycopg.conninfo import make_conninfo
 from record_help import rows, session
 
 from command_line import dbdyno
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.file import parse_plan
 
 ACCOUNTS = 1000

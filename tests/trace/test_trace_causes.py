@@ -13,7 +13,7 @@ import pytest
 from trace_batch import LOCK, Batch, write_batch
 from trace_text import REAL, needs_data
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text
 from dbdyno.study.analysis.traces.account import CPU, Account, Part

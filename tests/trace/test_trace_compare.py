@@ -9,7 +9,7 @@ import pytest
 from trace_evidence import Evidence, order_entry
 from trace_text import write_set
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.report.flat import rows
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text

@@ -10,7 +10,7 @@ import pytest
 from trace_text import ROOT, trace
 
 from command_line import dbdyno
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.report.terminal import render_text
 from dbdyno.trace.columns import COLUMNS, CORE
 from dbdyno.trace.expression import condition, split, value

@@ -233,7 +233,7 @@ def test_compare_needs_no_statement_key_in_common(tmp_path: Path):
 @pytest.mark.parametrize("path", first(*BY_SIZE, count=-2), ids=lambda path: path.name[-40:])
 def test_every_real_file_has_every_page(path: Path, tmp_path: Path):
     """Nothing that is in a real file breaks a page; its profile closes."""
-    from dbdyno.errors import TraceError
+    from dbdyno.base.errors import TraceError
     from dbdyno.report.html import render_html
     from dbdyno.report.terminal import render_text, rows
     from dbdyno.trace import timeline, tree, waits

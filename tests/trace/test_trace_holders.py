@@ -12,9 +12,9 @@ from trace_evidence import Evidence
 from dbdyno.study.analysis.traces.blocks import is_light
 from dbdyno.study.analysis.traces.compare import compare_traces
 from dbdyno.study.analysis.traces.question import Question
+from dbdyno.trace.conditions import restrict
 from dbdyno.trace.holders import THINK, WORK, holders
 from dbdyno.trace.source import open_traces
-from dbdyno.trace.where import restrict
 
 ROW, SYNC, WRITE = "Lock:transactionid", "IO:WALSync", "LWLock:WALWrite"
 

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from trace_profile_json import line, profile
 
+from dbdyno.base.errors import TraceError
 from dbdyno.cli.main import cli
-from dbdyno.errors import TraceError
 from dbdyno.report.html import render_html
 from dbdyno.report.terminal import render_text, rows
 from dbdyno.trace.profile import Request, page_of

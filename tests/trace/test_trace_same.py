@@ -8,7 +8,7 @@ import pytest
 
 from dbdyno.study.analysis.traces.compare import compare_traces
 from dbdyno.study.analysis.traces.question import Question
-from dbdyno.study.analysis.traces.same import folded
+from dbdyno.study.analysis.traces.statement_matching import folded
 from dbdyno.trace.source import open_traces
 
 

@@ -13,7 +13,7 @@ from trace_text import trace
 
 from command_line import dbdyno
 from dbdyno import entry
-from dbdyno.trace import ahead
+from dbdyno.trace import early_read
 
 PLAIN = (
     ("a.trc",),
@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("words", [*PLAIN, *OTHERS, *REFUSED], ids=" ".join)
 def test_a_profile_begun_ahead_says_what_one_begun_later_says(words: tuple[str, ...], folder: Path):
-    with mock.patch.object(ahead, "begin"):
+    with mock.patch.object(early_read, "begin"):
         later = dbdyno("trace", "profile", *words, cwd=folder)
     kept = {path.name: path.read_bytes() for path in folder.glob("out.*")}
     begun = dbdyno("trace", "profile", *words, cwd=folder)
@@ -81,29 +81,29 @@ def test_a_profile_begun_ahead_says_what_one_begun_later_says(words: tuple[str, 
 def test_a_plain_profile_takes_the_reading_that_is_under_way(words: tuple[str, ...], folder: Path):
     """Would fail where the defaults of the command and those of `ahead` part."""
     seen = []
-    with mock.patch.object(ahead, "taken", lambda *told: seen.append(found := _taken(*told)) or found):
+    with mock.patch.object(early_read, "taken", lambda *told: seen.append(found := _taken(*told)) or found):
         dbdyno("trace", "profile", *words, cwd=folder)
     assert [reading is not None for reading in seen] == [True]
 
 
-_taken = ahead.taken
+_taken = early_read.taken
 
 
 @pytest.mark.parametrize("words", OTHERS, ids=" ".join)
 def test_what_is_not_plain_is_not_begun(words: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(folder)
-    ahead.begin(words)
-    assert not ahead._begun
+    early_read.begin(words)
+    assert not early_read._begun
 
 
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
 def test_what_was_begun_in_vain_is_ended(words: tuple[str, ...], folder: Path):
     assert dbdyno("trace", "profile", *words, cwd=folder).returncode == 2
-    assert not ahead._begun
+    assert not early_read._begun
 
 
 def test_the_start_imports_nothing_of_the_command_line():
-    code = "import sys, dbdyno.entry, dbdyno.trace.ahead; print(*sys.modules)"
+    code = "import sys, dbdyno.entry, dbdyno.trace.early_read; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"click", "typing", "dataclasses", "inspect"} & set(done.stdout.split())
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trace_evidence import Evidence
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.source import Traces, open_traces
 from dbdyno.trace.statements import Request, statements_page
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from trace_evidence import START_NS, Evidence, order_entry
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.source import Traces, open_traces
 from dbdyno.trace.timeline import timeline_page
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from trace_evidence import Evidence
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
+from dbdyno.trace.conditions import restrict
 from dbdyno.trace.source import Traces, open_traces
 from dbdyno.trace.waits import Request, nice_interval, waits_page
-from dbdyno.trace.where import restrict
 
 
 def sync(traces: Traces, **more) -> dict:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
+from dbdyno.trace.conditions import restrict, to_sql
 from dbdyno.trace.source import Traces
 from dbdyno.trace.units import length_ns, moment_ns
-from dbdyno.trace.where import restrict, to_sql
 
 
 def counted(traces: Traces, table: str, where: str) -> int:

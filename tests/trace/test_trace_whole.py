@@ -14,9 +14,9 @@ import pytest
 from trace_text import trace
 
 from command_line import dbdyno
-from dbdyno.errors import EvidenceError, TraceError
-from dbdyno.trace.aside import in_place
+from dbdyno.base.errors import EvidenceError, TraceError
 from dbdyno.trace.source import read_trace
+from dbdyno.trace.staging import in_place
 
 LIMITED = """
 import resource, signal, sys

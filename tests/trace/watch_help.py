@@ -15,7 +15,7 @@ from typing import Any
 
 from record_help import copied, recorded
 
-from dbdyno.bench.engine.account import engine_account
+from dbdyno.bench.engine.os_user import engine_account
 from dbdyno.bench.postgres.binaries import Binaries
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.trace.record.recording import Recording, Texts, Wanted

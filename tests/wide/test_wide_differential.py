@@ -17,7 +17,7 @@ from wide_lab import WideLab
 from command_line import dbdyno
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
 from dbdyno.wide.address import address
-from dbdyno.wide.ask import Answer
+from dbdyno.wide.answer import Answer
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.mapping import map_of
 

@@ -13,10 +13,10 @@ from psycopg.conninfo import make_conninfo
 from wide_lab import WideLab
 
 from command_line import dbdyno
+from dbdyno.base.errors import WideError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import WideError
 from dbdyno.wide import address
-from dbdyno.wide.ask import Answer
+from dbdyno.wide.answer import Answer
 from dbdyno.wide.file import read
 
 pytestmark = pytest.mark.soak

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from wide_lab import WideLab
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.analysis.analyse import analyse
 from dbdyno.study.analysis.questions.loading import Way, sentences
 from dbdyno.study.library import find_study

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from wide_tables import ORDERS, kind, shop, table
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.address import address
 from dbdyno.wide.file import read, write
 from dbdyno.wide.mapping import check, map_of

@@ -8,7 +8,7 @@ import itertools
 import pytest
 from wide_tables import ORDERS, kind, shop
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.literals import as_cql
 from dbdyno.wide.pushdown import Scan, plan
 from dbdyno.wide.question import question

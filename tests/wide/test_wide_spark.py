@@ -18,11 +18,11 @@ from test_wide_differential import fill, plain, query
 from wide_lab import SHOP, WideLab
 
 from command_line import dbdyno
+from dbdyno.base.errors import WideError
 from dbdyno.bench.postgres.embedded import EmbeddedPostgres
-from dbdyno.errors import WideError
 from dbdyno.wide import spark
 from dbdyno.wide.address import address
-from dbdyno.wide.ask import Answer
+from dbdyno.wide.answer import Answer
 from dbdyno.wide.catalog import read_keyspace
 from dbdyno.wide.mapping import WideMap, map_of
 from skipped import skip_for

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from wide_tables import ORDERS, kind, shop, table
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR
 from dbdyno.wide.decode import converter
 from dbdyno.wide.mapping import WideMap, map_of

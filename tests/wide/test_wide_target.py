@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 from wide_tables import ORDERS
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide import load
 from dbdyno.wide.address import address
 from dbdyno.wide.load import State, begin

@@ -1,6 +1,6 @@
 //! `dbdyno trace import FILES --out RUN` where there is nothing at RUN yet: Parquet, its manifest, and two lines.
 //!
-//! As `trace/aside.py` does it: the run is made in a folder of another name beside its place, with a note of who makes
+//! As `trace/staging.py` does it: the run is made in a folder of another name beside its place, with a note of who makes
 //! it, and renamed when it is whole. Whatever goes otherwise (a file that is refused, a disk that is full, something at
 //! the place) removes that folder, and Python begins anew and says what there is to say.
 

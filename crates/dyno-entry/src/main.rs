@@ -1,10 +1,10 @@
-//! `dbdyno`, where the command starts.
+//! The program `dbdyno`: two commands answered natively, all others handed to Python.
 //!
 //! Nearly all of dbdyno's commands are Python's: this program then becomes `dbdyno-python`, which is installed beside
 //! it. One answer is asked for so often, and is so much quicker to find than Python is to start, that it is given
 //! here: `dbdyno trace profile FILES` into a file or a pipe, as a table or as JSON. Whatever is not plain about it
 //! (other options, a file that is refused, a warning, a name that needs care on a terminal, a table that does not fit)
-//! is Python's as well, which takes the answer of the reading along and does not read again (`trace/ahead.py`).
+//! is Python's as well, which takes the answer of the reading along and does not read again (`trace/early_read.py`).
 //! `dbdyno trace import FILES --out RUN` is done here, too, where nothing is at RUN yet (`import.rs`).
 //!
 //! What is printed here, and the run that is made, is byte for byte Python's (`tests/trace/test_native_entry.py`).

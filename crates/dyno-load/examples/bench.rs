@@ -1,12 +1,12 @@
-//! Runs one script as fast as it goes and prints throughput and CPU: what pgbench is compared with.
+//! Benchmark for comparison with pgbench: runs one script at full speed and prints throughput and CPU time.
 //!
 //! ```text
 //! cargo run --release -p dyno-load --example bench -- /run/postgresql,5432,user,db script.sql 8 10
 //! ```
 //!
-//! Arguments: host,port,user,database; script file; sessions; seconds; then, if wanted, the
-//! protocol, the scale, and the rate per second of an open loop. Every latency is kept and written
-//! to a Parquet part, and the CPU of writing is counted.
+//! Arguments: host,port,user,database; script file; sessions; seconds; optionally the protocol, the scale, and the
+//! rate per second of an open loop. Every latency is recorded in a Parquet part, and the CPU time of writing is
+//! counted.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Writes the beginnings of fuzzing into `<folder>/wire_client`, `mariadb_client` and `script`.
+//! Writes the fuzzers' seed inputs into `<folder>/wire_client`, `mariadb_client` and `script`.
 
 use std::error::Error;
 use std::fs;

@@ -1,18 +1,18 @@
-//! The open pipeline of a session: what was queued, and whether the server skips.
+//! State of a session's open pipeline: the queued items, and whether the server is skipping commands.
 
 use crate::reply::Ended;
 
-/// Commands sent or to be sent of the open pipeline.
+/// Items of the open pipeline, queued or sent, whose answers are still outstanding.
 #[derive(Debug)]
 pub struct Batch {
     pub(crate) started: Option<i64>,
     pub(crate) items: Vec<Item>,
-    /// The server skips what comes until the next `Sync`.
+    /// True after a failed command: the server skips everything until the next `Sync`.
     pub(crate) skipping: bool,
     pub(crate) failed: Ended,
 }
 
-/// One thing of a pipeline.
+/// One item of a pipeline: a command (by its index in the arm) or a `Sync`.
 #[derive(Debug, Clone, Copy)]
 pub enum Item {
     Command(usize),
@@ -20,31 +20,31 @@ pub enum Item {
 }
 
 impl Batch {
-    /// No pipeline open.
+    /// Returns the state without an open pipeline.
     pub fn new() -> Self {
         Self { started: None, items: Vec::new(), skipping: false, failed: Ended::Well }
     }
 
-    /// Whether a pipeline is open.
+    /// Returns true while a pipeline is open.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.started.is_some()
     }
 
-    /// Begins a pipeline.
+    /// Opens an empty pipeline that starts at `now` [ns since the epoch].
     pub fn open(&mut self, now: i64) {
         self.clear();
         self.started = Some(now);
     }
 
-    /// Remembers the first failure.
+    /// Records the first failure of the pipeline; later ones are ignored.
     pub(crate) fn note(&mut self, failed: Ended) {
         if self.failed == Ended::Well {
             self.failed = failed;
         }
     }
 
-    /// Forgets what an abandoned script left.
+    /// Discards the open pipeline, if any; an abandoned script may have left one.
     #[inline]
     pub fn clear(&mut self) {
         if self.started.take().is_some() {

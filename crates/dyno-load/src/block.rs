@@ -1,4 +1,4 @@
-//! What all threads of a block see, and how a session gets its connection.
+//! State that all threads of a block share, and the (re)connection of a session.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::slice::Quota;
 use crate::wire::WireError;
 use crate::wire::socket::Control;
 
-/// What ends a blocked session.
+/// What another thread needs to cancel or close a blocked session.
 #[derive(Debug)]
 pub struct Handle {
     pub control: Control,
@@ -25,49 +25,49 @@ pub struct Handle {
     pub key: u32,
 }
 
-/// What a session does just now, for who ends what blocks.
+/// What a session is doing now, for the thread that ends blocked sessions.
 #[derive(Debug, Default)]
 pub struct Activity {
-    /// 1 + number of the arm at work, 0 for none.
+    /// 1 + number of the arm whose slice the session runs; 0 for none.
     arm: AtomicU16,
-    /// Since when it waits for an answer [ns since the epoch], 0 if it does not.
+    /// Start of the wait for the server's answer [ns since the epoch]; 0 while it does not wait.
     since_ns: AtomicI64,
 }
 
 impl Activity {
-    /// The session takes a turn of this arm.
+    /// Marks the start of the session's part in a slice of this arm.
     pub fn begin(&self, arm: u16) {
         self.arm.store(arm + 1, Ordering::Release);
     }
 
-    /// The turn is over.
+    /// Marks the end of the session's part in a slice.
     pub fn end(&self) {
         self.arm.store(0, Ordering::Release);
         self.answered();
     }
 
-    /// A question goes out.
+    /// Marks that a request is sent at `now_ns` [ns since the epoch]; the wait for its answer begins.
     #[inline]
     pub fn ask(&self, now_ns: i64) {
         self.since_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Since when it waits for an answer, 0 if it does not.
+    /// Returns the start of the wait for an answer [ns since the epoch], or 0 if the session does not wait.
     fn since_ns(&self) -> i64 {
         self.since_ns.load(Ordering::Relaxed)
     }
 
-    /// Its answer is there.
+    /// Marks that the answer has arrived.
     #[inline]
     pub fn answered(&self) {
         self.since_ns.store(0, Ordering::Relaxed);
     }
 }
 
-/// The handles of one session number, one per arm.
+/// Handles of the sessions with one number, one entry per arm.
 pub type Handles = Vec<Mutex<Option<Handle>>>;
 
-/// What all threads of a block see.
+/// State that all threads of a block share.
 pub struct Block<'a> {
     pub plan: &'a Plan,
     pub diallers: &'a [Option<Dialler>],
@@ -85,24 +85,29 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Whether the caller wants to stop.
+    /// Returns true once the caller has asked to stop.
     #[inline]
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether to stop for any reason.
+    /// Returns true if the block must end, on the caller's request or because it was aborted.
     #[inline]
     pub fn halted(&self) -> bool {
         self.stopped() || self.abort.load(Ordering::Relaxed)
     }
 
-    /// Ends the block because it cannot go on.
+    /// Aborts the block because it cannot continue.
     pub fn abort(&self) {
         self.abort.store(true, Ordering::Relaxed);
     }
 
-    /// Connects a session again.
+    /// Connects a session of an arm again.
+    ///
+    /// `limit` is an additional timeout; the shorter one of it and the connection's own applies.
+    ///
+    /// # Errors
+    /// The connection or a statement of `session_sql` fails, or the arm has no dialler.
     pub fn connect(&self, arm: u16, state: &mut SessionState, limit: Option<Duration>) -> Result<(), LoadError> {
         let (session, arm) = (usize::from(state.number), usize::from(arm));
         let plan = &self.plan.arms[arm];
@@ -112,7 +117,7 @@ impl Block<'_> {
         }
     }
 
-    /// Calls `act` with what ends each session that is at work.
+    /// Calls `act` with the dialler and the handle of each session that is running a slice.
     pub fn each_active(&self, activities: &[Activity], act: impl Fn(&Dialler, &Handle)) {
         for (activity, handles) in activities.iter().zip(self.handles) {
             let Some(arm) = usize::from(activity.arm.load(Ordering::Acquire)).checked_sub(1) else {
@@ -125,8 +130,9 @@ impl Block<'_> {
         }
     }
 
-    /// Ends the sessions whose answer is overdue. The server ends a statement at its
-    /// `statement_timeout`; a server or a network that is gone does not.
+    /// Closes the sockets of sessions whose answer is overdue.
+    ///
+    /// The server itself ends a statement at `statement_timeout`; a server or network that is gone does not.
     pub fn end_overdue(&self, activities: &[Activity]) {
         let now_ns = self.clock.now_ns();
         for (activity, handles) in activities.iter().zip(self.handles) {
@@ -145,25 +151,29 @@ impl Block<'_> {
     }
 }
 
-/// So long a session without a limit to its statements waits, before the server is asked by another way whether it
-/// works for it still.
+/// Silence [ns] after which the server is asked, on another connection, whether it still works for a session.
+///
+/// Applies to sessions without a statement timeout.
 const SILENT_NS: i64 = 15_000_000_000;
-/// How long that answer may take.
+/// Timeout of that query.
 const ASKED_FOR: Duration = Duration::from_secs(5);
 
-/// When the server was last asked about each session.
+/// Time of the last query to the server about each session [ns since the epoch]; 0 for never.
 pub struct Asked(Vec<i64>);
 
 impl Asked {
-    /// About none so far.
+    /// Returns the times for this number of sessions, with no query made yet.
     pub fn new(sessions: usize) -> Self {
         Self(vec![0; sessions])
     }
 }
 
 impl Block<'_> {
-    /// Ends sessions whose statement may take as long as it wants, where a server that is asked by another way does not
-    /// know them, waits for them, or does not answer: a network that went silent acknowledges, and passes nothing on.
+    /// Closes silent sessions that have no statement timeout and that the server no longer works for.
+    ///
+    /// The server is asked on another connection. A session is closed if the server does not know it, is waiting for
+    /// it, or does not answer. TCP alone cannot tell: a network that went silent may acknowledge bytes and deliver
+    /// nothing.
     pub fn end_unknown(&self, activities: &[Activity], asked: &mut Asked) {
         let now_ns = self.clock.now_ns();
         for (number, arm) in self.plan.arms.iter().enumerate() {
@@ -180,7 +190,7 @@ impl Block<'_> {
             if waiting.is_empty() {
                 continue;
             }
-            // A pooler numbers sessions by itself, or not at all: there an answer is all that can be had.
+            // A pooler numbers sessions itself, or not at all: then only whether the server answers can be checked.
             let is_numbered = !arm.spec.pooled && waiting.iter().all(|one| one.2 > 0);
             let processes: Vec<u32> = waiting.iter().filter(|_| is_numbered).map(|one| one.2).collect();
             let known = dialler.at_work(&processes, ASKED_FOR);
@@ -198,7 +208,12 @@ impl Block<'_> {
     }
 }
 
-/// Connects a session and prepares it as the arm wants it.
+/// Connects a session and runs the arm's `session_sql` on it.
+///
+/// `handle` allows another thread to close the connection, from the first connection attempt on.
+///
+/// # Errors
+/// The connection fails, the server refuses a statement of `session_sql`, or `stop` was set.
 pub fn open(
     arm: &ArmPlan,
     dialler: &Dialler,
@@ -211,7 +226,7 @@ pub fn open(
     let hold = |control, (process, key)| {
         *handle.lock().unwrap_or_else(PoisonError::into_inner) = Some(Handle { control, process, key });
     };
-    // From here on a wish to stop can end it.
+    // From here on a request to stop can end the connection attempt.
     let severed = Arc::new(AtomicBool::new(false));
     hold(Control::ahead(&severed), (0, 0));
     let mut link = dialler.connect(limit, stop, &severed).map_err(refused)?;

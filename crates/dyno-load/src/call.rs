@@ -1,4 +1,4 @@
-//! One command of a script: sent, answered, written down.
+//! One SQL command of a script outside of pipelines: send it, read its answer, record its row.
 
 use dyno_evidence::{Call, CallKind, NONE};
 
@@ -9,7 +9,9 @@ use crate::wire::WireError;
 use crate::wire::link::Event;
 
 impl Runner<'_, '_, '_> {
-    /// Sends one command, waits for its result, writes its row.
+    /// Sends one command, waits for its result and records its row; sets `now` to the time of the answer.
+    ///
+    /// A script with a single command has no row for the command: its number of rows goes into the script's row.
     pub(crate) async fn call(&mut self, script: &ScriptPlan, index: usize, now: &mut i64) -> Ended {
         let command = &self.arm.commands[index];
         let started = *now;
@@ -41,7 +43,7 @@ impl Runner<'_, '_, '_> {
         ended
     }
 
-    /// One round trip without keeping results.
+    /// Makes one round trip that keeps no results; returns the row count of the last statement.
     #[inline]
     async fn trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
         let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };

@@ -1,5 +1,7 @@
-//! Time and CPU of a thread. Times are whole nanoseconds since the UNIX epoch, taken from the
-//! monotonic clock, so that a step of the wall clock never makes an operation negative.
+//! Wall time and CPU time of a thread.
+//!
+//! Times are whole nanoseconds since the UNIX epoch, taken from the monotonic clock: a step of the wall clock never
+//! makes a duration negative.
 
 use std::num::NonZeroU64;
 use std::thread;
@@ -7,10 +9,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Longest uninterrupted sleep: how late a wish to stop is seen.
+/// Longest uninterrupted sleep [ns], and so the longest delay until a request to stop is noticed.
 const NAP_NS: i64 = 50_000_000;
 
-/// A monotonic clock tied to the epoch once.
+/// Monotonic clock whose zero is the UNIX epoch, set once from the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     base: Instant,
@@ -18,20 +20,20 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Ties the clock to the wall clock now.
+    /// Returns a clock that agrees with the wall clock now.
     pub fn new() -> Self {
         let base = Instant::now();
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { base, epoch_ns: epoch.as_nanos() as i64 }
     }
 
-    /// Now [ns since the epoch].
+    /// Returns the current time [ns since the epoch].
     #[inline]
     pub fn now_ns(&self) -> i64 {
         self.epoch_ns + self.base.elapsed().as_nanos() as i64
     }
 
-    /// Sleeps until `target_ns` or until `halted`; returns the time then.
+    /// Sleeps until `target_ns` or until `halted` returns true; returns the time of waking [ns since the epoch].
     pub fn sleep_until(&self, target_ns: i64, halted: impl Fn() -> bool) -> i64 {
         loop {
             let now = self.now_ns();
@@ -43,15 +45,15 @@ impl Clock {
     }
 }
 
-/// CPU time of the calling thread so far [ns].
+/// Returns the CPU time that the calling thread has used so far [ns].
 pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Lets the calling thread's sleeps end on time instead of up to 50 us late.
+/// Sets the calling thread's timer slack to 1 ns: sleeps end on time instead of up to 50 us late.
 pub fn sharpen_sleep() {
-    // A kernel that refuses leaves its default; the lag is reported anyway.
+    // A kernel that refuses keeps its default; the resulting lag is reported anyway.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 

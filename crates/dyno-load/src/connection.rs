@@ -1,6 +1,7 @@
-//! Where and as whom to connect, and what the other side has to prove: the options of libpq that
-//! the load's client honours, with libpq's meaning. What it does not honour never gets here: see
-//! `dbdyno.bench.postgres.wire_options`, which refuses it.
+//! Options of a connection: server, user, and how the server must authenticate itself.
+//!
+//! They are the libpq options that the load's client honours, with libpq's meaning. Options that it does not honour
+//! are refused earlier, by `dbdyno.bench.postgres.wire_options`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,92 +11,95 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::require_auth::{Method, RequireAuth};
 
-/// Where and as whom to connect.
+/// Options of a connection: server, user, TLS, authentication and timeouts.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConnectionSpec {
-    /// Whose protocol is spoken.
+    /// Engine whose protocol is spoken.
     #[serde(default)]
     pub engine: Engine,
-    /// A host name, an address, or the folder of a Unix socket (MariaDB: the socket itself). Certificates are made out to
-    /// it.
+    /// Host name, address, or folder of a Unix socket (MariaDB: the socket itself).
+    ///
+    /// The server's certificate must be issued for this name.
     pub host: String,
-    /// The address to connect to in place of the host's own; no name is looked up then.
+    /// Address to connect to instead of resolving `host`.
     #[serde(default)]
     pub hostaddr: Option<String>,
-    /// Port, also of a Unix socket.
+    /// Port number; for a Unix socket it is part of the socket's name.
     #[serde(default = "default_port")]
     pub port: u16,
-    /// Role.
+    /// Role (MariaDB: user) to log in as.
     pub user: String,
-    /// Password, if the server asks for one.
+    /// Password, for servers that ask for one.
     #[serde(default)]
     pub password: Option<Password>,
-    /// Database.
+    /// Name of the database.
     pub dbname: String,
-    /// How much TLS.
+    /// Whether TLS is used, and how strictly the server's certificate is verified.
     #[serde(default)]
     pub sslmode: SslMode,
-    /// PEM file of trusted roots; `system` are the machine's.
+    /// PEM file of trusted root certificates; `system` means the machine's own.
     #[serde(default)]
     pub sslrootcert: Option<PathBuf>,
-    /// PEM file of the server's public key: MariaDB's `caching_sha2_password` without TLS seals the password for it.
+    /// PEM file of the server's RSA public key; `None` if not given.
+    ///
+    /// MariaDB's `caching_sha2_password` encrypts the password with it when there is no TLS.
     #[serde(default)]
     pub server_public_key: Option<PathBuf>,
-    /// PEM file of revoked certificates.
+    /// PEM file of certificate revocation lists.
     #[serde(default)]
     pub sslcrl: Option<PathBuf>,
-    /// Folder of PEM files of revoked certificates.
+    /// Folder of PEM files of certificate revocation lists.
     #[serde(default)]
     pub sslcrldir: Option<PathBuf>,
-    /// Whether the host's name is sent in the clear when TLS begins.
+    /// True if the host name is sent unencrypted (SNI) when TLS begins.
     #[serde(default = "yes")]
     pub sslsni: bool,
-    /// Whether TLS is asked for or begun at once.
+    /// Whether TLS is requested in the server's protocol or begun at once.
     #[serde(default)]
     pub sslnegotiation: SslNegotiation,
-    /// Oldest version of TLS.
+    /// Oldest TLS version that is accepted.
     #[serde(default)]
     pub ssl_min_protocol_version: Option<TlsVersion>,
-    /// Newest version of TLS.
+    /// Newest TLS version that is accepted.
     #[serde(default)]
     pub ssl_max_protocol_version: Option<TlsVersion>,
-    /// Whether a login is tied to the server's certificate.
+    /// Whether the login is bound to the server's certificate.
     #[serde(default)]
     pub channel_binding: ChannelBinding,
-    /// How the server may ask who we are.
+    /// Authentication methods that the server may use.
     #[serde(default)]
     pub require_auth: RequireAuth,
     /// Command-line options for the server process.
     #[serde(default)]
     pub options: Option<String>,
-    /// Shown in `pg_stat_activity`.
+    /// Application name, as shown in `pg_stat_activity`.
     #[serde(default = "default_application")]
     pub application_name: String,
-    /// Give up connecting after this many seconds; 0 waits until told to stop.
+    /// Timeout of a connection attempt [s]; 0 waits until a request to stop.
     #[serde(default = "default_timeout")]
     pub connect_timeout_s: u64,
-    /// How a dead network is noticed.
+    /// How a dead network is detected.
     #[serde(default)]
     pub liveness: Liveness,
 }
 
-/// How a dead network is noticed: a connection on which nothing was acknowledged is given up.
-/// 0 leaves a value to the operating system.
+/// How a dead network is detected: keepalive probes and the TCP user timeout.
 ///
-/// The values of a user who says nothing: a network that goes silent is noticed within 25 s.
+/// A connection on which nothing is acknowledged is closed. 0 leaves a value to the operating system. With the
+/// defaults a network that goes silent is detected within 25 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Liveness {
-    /// Whether a silent connection is probed at all.
+    /// True if a silent connection is probed.
     pub keepalives: bool,
     /// Silence before the first probe [s].
     pub keepalives_idle_s: u32,
-    /// Between two probes [s].
+    /// Time between two probes [s].
     pub keepalives_interval_s: u32,
-    /// Probes without an answer before the connection is given up.
+    /// Number of unanswered probes after which the connection is closed.
     pub keepalives_count: u32,
-    /// How long sent bytes may stay without acknowledgement [ms].
+    /// How long sent bytes may stay unacknowledged [ms].
     pub tcp_user_timeout_ms: u32,
 }
 
@@ -128,17 +132,17 @@ fn default_timeout() -> u64 {
 }
 
 impl ConnectionSpec {
-    /// Whether `host` is the folder of a Unix socket.
+    /// Returns true if `host` is the folder of a Unix socket.
     pub fn is_unix(&self) -> bool {
         self.host.starts_with('/')
     }
 
-    /// The time allowed for connecting; `None` is without limit.
+    /// Returns the timeout of a connection attempt; `None` means no timeout.
     pub fn connect_timeout(&self) -> Option<Duration> {
         (self.connect_timeout_s > 0).then(|| Duration::from_secs(self.connect_timeout_s))
     }
 
-    /// The same, or a shorter one.
+    /// Returns the smaller of the connection's timeout and `shorter`; `None` means no timeout.
     pub(crate) fn limit(&self, shorter: Option<Duration>) -> Option<Duration> {
         match (self.connect_timeout(), shorter) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -146,17 +150,19 @@ impl ConnectionSpec {
         }
     }
 
-    /// The place in words for messages; never with the password.
+    /// Returns host, port, user and database as text for messages; never the password.
     pub fn place(&self) -> String {
         format!("host {}, port {}, user {}, database {}", self.host, self.port, self.user, self.dbname)
     }
 
-    /// Whether the machine's own roots are trusted.
+    /// Returns true if the machine's own root certificates are trusted.
     pub fn trusts_system(&self) -> bool {
         self.sslrootcert.as_deref() == Some(Path::new("system"))
     }
 
-    /// What cannot be meant, in words: libpq refuses the same before it sends anything.
+    /// Returns the message for the first contradiction between options, or `None`.
+    ///
+    /// libpq refuses the same combinations before it sends anything.
     pub fn contradiction(&self) -> Option<&'static str> {
         use SslMode::{Disable, Prefer, VerifyCa, VerifyFull};
         let (mode, unix) = (self.sslmode, self.is_unix());
@@ -191,7 +197,7 @@ impl ConnectionSpec {
     }
 }
 
-/// Whose protocol is spoken.
+/// Database engine whose protocol is spoken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
@@ -202,20 +208,20 @@ pub enum Engine {
     Mariadb,
 }
 
-/// How much TLS, as libpq's `sslmode`. (`allow` is settled by the control connection.)
+/// Whether TLS is used, as libpq's `sslmode`. (`allow` is resolved by the control connection.)
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SslMode {
-    /// Never.
+    /// No TLS.
     Disable,
-    /// If the server offers it.
+    /// TLS if the server offers it.
     #[default]
     Prefer,
-    /// Always; the certificate is checked only against a given `sslrootcert`.
+    /// TLS always; the certificate is verified only if an `sslrootcert` is given.
     Require,
-    /// Always, from a trusted authority.
+    /// TLS always, with a certificate signed by a trusted authority.
     VerifyCa,
-    /// Always, from a trusted authority and for this host name.
+    /// TLS always, with a certificate signed by a trusted authority and issued for this host name.
     VerifyFull,
 }
 
@@ -223,50 +229,50 @@ pub enum SslMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SslNegotiation {
-    /// The server is asked first.
+    /// The client asks the server first, in PostgreSQL's protocol.
     #[default]
     Postgres,
-    /// At once; the server must name the protocol.
+    /// The TLS handshake starts at once; the server must confirm the protocol by ALPN.
     Direct,
 }
 
-/// A version of TLS.
+/// TLS version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum TlsVersion {
-    /// 1.0: never spoken.
+    /// TLS 1.0, which this client never speaks.
     #[serde(rename = "TLSv1")]
     V1,
-    /// 1.1: never spoken.
+    /// TLS 1.1, which this client never speaks.
     #[serde(rename = "TLSv1.1")]
     V1_1,
-    /// 1.2
+    /// TLS 1.2.
     #[serde(rename = "TLSv1.2")]
     V1_2,
-    /// 1.3
+    /// TLS 1.3.
     #[serde(rename = "TLSv1.3")]
     V1_3,
 }
 
-/// Whether a login is tied to the server's certificate, so that nobody can stand in between.
+/// Whether the login is bound to the server's certificate, which excludes a man in the middle.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelBinding {
     /// Never.
     Disable,
-    /// Where TLS is used and the server offers it.
+    /// If TLS is used and the server offers it.
     #[default]
     Prefer,
-    /// Always, or there is no login.
+    /// Always; without it the login fails.
     Require,
 }
 
-/// A secret: readable by the handshake only, never printed.
+/// Password that only the handshake can read; `Debug` prints `(hidden)`.
 #[derive(Clone, Deserialize)]
 #[serde(transparent)]
 pub struct Password(String);
 
 impl Password {
-    /// Wraps a secret.
+    /// Wraps a password.
     pub fn new(secret: impl Into<String>) -> Self {
         Self(secret.into())
     }

@@ -1,7 +1,7 @@
-//! From a specification to logged-in connections of one arm, whichever engine is at the other end.
+//! Dialler: makes logged-in connections of one arm from its specification, for either engine.
 //!
-//! Sockets, lines, limits and TLS's rules are the same for both; what differs is when TLS begins (PostgreSQL: before the
-//! login; MariaDB: within it), the login itself, and how a server is told to end what a session does.
+//! Sockets, lines, timeouts and TLS rules are the same for both engines. They differ in when TLS begins (PostgreSQL:
+//! before the login; MariaDB: within it), in the login itself, and in how a server is asked to cancel a statement.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,45 +22,52 @@ use crate::wire::stream::Patience;
 use crate::wire::{WireError, tls};
 use crate::{mysql, wire};
 
-/// Knows how to make connections of one arm.
+/// Makes the connections of one arm.
 #[derive(Debug)]
 pub struct Dialler {
     spec: ConnectionSpec,
     tls: Option<Arc<ClientConfig>>,
-    /// What a password is sealed with where there is no TLS.
+    /// Public key that encrypts the password when there is no TLS.
     key: Option<PublicKey>,
-    /// What statements take that ask for data of the client.
+    /// Bytes that statements which ask the client for data receive.
     feed: Option<Arc<[u8]>>,
     line: Option<Arc<Line>>,
 }
 
 impl Dialler {
-    /// Reads the trusted roots and the server's public key, if any are needed.
+    /// Creates a dialler; reads the trusted root certificates and the server's public key if they are needed.
+    ///
+    /// # Errors
+    /// A file cannot be read or does not hold what it should.
     pub fn new(spec: &ConnectionSpec) -> Result<Self, WireError> {
         let key = spec.server_public_key.as_deref().map(read_key).transpose()?;
         Ok(Self { spec: spec.clone(), tls: tls::config(spec)?, key, feed: None, line: None })
     }
 
-    /// All its connections go by way of this line; sessions and cancel requests alike.
+    /// Routes all connections of this dialler, cancel requests included, over `line`.
     #[must_use]
     pub fn by(self, line: Option<Arc<Line>>) -> Self {
         Self { line, ..self }
     }
 
-    /// `COPY ... FROM STDIN` and `LOAD DATA LOCAL` take these bytes; without them they are refused.
+    /// Sets the bytes that `COPY ... FROM STDIN` and `LOAD DATA LOCAL` receive; without them both are refused.
     #[must_use]
     pub fn feeding(self, feed: Option<Arc<[u8]>>) -> Self {
         Self { feed, ..self }
     }
 
-    /// Where it connects to.
+    /// Returns the options of the connection.
     pub fn spec(&self) -> &ConnectionSpec {
         &self.spec
     }
 
-    /// Opens a socket and logs in, within the specification's limit and `limit`; `stop` and
-    /// `severed` end it at any point. The session's socket still waits, without limit, until
-    /// [`Link::unblock`].
+    /// Opens a socket and logs in, within the connection's own timeout and `limit`.
+    ///
+    /// `stop` and `severed` end the attempt at any point. Until [`Link::unblock`] is called, reads of the returned
+    /// link block without a timeout.
+    ///
+    /// # Errors
+    /// The connection or the login fails, times out, or is stopped.
     pub fn connect(
         &self,
         limit: Option<Duration>,
@@ -72,14 +79,20 @@ impl Dialler {
         self.log_in(self.open(&patience, severed)?, stop)
     }
 
-    /// As [`Dialler::connect`], for a session of PostgreSQL that waits on its socket by itself.
+    /// Connects as [`Dialler::connect`], for a session of PostgreSQL that blocks on its socket.
+    ///
+    /// # Errors
+    /// The connection or the login fails, times out, or is stopped.
     pub fn connect_to_copy(&self, stop: &Arc<AtomicBool>) -> Result<LoggedIn, WireError> {
         let patience = Patience::new(self.spec.limit(None), stop);
         let socket = self.open(&patience, &Arc::default())?;
         wire::startup::settled(&self.spec, socket, Some(Patience::new(None, stop)))
     }
 
-    /// The same, for a session of MariaDB.
+    /// Connects as [`Dialler::connect`], for a session of MariaDB that blocks on its socket.
+    ///
+    /// # Errors
+    /// The connection or the login fails, times out, or is stopped.
     pub fn connect_to_rows(&self, stop: &Arc<AtomicBool>) -> Result<mysql::login::LoggedIn, WireError> {
         let patience = Patience::new(self.spec.limit(None), stop);
         let socket = self.open(&patience, &Arc::default())?;
@@ -88,11 +101,14 @@ impl Dialler {
     }
 
     /// Logs in on a connected socket.
+    ///
+    /// # Errors
+    /// The login fails or is stopped.
     pub fn log_in(&self, socket: Socket, stop: &Arc<AtomicBool>) -> Result<Link, WireError> {
         self.log_in_for(socket, Patience::new(None, stop))
     }
 
-    /// The same; the session then waits with this patience.
+    /// Logs in on a connected socket; reads of the session then use `patience`.
     fn log_in_for(&self, socket: Socket, patience: Patience) -> Result<Link, WireError> {
         let (spec, feed, patience) = (&self.spec, self.feed.clone(), Some(patience));
         Ok(match self.spec.engine {
@@ -104,8 +120,12 @@ impl Dialler {
         })
     }
 
-    /// Asks the server, on a connection of its own, which of these sessions it works for. An error where it does not
-    /// answer within the limit.
+    /// Asks the server, on a separate connection, which of these sessions it is working for.
+    ///
+    /// Returns one value per entry of `processes`, in the same order.
+    ///
+    /// # Errors
+    /// The server cannot be reached or does not answer within `limit`.
     pub fn at_work(&self, processes: &[u32], limit: Duration) -> Result<Vec<bool>, WireError> {
         let never = Arc::new(AtomicBool::new(false));
         let login = self.line.as_ref().map_or(Duration::ZERO, |line| line.login());
@@ -120,8 +140,12 @@ impl Dialler {
         found
     }
 
-    /// Asks the server, on a connection of its own, to cancel what a session is doing. The wish travels as protected as
-    /// the session.
+    /// Asks the server, on a separate connection, to cancel what a session is doing.
+    ///
+    /// The request is protected by the same TLS rules as the session.
+    ///
+    /// # Errors
+    /// The server cannot be reached or does not answer within `limit`.
     pub fn cancel(&self, process: u32, key: u32, limit: Duration) -> Result<(), WireError> {
         let never = Arc::new(AtomicBool::new(false));
         if self.spec.engine == Engine::Postgres {
@@ -143,7 +167,7 @@ impl Dialler {
     }
 }
 
-/// A statement that fails where the server knows no such session, or where that session waits for its client.
+/// Returns SQL that fails if the server does not know the session, or if the session waits for its client.
 fn at_work_sql(engine: Engine, process: u32) -> String {
     match engine {
         Engine::Postgres => format!(

@@ -1,10 +1,12 @@
-//! Scripts for a client that is another program: SQL cut where its values go, and transactions whose variables are
-//! drawn beforehand, from the same streams of random numbers as our own sessions'.
+//! Scripts for clients that are other programs.
+//!
+//! The SQL is cut at its values, and the values of each transaction are drawn in advance, from the same random streams
+//! that dbdyno's own sessions use.
 //!
 //! # Limits
 //!
-//! What a script decides by an answer of the server cannot be drawn ahead: `\gset`, `\aset`, `\redo`, and pipelines
-//! are refused.
+//! Commands whose effect depends on an answer of the server cannot be drawn in advance: `\gset`, `\aset`, `\redo` and
+//! pipelines are refused.
 
 use dyno_script::{Command, Compiler, Piece, Rng, Scope, Script, Seeds, Sql, SqlKind, Value, VarId, eval};
 use serde::Serialize;
@@ -13,57 +15,57 @@ use crate::LoadError;
 use crate::run::CHOICE_STREAM;
 use crate::spec::{ArmSpec, ScriptSpec};
 
-/// Steps of one transaction that are drawn at most: a script that has more goes round in circles.
+/// Most steps of one transaction; a script that exceeds it is taken for an endless loop.
 const STEPS_MOST: usize = 100_000;
 
 /// One SQL command for another client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DrawnStatement {
-    /// Its name in the evidence.
+    /// Name in the evidence.
     pub name: String,
     /// `begin`, `commit`, `rollback` or `exec`.
     pub kind: &'static str,
-    /// The SQL between its values: one more than there are values.
+    /// SQL text between the values: one piece more than there are values.
     pub pieces: Vec<String>,
 }
 
-/// A script as another client needs it.
+/// One script for another client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DrawnScript {
-    /// Its name in the evidence.
+    /// Name in the evidence.
     pub name: String,
-    /// It sends exactly one command.
+    /// True if the script sends exactly one command.
     pub single: bool,
-    /// Numbers of its commands.
+    /// Indexes of its commands in [`Drawer::statements`].
     pub statements: Vec<usize>,
 }
 
-/// What a transaction sends, in order.
+/// One drawn transaction: the steps that the client executes, in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DrawnTransaction {
-    /// Number of its script.
+    /// Index of its script in [`Drawer::scripts`].
     pub script: usize,
-    /// Number of a statement and its values; of a pause `None` and its microseconds.
+    /// Steps: a statement's index and its values, or `None` and the microseconds of a pause.
     pub steps: Vec<(Option<usize>, Vec<DrawnValue>)>,
 }
 
-/// A value as JSON has it.
+/// Value of a variable, in the form that JSON can represent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DrawnValue {
     /// SQL NULL.
     Null,
-    /// A truth value.
+    /// Boolean.
     Bool(bool),
-    /// A whole number.
+    /// Integer.
     Int(i64),
-    /// Double precision.
+    /// Double-precision number.
     Double(f64),
     /// Text.
     Text(String),
 }
 
-/// A statement's number and the variables behind its values.
+/// Index of a statement and the variables that supply its values.
 type Sent = (usize, Vec<VarId>);
 
 /// Draws the transactions of an arm's sessions.
@@ -73,17 +75,17 @@ pub struct Drawer {
     scripts: Vec<(DrawnScript, Script)>,
     cumulative: Vec<u64>,
     statements: Vec<DrawnStatement>,
-    /// Per script and command.
+    /// Per script and command; `None` for commands that send nothing.
     sent: Vec<Vec<Option<Sent>>>,
     sessions: Vec<(Scope, Rng, Rng)>,
     varies: bool,
 }
 
 impl Drawer {
-    /// Compiles the scripts of an arm; no I/O.
+    /// Compiles the scripts of an arm and seeds the random streams of its sessions; no I/O.
     ///
     /// # Errors
-    /// A script that does not parse, or that no other client can run.
+    /// A script does not parse, or another client cannot run it.
     pub fn new(arm: &ArmSpec, seed: u64) -> Result<Self, LoadError> {
         let failed = |source| LoadError::Script { arm: arm.name.clone(), source };
         let mut compiler = Compiler::new();
@@ -156,25 +158,25 @@ impl Drawer {
         })
     }
 
-    /// The different SQL commands: what a step counts.
+    /// Returns the distinct SQL commands; steps of a transaction refer to them by index.
     pub fn statements(&self) -> &[DrawnStatement] {
         &self.statements
     }
 
-    /// The scripts: what a transaction counts.
+    /// Returns the scripts; transactions refer to them by index.
     pub fn scripts(&self) -> Vec<DrawnScript> {
         self.scripts.iter().map(|(shown, _)| shown.clone()).collect()
     }
 
-    /// Whether one transaction differs from the next.
+    /// Returns true if transactions can differ from each other.
     pub fn varies(&self) -> bool {
         self.varies
     }
 
-    /// The next transactions of a session.
+    /// Draws the next `count` transactions of a session.
     ///
     /// # Errors
-    /// An expression that has no value, or a script that does not end.
+    /// There is no such session, an expression has no value, or a script does not end.
     pub fn draw(&mut self, session: usize, count: usize) -> Result<Vec<DrawnTransaction>, LoadError> {
         (0..count).map(|_| self.transaction(session)).collect()
     }
@@ -231,7 +233,7 @@ impl Drawer {
     }
 }
 
-/// A command as another client sends it, and the variables behind its values; `None` for what sends nothing.
+/// Returns a command as another client sends it and the variables of its values; `None` if it sends nothing.
 fn shown(
     arm: &str,
     script: &str,
@@ -285,7 +287,7 @@ fn cut(sql: &Sql, set: &[VarId], compiler: &Compiler) -> (DrawnStatement, Vec<Va
     (DrawnStatement { name: sql.label.clone(), kind, pieces }, params)
 }
 
-/// A variable's value; text that is written as a whole number is one.
+/// Returns a variable's value; text in the canonical form of an integer becomes an integer.
 fn drawn(scope: &Scope, var: VarId) -> DrawnValue {
     match scope.get(var) {
         None | Some(Value::Null) => DrawnValue::Null,

@@ -1,4 +1,4 @@
-//! What stops a load, each with its place and the next step. No message carries a password.
+//! Errors that stop a load, each with its place and the next step. No message contains a password.
 
 use std::io;
 
@@ -8,47 +8,47 @@ use dyno_script::ScriptError;
 use crate::connection::{ConnectionSpec, Engine};
 use crate::wire::WireError;
 
-/// The load cannot start or cannot go on.
+/// Error because of which a load cannot start or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// A value of the specification makes no sense.
+    /// A value of the specification is invalid.
     #[error("{place}: {message}\n  next: {next}")]
     Spec {
-        /// Which part of the specification.
+        /// Part of the specification.
         place: String,
         /// What is wrong.
         message: String,
-        /// What to do.
+        /// What the user should do.
         next: String,
     },
     /// A script does not parse.
     #[error("arm {arm}: {source}")]
     Script {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// What and where.
+        /// The error and its position.
         source: ScriptError,
     },
-    /// A script fails whatever the engine does.
+    /// A script fails regardless of the engine.
     #[error("script {script}, line {line}: {message}\n  next: {next}")]
     Running {
-        /// The script.
+        /// Name of the script.
         script: String,
-        /// Line, from 1.
+        /// Line, counted from 1.
         line: u32,
         /// What is wrong.
         message: String,
-        /// What to do.
+        /// What the user should do.
         next: String,
     },
-    /// No connection.
+    /// A connection could not be made.
     #[error("cannot connect to {place}: {}\n  next: {next}", .source.words(place))]
     Connect {
-        /// Host, port, user, database.
+        /// Host, port, user and database.
         place: String,
-        /// Why.
+        /// Cause.
         source: Box<WireError>,
-        /// What to do.
+        /// What the user should do.
         next: String,
     },
     /// A statement of `session_sql` failed on a new connection.
@@ -57,24 +57,24 @@ pub enum LoadError {
         .source.words(sql)
     )]
     SessionSql {
-        /// The arm.
+        /// Name of the arm.
         arm: String,
-        /// The statement.
+        /// Text of the statement.
         sql: String,
-        /// Why.
+        /// Cause.
         source: Box<WireError>,
     },
-    /// A lost connection did not come back.
+    /// A lost connection could not be re-established.
     #[error(
         "lost the connection to {place} and could not reconnect within {waited_s} s: {}\n  next: see the server's log for why it ended",
         .source.words(place)
     )]
     Reconnect {
-        /// Host, port, user, database.
+        /// Host, port, user and database.
         place: String,
-        /// How long it was tried.
+        /// How long reconnecting was tried [s].
         waited_s: u64,
-        /// The last failure.
+        /// Error of the last attempt.
         source: Box<WireError>,
     },
     /// The evidence could not be written.
@@ -83,12 +83,12 @@ pub enum LoadError {
     /// A thread could not be started.
     #[error("cannot start thread {number} of the load: {source}\n  next: raise the limit on processes")]
     Thread {
-        /// Which one.
+        /// Number of the thread.
         number: usize,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A longer line could not be made.
+    /// The network line of an arm could not be created.
     #[error("cannot make the line of an arm's network: {0}\n  next: raise the limits on processes and open files")]
     Line(#[source] io::Error),
     /// The operating system refused to wait for connections.
@@ -97,7 +97,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// A specification of another shape than [`LoadSpec`](crate::LoadSpec).
+    /// Returns the error for a specification that does not have the form of [`LoadSpec`](crate::LoadSpec).
     #[must_use]
     pub fn unreadable(why: &impl std::fmt::Display) -> Self {
         Self::spec("load", why.to_string(), "correct this key or value")
@@ -107,7 +107,7 @@ impl LoadError {
         Self::Spec { place: place.into(), message: message.into(), next: next.into() }
     }
 
-    /// The connection's own failure, for a message that names the place itself.
+    /// Returns the connection's own error, for a message that names the place itself.
     pub(crate) fn into_wire(self) -> WireError {
         match self {
             Self::Connect { source, .. } | Self::SessionSql { source, .. } | Self::Reconnect { source, .. } => *source,
@@ -166,7 +166,7 @@ fn next_step(connection: &ConnectionSpec, error: &WireError) -> &'static str {
     }
 }
 
-/// Where MariaDB's user does something else than PostgreSQL's.
+/// Returns the next step for errors where it differs between MariaDB and PostgreSQL; otherwise `None`.
 fn mariadb_step(error: &WireError) -> Option<&'static str> {
     match error {
         WireError::Exposed(_) => Some("give ssl_ca, the certificate of who signed the server's, so that TLS is used"),

@@ -1,17 +1,18 @@
-//! The barrier between slices: nobody begins a slice before everybody has ended the one before,
-//! and all begin at one instant.
+//! Barrier between slices.
+//!
+//! No thread begins a slice before all have ended the previous one, and all begin at the same instant.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
 
-/// From the last arrival to the common start: time to wake the others.
+/// Time from the last thread's arrival to the common start [ns], so that the other threads can wake up.
 const LEAD_NS: i64 = 100_000;
-/// How often a waiting thread looks whether it should give up.
+/// Interval at which a waiting thread checks whether it must stop waiting.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The barrier.
+/// Barrier for the threads of a block, reused for each slice.
 #[derive(Debug)]
 pub struct Gate {
     threads: usize,
@@ -22,19 +23,20 @@ pub struct Gate {
 #[derive(Debug, Default)]
 struct State {
     waiting: usize,
-    /// Slices opened so far.
+    /// Number of slices opened so far.
     opened: u64,
     start_ns: i64,
 }
 
 impl Gate {
-    /// A barrier for so many threads.
+    /// Returns a barrier for this number of threads.
     pub fn new(threads: usize) -> Self {
         Self { threads, state: Mutex::default(), opened: Condvar::new() }
     }
 
-    /// Waits for all threads; the last one calls `prepare` with the common start before anybody
-    /// goes on. Returns the start, or `None` when `halted`.
+    /// Waits for all threads; returns the common start [ns since the epoch], or `None` if `halted`.
+    ///
+    /// The last thread to arrive calls `prepare` with that start before any thread continues.
     pub fn pass(&self, clock: &Clock, prepare: impl FnOnce(i64), halted: impl Fn() -> bool) -> Option<i64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;

@@ -1,34 +1,38 @@
-//! dbdyno: the load generator. It runs scripts in pgbench's language on PostgreSQL and on
-//! MariaDB, in a closed or an open loop, and keeps one row per operation.
+//! Load generator: runs scripts in pgbench's language on PostgreSQL and MariaDB and records one row per operation.
+//!
+//! Loads are closed loops or open loops.
 //!
 //! # How it stays out of the way
 //!
-//! Few sessions have a thread each; many share a thread per core, which waits for all of its
-//! sessions at once. Per round trip one write and one read; messages encoded once, values written
-//! into a reused buffer; incoming bytes cut in place; one reading of the clock per command; rows
-//! into a buffer of the session's own. No lock and no allocation per operation, and nothing is
-//! aggregated while it runs.
+//! A small number of sessions has one thread each; a larger number shares one thread per core, which waits for all of
+//! its sessions at once. Each round trip takes one write and one read. Messages are encoded once, values are written
+//! into a reused buffer, and incoming bytes are parsed in place. The clock is read once per command, and rows go into
+//! a buffer that only this session writes. An operation takes no lock and allocates nothing, and nothing is
+//! aggregated during the run.
 //!
-//! # How time is told
+//! # How time is measured
 //!
-//! `started_ns` counts from the UNIX epoch on a clock that never goes back. In the closed loop a
-//! transaction begins when the one before it ended. In the open loop arrivals form a Poisson
-//! process in *intended* time; whichever session is free takes the next one; response time counts
-//! from the intended start, so an engine that stalls cannot hide its stall.
+//! `started_ns` counts from the UNIX epoch, on a clock that never goes back. In the closed loop a transaction begins
+//! when the previous one ended. In the open loop arrivals form a Poisson process in *intended* time; whichever
+//! session is free takes the next one. The response time counts from the intended start, so an engine that stalls
+//! cannot hide its stall.
 //!
 //! # Blocks, slices, arms
 //!
-//! [`Load::run`] runs one block: a list of slices, each a turn of one arm. The connections of all
-//! arms stay open; a thread serves the same sessions of every arm; between slices all threads meet
-//! and start together.
+//! [`Load::run`] runs one block: a list of slices, each of which runs one arm. The connections of all arms stay open,
+//! and a thread serves the same sessions of every arm. Between slices all threads meet at a barrier and start
+//! together.
 //!
 //! # Limits
 //!
-//! Results of PostgreSQL as text only. MariaDB: no pipelines, no `\redo`. `COPY FROM STDIN` and `LOAD DATA LOCAL` take the variable `stdin`, the
-//! same bytes each time, and are refused without it. `\redo` looks at the log of the whole engine,
-//! so other sessions' redo is in it, and it starts anew in each slice. While one session of a
-//! thread connects again, the thread's others wait. Client certificates and GSSAPI are not
-//! supported. A row that a script keeps has at most 1 MiB.
+//! * PostgreSQL's results are read as text only. MariaDB has no pipelines and no `\redo`.
+//! * `COPY FROM STDIN` and `LOAD DATA LOCAL` read the variable `stdin`, the same bytes each time; without it they are
+//!   refused.
+//! * `\redo` reads the log position of the whole engine, so it includes redo of other sessions; it starts anew in
+//!   each slice.
+//! * While one session of a thread reconnects, the other sessions of the thread wait.
+//! * Client certificates and GSSAPI are not supported.
+//! * A row that a script keeps may have at most 1 MiB.
 
 #![allow(clippy::doc_markdown)] // names of products and settings
 

@@ -1,7 +1,8 @@
-//! One logged-in connection and its commands, whichever engine is at the other end.
+//! Logged-in connection and its commands, the same type for either engine.
 //!
-//! A session's work knows these only: [`Statement`] goes in, [`Event`](crate::wire::link::Event)s come out. What each
-//! engine's bytes are is in [`wire`](crate::wire) (PostgreSQL) and [`mysql`](crate::mysql) (MariaDB).
+//! A session works only with these types: it queues a [`Statement`] and receives
+//! [`Event`](crate::wire::link::Event)s. The protocols are in [`wire`](crate::wire) (PostgreSQL) and
+//! [`mysql`](crate::mysql) (MariaDB).
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -18,14 +19,17 @@ use crate::{mysql, wire};
 /// One SQL command, encoded for its engine.
 #[derive(Debug)]
 pub enum Statement {
-    /// For PostgreSQL.
+    /// Command for PostgreSQL.
     Postgres(Box<wire::statement::Statement>),
-    /// For MariaDB.
+    /// Command for MariaDB.
     Mariadb(Box<mysql::statement::Statement>),
 }
 
 impl Statement {
-    /// Encodes a script's command; `name` is unique on the connection.
+    /// Encodes a script's command; `name` must be unique on the connection.
+    ///
+    /// # Errors
+    /// The command is too long for its protocol.
     pub fn new(engine: Engine, name: &str, sql: &Sql, symbols: &Symbols) -> Result<Self, WireError> {
         Ok(match engine {
             Engine::Postgres => Self::Postgres(Box::new(wire::statement::Statement::new(name, sql)?)),
@@ -34,12 +38,12 @@ impl Statement {
     }
 }
 
-/// One logged-in connection.
+/// Logged-in connection to either engine.
 #[derive(Debug)]
 pub enum Link {
-    /// To PostgreSQL.
+    /// Connection to PostgreSQL.
     Postgres(Box<wire::link::Link>),
-    /// To MariaDB.
+    /// Connection to MariaDB.
     Mariadb(Box<mysql::link::Link>),
 }
 
@@ -53,7 +57,9 @@ impl AsFd for Link {
 }
 
 impl Link {
-    /// Number of the session at the server, and the key for a wish to cancel what it does; never 0.
+    /// Returns the session's number at the server, and the key for cancel requests, which is never 0.
+    ///
+    /// MariaDB has no such keys: there it is 1.
     pub fn cancel_key(&self) -> (u32, u32) {
         match self {
             Self::Postgres(link) => link.cancel_key(),
@@ -61,7 +67,10 @@ impl Link {
         }
     }
 
-    /// A handle for another thread to end the connection.
+    /// Returns a handle with which another thread can close the connection.
+    ///
+    /// # Errors
+    /// The socket cannot be duplicated.
     pub fn control(&self) -> Result<Control, WireError> {
         match self {
             Self::Postgres(link) => link.control(),
@@ -69,7 +78,7 @@ impl Link {
         }
     }
 
-    /// Whether a transaction is open, failed or not.
+    /// Returns true while a transaction is open, also a failed one.
     pub fn in_transaction(&self) -> bool {
         match self {
             Self::Postgres(link) => link.in_transaction(),
@@ -77,7 +86,7 @@ impl Link {
         }
     }
 
-    /// Bytes queued and not sent.
+    /// Returns the number of bytes that are queued and not yet sent; always 0 for MariaDB.
     pub fn queued(&self) -> usize {
         match self {
             Self::Postgres(link) => link.queued(),
@@ -85,7 +94,7 @@ impl Link {
         }
     }
 
-    /// What is kept of results.
+    /// Returns the buffer for results that the session keeps.
     pub fn capture(&mut self) -> &mut Capture {
         match self {
             Self::Postgres(link) => &mut link.capture,
@@ -93,7 +102,7 @@ impl Link {
         }
     }
 
-    /// Queues a command; `id` is its number in the arm. Prepares first where that is needed.
+    /// Queues a command; `id` is its number in the arm. Prepares the statement first if the protocol needs it.
     #[inline]
     pub fn queue<'a>(
         &mut self,
@@ -106,12 +115,12 @@ impl Link {
         match (self, statement) {
             (Self::Postgres(link), Statement::Postgres(own)) => link.queue(own, id, protocol, scope, name),
             (Self::Mariadb(link), Statement::Mariadb(own)) => link.queue(own, id, protocol, scope, name),
-            // An arm has one engine: connection and commands are made from the same specification.
+            // An arm has one engine: its connection and its commands are made from the same specification.
             _ => debug_assert!(false, "a command of another engine"),
         }
     }
 
-    /// Forgets that a command was prepared.
+    /// Marks a command as not prepared, so that it is prepared again before its next use.
     pub fn forget(&mut self, id: usize) {
         match self {
             Self::Postgres(link) => link.forget(id),
@@ -119,7 +128,7 @@ impl Link {
         }
     }
 
-    /// Queues the end of a batch. MariaDB answers each command for itself.
+    /// Queues the end of a batch (`Sync`); does nothing for MariaDB, which answers each command separately.
     #[inline]
     pub fn queue_sync(&mut self) {
         if let Self::Postgres(link) = self {
@@ -127,14 +136,17 @@ impl Link {
         }
     }
 
-    /// Queues the wish for the answers so far.
+    /// Queues a request for the answers so far (`Flush`); does nothing for MariaDB.
     pub fn queue_flush(&mut self) {
         if let Self::Postgres(link) = self {
             link.queue_flush();
         }
     }
 
-    /// Sends all that is queued, in one write as a rule.
+    /// Sends everything that is queued, usually in one write.
+    ///
+    /// # Errors
+    /// The connection is lost.
     #[inline]
     pub fn send(&mut self) -> Result<(), WireError> {
         match self {
@@ -143,7 +155,10 @@ impl Link {
         }
     }
 
-    /// The next event. An error that ends the connection comes as [`WireError::Server`].
+    /// Waits for the next event; an error message that ends the connection is returned as [`WireError::Server`].
+    ///
+    /// # Errors
+    /// The connection is lost, or the server violates the protocol.
     #[inline]
     pub async fn event(&mut self, pulse: &Pulse) -> Result<Event, WireError> {
         match self {
@@ -152,8 +167,10 @@ impl Link {
         }
     }
 
-    /// Other connections of the same session were listened to meanwhile: an event of this one may
-    /// have been taken for theirs.
+    /// Makes the next read check the socket even without an event.
+    ///
+    /// Needed after the session has waited on its other connections: an event of this connection may have been
+    /// consumed there.
     pub fn doubt(&mut self) {
         match self {
             Self::Postgres(link) => link.doubt(),
@@ -161,7 +178,10 @@ impl Link {
         }
     }
 
-    /// Runs SQL as text; returns the error if the server refused it.
+    /// Runs SQL as text; returns the server's error if it refused the SQL.
+    ///
+    /// # Errors
+    /// The connection is lost.
     pub async fn run(&mut self, sql: &str, pulse: &Pulse) -> Result<Option<Box<ServerError>>, WireError> {
         match self {
             Self::Postgres(link) => link.run(sql, pulse).await,
@@ -169,7 +189,7 @@ impl Link {
         }
     }
 
-    /// From now on a reactor waits for this connection.
+    /// Makes the socket non-blocking; from now on a reactor waits for it.
     pub fn unblock(&mut self) {
         match self {
             Self::Postgres(link) => link.unblock(),
@@ -177,7 +197,7 @@ impl Link {
         }
     }
 
-    /// Says goodbye.
+    /// Tells the server that the session ends, and closes the connection.
     pub fn terminate(self) {
         match self {
             Self::Postgres(link) => link.terminate(),

@@ -1,7 +1,7 @@
-//! Pipelines: commands sent together, answers read afterwards.
+//! Pipelines: commands that are sent together and whose answers are read afterwards.
 //!
-//! A batch that grows beyond [`WINDOW_BYTES`] is sent in portions, each read to its end before the
-//! next: neither side can then wait for the other with full socket buffers.
+//! A batch that grows beyond [`WINDOW_BYTES`] is sent in portions, and all answers of a portion are read before the
+//! next is sent. Client and server can then never block each other with full socket buffers.
 
 use dyno_evidence::{Call, CallKind};
 
@@ -12,11 +12,11 @@ use crate::runner::Runner;
 use crate::wire::link::Event;
 use crate::wire::{ServerError, WireError};
 
-/// Bytes of requests that any socket takes without the server reading.
+/// Bytes of requests that any socket accepts while the server does not read.
 const WINDOW_BYTES: usize = 16 << 10;
 
 impl Runner<'_, '_, '_> {
-    /// Queues a command of the open pipeline.
+    /// Queues a command of the open pipeline; sends the portion and reads its answers if it has reached the window.
     pub(crate) async fn add_to_batch(&mut self, index: usize, now: &mut i64) -> Ended {
         let (command, symbols) = (&self.arm.commands[index], &self.arm.symbols);
         let protocol = self.arm.protocol;
@@ -34,7 +34,7 @@ impl Runner<'_, '_, '_> {
         }
         link.queue_flush();
         let ended = self.exchange(now).await;
-        // A refused command does not end the pipeline: the server waits for its `Sync`.
+        // A failed command does not end the pipeline: the server waits for its `Sync`.
         if matches!(ended, Ended::Failed { .. }) { Ended::Well } else { ended }
     }
 
@@ -46,7 +46,7 @@ impl Runner<'_, '_, '_> {
         }
     }
 
-    /// Ends the pipeline: sends the rest, reads all, writes the pipeline's row.
+    /// Ends the pipeline: sends the rest, reads all answers and records the pipeline's row.
     pub(crate) async fn end_batch(&mut self, script: &ScriptPlan, now: &mut i64) -> Ended {
         let started = self.out.batch.started.unwrap_or(*now);
         self.sync_batch();
@@ -59,7 +59,7 @@ impl Runner<'_, '_, '_> {
         ended
     }
 
-    /// Sends what is queued and reads an answer for each item; the first failure is the outcome.
+    /// Sends what is queued and reads an answer for each item; returns the pipeline's first failure.
     async fn exchange(&mut self, now: &mut i64) -> Ended {
         *now = self.clock().now_ns();
         self.activity.ask(*now);
@@ -115,14 +115,14 @@ impl Runner<'_, '_, '_> {
         }
     }
 
-    /// Waits for the end of a batch. Returns the error that came only then, if any.
+    /// Waits for the end of a batch; returns the error that arrived only there, if any.
     async fn ready(&mut self) -> Result<Option<Box<ServerError>>, WireError> {
         let Some(link) = self.state.link.as_mut() else { return Err(WireError::Closed) };
         let mut late = None;
         loop {
             match link.event(self.pulse).await? {
                 Event::Ready => return Ok(late),
-                // A constraint that is checked at the end speaks up at the `Sync`.
+                // A deferred constraint is checked at the `Sync` and fails there.
                 Event::Failed(error) => late = late.or(Some(error)),
                 Event::Done { .. } => {
                     return Err(WireError::Protocol("an answer to no question".into()));
@@ -131,7 +131,7 @@ impl Runner<'_, '_, '_> {
         }
     }
 
-    /// Writes a command's row; returns how the pipeline ended if it cannot go on.
+    /// Records a command's row; returns how the pipeline ended if it cannot continue, otherwise `None`.
     fn command_row(&mut self, answer: Reply, index: usize, sent: i64, now: i64) -> Option<Ended> {
         let command = &self.arm.commands[index];
         let (rows, ended) = match answer {

@@ -1,4 +1,4 @@
-//! The specification made ready to run: scripts compiled, messages encoded, names numbered.
+//! Specification made ready to run: scripts compiled, messages encoded, names numbered.
 
 use std::collections::HashMap;
 
@@ -10,78 +10,77 @@ use crate::link::Statement;
 use crate::spec::{ArmSpec, LoadSpec, Protocol, ScriptSpec};
 use crate::{LoadError, wire};
 
-/// What `\redo` asks: insert and flush position, counted in bytes.
+/// SQL of `\redo`: insert position and flush position of the write-ahead log [bytes].
 const REDO_SQL: &str = "select pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_insert_lsn(), '0/0')::pg_catalog.int8, \
      pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_flush_lsn(), '0/0')::pg_catalog.int8";
 
-/// Names in the evidence of what is not a command of a script.
+/// Names in the evidence of commands that are not in a script.
 const REDO_NAME: &str = "\\redo";
 const ROLLBACK_NAME: &str = "rollback after an error";
 
-/// Everything that sessions share and nobody changes.
+/// Everything that the sessions share and that does not change during the load.
 #[derive(Debug)]
 pub struct Plan {
-    /// The arms in the order of their numbers.
+    /// Arms in the order of their numbers.
     pub arms: Vec<ArmPlan>,
-    /// Names of scripts and commands in the order of their numbers; the same name is the same
-    /// number in all arms.
+    /// Names of scripts and commands in the order of their numbers; equal names share a number across all arms.
     pub statements: Vec<String>,
-    /// Number of the name of a rollback that no script asked for.
+    /// Number of the name of a rollback that no script contains.
     pub rollback: u16,
 }
 
-/// One arm.
+/// One arm, ready to run.
 #[derive(Debug)]
 pub struct ArmPlan {
-    /// As the caller wrote it.
+    /// Specification of the arm, as the caller wrote it.
     pub spec: ArmSpec,
     /// How SQL is sent.
     pub protocol: Protocol,
-    /// The scripts.
+    /// Scripts with a weight above 0.
     pub scripts: Vec<ScriptPlan>,
-    /// Weights summed up to and including each script.
+    /// Sum of the weights up to and including each script.
     pub cumulative: Vec<u64>,
-    /// The commands of all scripts; a step refers to them by index.
+    /// Commands of all scripts; steps refer to them by index.
     pub commands: Vec<SqlPlan>,
-    /// The variables.
+    /// Variables of the scripts.
     pub symbols: Symbols,
-    /// The variables of a new session, all but `client_id`.
+    /// Initial values of a new session's variables, except `client_id`.
     pub scope: Scope,
-    /// `:client_id`.
+    /// The variable `client_id`.
     pub client_id: VarId,
-    /// Text that stands in the evidence anyway and may be repeated in words about an error.
+    /// Text that is in the evidence anyway, so error messages may quote it: scripts and `session_sql`.
     pub known_text: String,
 }
 
-/// One script.
+/// One script, ready to run.
 #[derive(Debug)]
 pub struct ScriptPlan {
     /// Number of its name.
     pub name: u16,
-    /// What it does, in order.
+    /// Steps in order.
     pub steps: Vec<Step>,
-    /// It sends exactly one command: then there is no row for the command beside the script's.
+    /// True if the script sends exactly one command; the command then has no row besides the script's.
     pub single: bool,
-    /// Where it ends, counted from 1.
+    /// Last line of the script, counted from 1.
     pub last_line: u32,
-    /// Errors that are outcomes of this script: SQLSTATEs, or MariaDB's numbers.
+    /// Errors that are expected outcomes of this script: SQLSTATEs, or MariaDB's error numbers.
     pub expected: Vec<String>,
 }
 
-/// One step of a script. `line` counts from 1.
+/// One step of a script; `line` counts from 1.
 #[derive(Debug)]
 pub enum Step {
-    /// Send the arm's command of this index.
+    /// Sends the arm's command with this index.
     Sql(usize),
-    /// `\redo` by the arm's command of this index.
+    /// `\redo`, which sends the arm's command with this index.
     Redo { command: usize, line: u32 },
     /// `\set`.
     Set { var: VarId, expr: Expr, line: u32 },
     /// `\sleep`.
     Sleep { time: SleepTime, line: u32 },
-    /// Go to `target` unless the expression is true.
+    /// Jumps to step `target` unless the expression is true.
     JumpUnless { expr: Expr, target: usize, line: u32 },
-    /// Go to `target`.
+    /// Jumps to step `target`.
     Jump { target: usize },
     /// `\startpipeline`.
     StartPipeline { line: u32 },
@@ -91,23 +90,23 @@ pub enum Step {
     EndPipeline { line: u32 },
 }
 
-/// One SQL command.
+/// One SQL command, encoded.
 #[derive(Debug)]
 pub struct SqlPlan {
     /// Number of its name.
     pub name: u16,
-    /// How its row is marked.
+    /// Kind of its row.
     pub kind: CallKind,
-    /// Its messages.
+    /// Encoded messages.
     pub statement: Statement,
-    /// Where its result goes.
+    /// Variables that receive its result, if a script keeps it.
     pub store: Option<Store>,
 }
 
-/// From the end of a statement by the server's clock to our giving it up [ms].
+/// Time between the server's `statement_timeout` and the client closing the connection [ms].
 const ANSWER_GRACE_MS: u64 = 10_000;
 
-/// Numbers for names.
+/// Assigns a number to each distinct name.
 #[derive(Default)]
 struct Names {
     list: Vec<String>,
@@ -129,6 +128,9 @@ impl Names {
 
 impl Plan {
     /// Compiles all scripts; no I/O.
+    ///
+    /// # Errors
+    /// The specification is invalid, a script does not parse, or a command cannot be sent by its protocol.
     pub fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
         spec.check()?;
         let mut names = Names::default();
@@ -141,14 +143,14 @@ impl Plan {
         Ok(Self { arms, statements: names.list, rollback })
     }
 
-    /// The largest number of sessions of any arm.
+    /// Returns the largest number of sessions of any arm.
     pub fn sessions(&self) -> usize {
         self.arms.iter().map(|arm| usize::from(arm.spec.sessions)).max().unwrap_or(0)
     }
 }
 
 impl ScriptPlan {
-    /// Whether an error is an outcome of it.
+    /// Returns true if the error is an expected outcome of this script.
     pub fn expects(&self, error: &wire::ServerError) -> bool {
         let is_it = |own: &String| *own == error.code || (error.vendor > 0 && own.parse() == Ok(error.vendor));
         self.expected.iter().any(is_it)
@@ -156,7 +158,9 @@ impl ScriptPlan {
 }
 
 impl ArmPlan {
-    /// What each new session runs before its work.
+    /// Returns the SQL that each new session runs before its first transaction.
+    ///
+    /// Includes the statement timeout, except behind a pooler.
     pub fn session_sql(&self) -> Vec<String> {
         let timeout = self.spec.statement_timeout_ms.map(|ms| match self.spec.connection.engine {
             Engine::Postgres => format!("set statement_timeout = {ms}"),
@@ -165,7 +169,7 @@ impl ArmPlan {
         self.spec.session_sql.iter().cloned().chain(timeout.filter(|_| !self.spec.pooled)).collect()
     }
 
-    /// How long a session waits for an answer, if there is a limit to statements [ns].
+    /// Returns how long a session waits for an answer [ns], or `None` if there is no statement timeout.
     pub fn answer_limit_ns(&self) -> Option<i64> {
         let limit_ms = self.spec.statement_timeout_ms?.saturating_add(ANSWER_GRACE_MS);
         Some(i64::try_from(limit_ms.saturating_mul(1_000_000)).unwrap_or(i64::MAX))
@@ -269,7 +273,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Refuses what only PostgreSQL can.
+    /// Refuses commands that only PostgreSQL supports.
     fn refuse_foreign(&self, command: &Command, script: &ScriptSpec) -> Result<(), LoadError> {
         let (line, what, next) = match command {
             Command::RedoPosition { line } => (*line, "\\redo", "read Innodb_os_log_written in the metrics"),

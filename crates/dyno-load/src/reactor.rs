@@ -1,18 +1,20 @@
-//! One thread, many sessions: each session is a future that waits for two things only, bytes on its
-//! connection and a time. The reactor waits for all of them at once and polls those that are due.
+//! Reactor: runs many sessions on one thread.
 //!
-//! Why not a thread per session: with more sessions than cores, the answers of several sessions are
-//! often there when a thread wakes, and each switch of threads that is saved is CPU that the engine
-//! gets. Measured with 8 sessions and the engine on 2 cores, TPC-B-like: a thread per session 35.0
-//! us of CPU per transaction, a thread per core 29.1, one thread 27.0; pgbench with 2 threads 31.6.
+//! Each session is a future that waits for two things only: bytes on its connection, and a time. The reactor waits
+//! for all sessions at once and polls those that are due.
 //!
-//! On Linux waiting for "readable" has a second use: a thread that blocks in `recv` on a Unix stream
-//! is woken twice per round trip, also when the server takes the request out of the buffer.
+//! Why not a thread per session: with more sessions than cores, the answers of several sessions are often there when
+//! a thread wakes, and each avoided thread switch is CPU for the engine. Measured with 8 sessions of a TPC-B-like
+//! load and the engine on 2 cores, in CPU per transaction: a thread per session 35.0 us, a thread per core 29.1 us,
+//! one thread 27.0 us; pgbench with 2 threads 31.6 us.
 //!
-//! Events are edge-triggered: one per arrival. A session reads until less came than it had room
-//! for, so the next arrival is a new event; a session that finds nothing to read just waits on. The
-//! end of a stream may arrive together with its last bytes, in one event: the event says so, and the
-//! session reads until the end ([`Pulse::take_ended`]).
+//! On Linux, waiting for "readable" has another advantage: a thread that blocks in `recv` on a Unix stream socket is
+//! woken twice per round trip, because it is also woken when the server takes the request out of the buffer.
+//!
+//! Events are edge-triggered: one per arrival. A session reads until a read returns less than it had room for, so the
+//! next arrival is a new event; a session that finds nothing to read continues to wait. The end of a stream may
+//! arrive together with its last bytes, in one event. The event then says so, and the session reads to the end
+//! ([`Pulse::take_ended`]).
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -27,12 +29,12 @@ use mio::{Events, Interest, Registry, Token};
 
 use crate::clock::Clock;
 
-/// No time to wake at.
+/// Wake-up time of a session that waits for no time.
 const NEVER: i64 = i64::MAX;
-/// Longest sleep without looking whether to stop.
+/// Longest sleep without checking whether to stop [ns].
 const NAP_NS: i64 = 50_000_000;
 
-/// What a session waits for; the session sets it, the reactor answers.
+/// What one session waits for: set by the session, answered by the reactor.
 #[derive(Debug)]
 pub struct Pulse {
     ready: Cell<bool>,
@@ -49,12 +51,12 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// Never waits: for sockets whose reads block.
+    /// Returns a pulse that never waits, for sockets whose reads block.
     pub fn blocking() -> Self {
         Self { blocking: true, ..Self::default() }
     }
 
-    /// Waits for news from the connection.
+    /// Waits for an event on the connection.
     #[inline]
     pub async fn readable(&self) {
         let news = |_: &mut Context<'_>| {
@@ -63,13 +65,13 @@ impl Pulse {
         poll_fn(news).await;
     }
 
-    /// Whether the other side ended a stream since this was last asked.
+    /// Returns true if the other side has ended a stream since the last call.
     #[inline]
     pub fn take_ended(&self) -> bool {
         self.ended.take()
     }
 
-    /// Lets the other sessions of the thread have their turn.
+    /// Yields to the other sessions of the thread.
     #[cold]
     pub async fn give_way(&self) {
         if self.blocking {
@@ -82,7 +84,7 @@ impl Pulse {
         poll_fn(again).await;
     }
 
-    /// Waits until `target_ns` or until `halted`; returns the time then.
+    /// Sleeps until `target_ns` or until `halted` returns true; returns the time of waking [ns since the epoch].
     pub async fn sleep_until(&self, clock: &Clock, target_ns: i64, halted: impl Fn() -> bool) -> i64 {
         loop {
             let now = clock.now_ns();
@@ -98,7 +100,7 @@ impl Pulse {
     }
 }
 
-/// Waits for the sessions of one thread.
+/// Waits for the events and wake-up times of one thread's sessions.
 #[derive(Debug)]
 pub struct Reactor {
     poll: mio::Poll,
@@ -107,20 +109,30 @@ pub struct Reactor {
 }
 
 impl Reactor {
-    /// A reactor without sessions.
+    /// Creates a reactor without connections, for this number of sessions.
+    ///
+    /// # Errors
+    /// The operating system has no more file descriptors.
     pub fn new(sessions: usize) -> io::Result<Self> {
         let poll = mio::Poll::new()?;
         let alarm = alarm::Alarm::new(poll.registry())?;
         Ok(Self { poll, events: Events::with_capacity(sessions.clamp(8, 1024)), alarm })
     }
 
-    /// Where a session announces a new connection.
+    /// Returns the registry with which a session registers a new connection.
+    ///
+    /// # Errors
+    /// The operating system refuses to duplicate it.
     pub fn registry(&self) -> io::Result<Registry> {
         self.poll.registry().try_clone()
     }
 
-    /// Runs the sessions to their ends. `pulses` are theirs, in the same order; the number of a
-    /// session is the token of its connections.
+    /// Runs the sessions until all have ended; returns their results in the order of the sessions.
+    ///
+    /// `pulses` has one entry per session, in the same order. A session's number is the token of its connections.
+    ///
+    /// # Errors
+    /// The operating system refuses to wait.
     pub fn run<'f, T>(
         &mut self,
         clock: &Clock,
@@ -174,13 +186,16 @@ impl Reactor {
     }
 }
 
-/// Announces a connection of the session with this number.
+/// Registers a connection of the session with this number.
+///
+/// # Errors
+/// The operating system refuses it.
 pub fn watch(registry: &Registry, connection: &impl AsFd, session: usize) -> io::Result<()> {
     let number = connection.as_fd().as_raw_fd();
     registry.register(&mut SourceFd(&number), Token(session), Interest::READABLE)
 }
 
-/// Runs a future that never waits, because its sockets block.
+/// Runs a future that never waits because its sockets block; returns `None` if it waits after all.
 pub fn finish<T>(future: impl Future<Output = T>) -> Option<T> {
     match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => Some(result),
@@ -188,7 +203,7 @@ pub fn finish<T>(future: impl Future<Output = T>) -> Option<T> {
     }
 }
 
-/// Wakes the reactor to the nanosecond; its own timeout counts milliseconds.
+/// Timer that wakes the reactor with nanosecond resolution; the poll timeout itself counts milliseconds.
 #[cfg(target_os = "linux")]
 pub mod alarm {
     use std::os::fd::{AsRawFd, OwnedFd};
@@ -212,7 +227,7 @@ pub mod alarm {
             Ok(Self(timer))
         }
 
-        /// Wakes after `left_ns`; returns the timeout that the reactor shall use beside it.
+        /// Sets the timer to `left_ns`; returns the poll timeout that the reactor must use in addition.
         pub fn set(&self, left_ns: i64) -> io::Result<Option<Duration>> {
             let left = left_ns.max(1);
             let time = Timespec { tv_sec: left / 1_000_000_000, tv_nsec: left % 1_000_000_000 };
@@ -249,7 +264,7 @@ mod tests {
 
     type Session<'f, T> = Pin<Box<dyn Future<Output = T> + 'f>>;
 
-    /// Reads `count` bytes one by one, waiting for each.
+    /// Reads `count` bytes one by one and waits for each.
     async fn read_bytes(mut stream: &UnixStream, pulse: &Pulse, count: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < count {

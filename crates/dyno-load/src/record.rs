@@ -1,9 +1,9 @@
-//! From a session's hand to the evidence without a lock or an allocation per operation.
+//! Path of a row from its session to the evidence, without a lock or an allocation per operation.
 //!
-//! Each thread fills a buffer of its own. A full one goes over a bounded channel to the thread that
-//! called `run`, which keeps it in memory up to a budget, and writes to the Parquet part when the
-//! budget is spent or the block is over; the empty buffer goes back to the pool. So writing
-//! disturbs the measurement only in blocks that are too long for memory.
+//! Each session fills its own buffer. A full buffer goes over a bounded channel to the thread that called `run`,
+//! which keeps it in memory up to a budget, and writes to the Parquet part when the budget is spent or the block is
+//! over. The empty buffer goes back to the pool. So writing disturbs the measurement only in blocks that are too long
+//! for memory.
 
 use std::collections::HashSet;
 use std::sync::mpsc::SyncSender;
@@ -11,19 +11,19 @@ use std::sync::{Mutex, PoisonError};
 
 use dyno_evidence::{Call, Failure};
 
-/// Rows held over all sessions before writing begins: 1 Mi rows are 72 MiB.
+/// Rows of all sessions kept in memory before they are written: 1 Mi rows are 72 MiB.
 pub const HELD_ROWS: usize = 1 << 20;
-/// Full buffers that may wait in the channel.
+/// Capacity of the channel, in full buffers.
 pub const WAITING_BUFFERS: usize = 16;
 const ROWS_MIN: usize = 256;
 const ROWS_MAX: usize = 8_192;
 
-/// How many rows one buffer holds when there are so many threads.
+/// Returns the number of rows per buffer for this number of threads.
 pub fn buffer_rows(threads: usize) -> usize {
     (131_072 / threads.max(1)).clamp(ROWS_MIN, ROWS_MAX)
 }
 
-/// Empty buffers, kept so that their pages are touched once.
+/// Pool of empty buffers, reused so that their memory pages are touched only once.
 #[derive(Debug, Default)]
 pub struct Pool(Mutex<Vec<Vec<Call>>>);
 
@@ -33,14 +33,14 @@ impl Pool {
         free.pop().filter(|b| b.capacity() >= rows).unwrap_or_else(|| Vec::with_capacity(rows))
     }
 
-    /// Takes back a buffer that was written.
+    /// Takes back a buffer whose rows were written.
     pub fn give(&self, mut buffer: Vec<Call>) {
         buffer.clear();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }
 }
 
-/// One thread's end.
+/// Recorder of one session: fills a buffer and hands it over when it is full.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     buffer: Vec<Call>,
@@ -50,12 +50,12 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder that hands over buffers of `rows` rows.
+    /// Returns a recorder whose buffers hold `rows` rows.
     pub fn new(rows: usize, pool: &'a Pool, writer: SyncSender<Vec<Call>>) -> Self {
         Self { buffer: pool.take(rows), rows, pool, writer }
     }
 
-    /// Keeps one row.
+    /// Records one row.
     #[inline]
     pub fn push(&mut self, call: Call) {
         if self.buffer.len() >= self.rows {
@@ -67,26 +67,26 @@ impl<'a> Recorder<'a> {
     #[cold]
     fn hand_over(&mut self) {
         let full = std::mem::replace(&mut self.buffer, self.pool.take(self.rows));
-        // The receiver goes away only when `run` has failed, and then the rows have no place.
+        // The receiver is gone only if `run` has failed; then there is no place for the rows.
         let _ = self.writer.send(full);
     }
 
-    /// Hands over what is left.
+    /// Hands over the rows that are left.
     pub fn finish(mut self) {
         let last = std::mem::take(&mut self.buffer);
         let _ = self.writer.send(last);
     }
 }
 
-/// How the operations of all blocks so far failed: [`Call::error`] counts them from 1.
+/// Distinct failures of the operations of all blocks so far: [`Call::error`] is their number, from 1.
 #[derive(Debug, Default)]
 pub struct Failures(Mutex<Vec<Failure>>);
 
-/// Failures that are told apart by their messages, too; later ones have none.
+/// Number of failures that are distinguished by their messages, too; later ones have no message.
 const WITH_MESSAGE: usize = 128;
 
 impl Failures {
-    /// The number of a failure; the 255th and later ones share one number.
+    /// Returns the number of a failure, adding it if it is new; the 255th and later ones share one number.
     pub fn number(&self, failure: Failure) -> u8 {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = |known: &[Failure], one: &Failure| Some(known.iter().position(|own| own == one)? as u8 + 1);
@@ -109,12 +109,12 @@ impl Failures {
         known.len() as u8
     }
 
-    /// All failures in the order of their numbers.
+    /// Returns all failures in the order of their numbers.
     pub fn list(&self) -> Vec<Failure> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Their codes, each once.
+    /// Returns the error codes of all failures, each once.
     pub fn codes(&self) -> Vec<String> {
         let mut codes: Vec<String> = self.list().into_iter().map(|failure| failure.code).collect();
         let mut seen = HashSet::new();

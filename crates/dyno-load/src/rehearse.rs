@@ -1,4 +1,4 @@
-//! A server made of bytes, for fuzzing: a login and two commands against whatever it says.
+//! Fuzzing of the client: a login and two commands against a server whose answers are arbitrary bytes.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -19,15 +19,15 @@ use crate::wire::message::{column_names, columns};
 use crate::wire::socket::Socket;
 use crate::wire::stream::{Patience, Stream, Wire};
 
-/// More than this does not fit into a socket without a reader.
+/// Limit on the server's bytes: more may not fit into a socket that nobody reads.
 const BYTES_MAX: usize = 64 << 10;
 
-/// Lets the client talk to a PostgreSQL server that says these bytes and ends. Whatever they are, it returns.
+/// Runs the client against a PostgreSQL server that sends these bytes and closes; returns for any bytes.
 pub fn rehearse(bytes: &[u8]) {
     talk(bytes, "postgres");
 }
 
-/// The same with a MariaDB server.
+/// Runs the client against a MariaDB server that sends these bytes and closes; returns for any bytes.
 pub fn rehearse_mariadb(bytes: &[u8]) {
     talk(bytes, "mariadb");
 }
@@ -55,7 +55,7 @@ fn talk(bytes: &[u8], engine: &str) {
         link.queue_sync();
         let _ = link.send();
     }
-    // To the end of the bytes, which is an error.
+    // Reads until the bytes end, which is an error.
     while let Some(Ok(event)) = finish(link.event(&Pulse::blocking())) {
         if let Event::Failed(error) = event {
             let _ = error.words("select 1");
@@ -64,7 +64,7 @@ fn talk(bytes: &[u8], engine: &str) {
     }
 }
 
-/// A command with one value.
+/// Returns a command with one parameter, and the variables with its value.
 fn command(engine: Engine) -> Option<(Statement, Scope)> {
     let mut compiler = Compiler::new();
     let script = compiler.compile("rehearsal", "\\set v 7\nselect :v;").ok()?;
@@ -77,7 +77,7 @@ fn command(engine: Engine) -> Option<(Statement, Scope)> {
     Some((Statement::new(engine, "s", sql, compiler.symbols()).ok()?, scope))
 }
 
-/// What an honest MariaDB server says, by method of login: where fuzzing begins.
+/// Returns the answers of a well-behaved MariaDB server, one entry per login method: the seeds of the fuzzer.
 pub fn mariadb_seeds() -> Vec<Vec<u8>> {
     let packet = |number: u8, body: &[u8]| {
         let mut out = (body.len() as u32).to_le_bytes();
@@ -86,7 +86,7 @@ pub fn mariadb_seeds() -> Vec<Vec<u8>> {
     };
     let greeting = [
         &b"\x0a10.11.19-MariaDB\0\x07\0\0\0challeng\0"[..],
-        // All that is needed and known metadata, but no TLS.
+        // All capabilities that are needed and known metadata, but no TLS.
         &[0xfe, 0xf7, 45, 2, 0, 0xff, 0x81, 21, 0, 0, 0, 0, 0, 0, 0x1d, 0, 0, 0],
         b"and the rest\0mysql_native_password\0",
     ]
@@ -120,7 +120,7 @@ pub fn mariadb_seeds() -> Vec<Vec<u8>> {
     asked.into_iter().map(|asked| [packet(0, &greeting), asked, after.clone()].concat()).collect()
 }
 
-/// What an honest server says, by method of login: where fuzzing begins.
+/// Returns the answers of a well-behaved PostgreSQL server, one entry per login method: the seeds of the fuzzer.
 pub fn seeds() -> Vec<Vec<u8>> {
     let frame = |tag: u8, body: &[u8]| {
         let mut out = vec![tag];

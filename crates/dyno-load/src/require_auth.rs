@@ -1,24 +1,25 @@
-//! libpq's `require_auth`: which ways of asking who we are the server may use. A list of methods,
-//! or of methods that are ruled out (`!password,!md5`); never both.
+//! libpq's `require_auth`: the authentication methods that the server may use.
+//!
+//! It is a list of allowed methods, or a list of forbidden ones (`!password,!md5`); the two cannot be mixed.
 
 use serde::Deserialize;
 
-/// A way of asking, as `require_auth` names it.
+/// Authentication method, as named in `require_auth`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The password in the clear.
+    /// Password in the clear.
     Password,
-    /// A salted MD5 hash.
+    /// Salted MD5 hash of the password.
     Md5,
-    /// Kerberos; not spoken here, but it may be named.
+    /// Kerberos; it may be named but is not supported here.
     Gss,
-    /// Kerberos on Windows; not spoken here.
+    /// Kerberos on Windows; it may be named but is not supported here.
     Sspi,
     /// SCRAM, with or without channel binding.
     Scram,
-    /// A bearer token; not spoken here.
+    /// Bearer token; it may be named but is not supported here.
     Oauth,
-    /// No question at all, as with `trust`.
+    /// No authentication, as with `trust`.
     None,
 }
 
@@ -32,12 +33,12 @@ const METHODS: [(&str, Method); 7] = [
     ("none", Method::None),
 ];
 
-/// What the server may ask; everything, where the user said nothing.
+/// Authentication methods that the server may use; all methods by default.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct RequireAuth {
     text: String,
-    /// A bit per entry of [`METHODS`].
+    /// One bit per entry of [`METHODS`].
     allowed: u8,
     negative: bool,
 }
@@ -49,18 +50,18 @@ impl Default for RequireAuth {
 }
 
 impl RequireAuth {
-    /// Whether the server may use this method.
+    /// Returns true if the server may use this method.
     pub fn allows(&self, method: Method) -> bool {
         self.allowed & bit(method) != 0
     }
 
-    /// Whether the user asked for this method by name.
+    /// Returns true if the user listed this method as allowed, by name.
     pub fn names(&self, method: Method) -> bool {
         !self.negative && self.allows(method)
     }
 }
 
-/// As the user wrote it.
+/// Formats the list as the user wrote it.
 impl std::fmt::Display for RequireAuth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)

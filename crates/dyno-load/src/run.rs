@@ -1,4 +1,4 @@
-//! [`Load`]: the sessions of all arms, and one block after the other.
+//! Execution of a load ([`Load`]): the sessions of all arms, and one block after the other.
 //!
 //! ```text
 //!   caller's thread                     a few threads, some sessions each
@@ -6,7 +6,7 @@
 //!      |                                          |
 //!      |<------- full buffers of rows ------------'
 //!      v
-//!   CallsWriter                         on a wish to stop: cancel requests, then closed sockets
+//!   CallsWriter                         on a request to stop: cancel requests, then closed sockets
 //! ```
 
 use std::collections::BTreeMap;
@@ -35,16 +35,16 @@ use crate::supervise::{RowWriter, supervise};
 use crate::tally::{ArmReport, BlockReport, LineReport};
 use crate::worker::{self, Outcome, ThreadSession};
 
-/// Streams of random numbers besides the sessions' own.
+/// Seeds of random streams that no session draws values from: choice of scripts, arrivals.
 pub(crate) const CHOICE_STREAM: u64 = 0x6368_6f69_6365;
 const ARRIVAL_STREAM: u64 = 0x6172_7269_7661;
 
-/// A load on one or more engines, ready to run block after block.
+/// Load on one or more engines, ready to run block after block.
 #[derive(Debug)]
 pub struct Load {
     plan: Plan,
     diallers: Vec<Option<Dialler>>,
-    /// By arm: the line that its sessions go by, if it is not the machine's own.
+    /// By arm: the line that its sessions use, or `None` for a direct connection.
     lines: Vec<Option<Arc<Line>>>,
     /// By session number, then by arm; `None` where the arm has fewer sessions.
     states: Vec<Vec<Option<SessionState>>>,
@@ -52,12 +52,15 @@ pub struct Load {
     arrivals: Vec<Option<Mutex<Arrivals>>>,
     failures: Failures,
     pool: Pool,
-    /// One for all blocks: a step of the wall clock between them is none in the evidence.
+    /// One clock for all blocks, so that a step of the wall clock between blocks does not reach the evidence.
     clock: Clock,
 }
 
 impl Load {
     /// Checks the specification and compiles all scripts; no I/O.
+    ///
+    /// # Errors
+    /// The specification is invalid, or a script does not parse.
     pub fn new(spec: &LoadSpec) -> Result<Self, LoadError> {
         let plan = Plan::new(spec)?;
         let arms = plan.arms.len();
@@ -88,18 +91,20 @@ impl Load {
         })
     }
 
-    /// Names of the arms: what [`Call::arm`] counts.
+    /// Returns the names of the arms, indexed by [`Call::arm`].
     pub fn arm_names(&self) -> Vec<String> {
         self.plan.arms.iter().map(|arm| arm.spec.name.clone()).collect()
     }
 
-    /// Names of scripts and commands: what [`Call::statement`] counts.
+    /// Returns the names of scripts and commands, indexed by [`Call::statement`].
     pub fn statement_names(&self) -> &[String] {
         &self.plan.statements
     }
 
-    /// Logs in to the server of each arm once and out again: what one of its sessions would be
-    /// refused for is known before anything is written.
+    /// Logs in to the server of each arm once and out again, so that refusals are found before anything is written.
+    ///
+    /// # Errors
+    /// A server cannot be reached or refuses the login, or an arm's line cannot be created.
     pub fn try_connect(&mut self, stop: &Arc<AtomicBool>) -> Result<(), LoadError> {
         for arm in 0..self.plan.arms.len() {
             self.prepare_dialler(arm)?;
@@ -126,8 +131,10 @@ impl Load {
         Ok(())
     }
 
-    /// Opens the sessions of an arm that are not open, and runs `session_sql` on each; `stop` ends
-    /// it.
+    /// Opens the sessions of an arm that are not open, and runs `session_sql` on each; `stop` interrupts it.
+    ///
+    /// # Errors
+    /// There is no such arm, a connection fails, or a statement of `session_sql` fails.
     pub fn connect(&mut self, arm: usize, stop: &Arc<AtomicBool>) -> Result<(), LoadError> {
         self.prepare_dialler(arm)?;
         let plan = &self.plan.arms[arm];
@@ -142,7 +149,7 @@ impl Load {
         Ok(())
     }
 
-    /// Says goodbye to the server on all sessions of an arm.
+    /// Closes all sessions of an arm.
     pub fn disconnect(&mut self, arm: usize) {
         for (row, handles) in self.states.iter_mut().zip(&self.handles) {
             let state = row.get_mut(arm).and_then(Option::as_mut);
@@ -155,12 +162,14 @@ impl Load {
         }
     }
 
-    /// Runs the slices of one block in order; sessions stay open afterwards. Connects arms that
-    /// are not connected. `progress` counts transactions as they end.
+    /// Runs the slices of one block in order; sessions stay open afterwards.
+    ///
+    /// Arms that are not connected are connected first. `progress` is increased by the number of finished
+    /// transactions during the block.
     ///
     /// # Errors
-    /// A script that cannot go on, a connection that does not come back, evidence that cannot be
-    /// written. Rows recorded until then are in the writer.
+    /// A script cannot continue, a lost connection cannot be re-established, or the evidence cannot be written. Rows
+    /// recorded until then are in the writer.
     pub fn run(
         &mut self,
         block: u32,
@@ -171,7 +180,7 @@ impl Load {
     ) -> Result<BlockReport, LoadError> {
         for slice in slices {
             match self.connect(slice.arm.into(), stop) {
-                // Told to stop: the block ends by itself.
+                // A stop was requested: the block ends immediately.
                 Err(_) if stop.load(Ordering::Relaxed) => break,
                 other => other?,
             }
@@ -192,7 +201,7 @@ impl Load {
             stop,
             abort: AtomicBool::new(false),
         };
-        // What was carried before the block does not count.
+        // Discards the lateness of bytes carried before the block.
         for line in self.lines.iter().flatten() {
             let _ = line.lateness();
         }
@@ -244,12 +253,12 @@ fn merge(report: &mut BlockReport, outcome: Outcome) {
     }
 }
 
-/// The variable whose text statements take that ask for data of the client.
+/// Name of the variable whose text is sent to statements that ask the client for data.
 const FEED: &str = "stdin";
-/// The same for bytes that are no text, in hexadecimal.
+/// Name of the same variable for bytes that are not text, in hexadecimal.
 const FEED_HEX: &str = "stdin_hex";
 
-/// What statements take that ask for data of the client.
+/// Returns the bytes for statements that ask the client for data, or `None` if no variable gives them.
 fn feed(variables: &BTreeMap<String, String>) -> Result<Option<Arc<[u8]>>, String> {
     let Some(hex) = variables.get(FEED_HEX) else {
         return Ok(variables.get(FEED).map(|text| text.as_bytes().into()));
@@ -260,11 +269,11 @@ fn feed(variables: &BTreeMap<String, String>) -> Result<Option<Arc<[u8]>>, Strin
     bytes.map(|bytes| Some(bytes.into())).ok_or_else(|| format!("{FEED_HEX} is no bytes in hexadecimal"))
 }
 
-/// How many threads serve so many sessions on a machine with so many cores.
+/// Returns the number of threads for these sessions and cores.
 ///
-/// Up to two sessions per core each has a thread: the server's answer wakes it directly. Beyond, a
-/// thread per core takes the answers in batches; fewer threads cost less CPU and, on a quiet
-/// machine, throughput (`docs/explanation/performance.md`).
+/// Up to two sessions per core, each session has its own thread, which the server's answer wakes directly. Beyond
+/// that, one thread per core handles the answers in batches. Fewer threads would use less CPU but, on a quiet
+/// machine, reduce throughput (`docs/explanation/performance.md`).
 fn threads(sessions: usize, cores: usize) -> usize {
     if sessions <= 2 * cores { sessions } else { cores }
 }

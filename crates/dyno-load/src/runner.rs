@@ -1,4 +1,4 @@
-//! A session at work in one slice: what it works with, its rows, its errors, its connection.
+//! Session during one slice: its inputs, its rows, its errors, its connection.
 
 use std::time::{Duration, Instant};
 
@@ -17,40 +17,40 @@ use crate::session_state::SessionState;
 use crate::tally::Tally;
 use crate::wire::WireError;
 
-/// How long a lost connection is tried again.
+/// How long reconnecting is tried after a connection is lost.
 const RECONNECT_FOR: Duration = Duration::from_secs(10);
-/// How long one try may take.
+/// Timeout of one attempt to reconnect.
 const RECONNECT_TRY: Duration = Duration::from_secs(1);
 
-/// SQLSTATEs of a statement that was cancelled: PostgreSQL's, MariaDB's.
+/// SQLSTATEs of a cancelled statement: PostgreSQL's, then MariaDB's.
 const CANCELLED: [&str; 2] = ["57014", "70100"];
-/// MariaDB's number for a prepared statement that it does not know.
+/// MariaDB's error number for an unknown prepared statement.
 const UNKNOWN_STATEMENT: u16 = 1243;
 
-/// What a thread writes into while it runs one slice of one arm.
+/// What a session records while it runs one slice of one arm.
 pub struct Output<'a> {
     pub recorder: Recorder<'a>,
     pub tally: Tally,
     pub reconnects: u64,
     pub batch: Batch,
-    /// Rows of the one command of a script that has no more: they stand in the script's row.
+    /// Rows of the only command of a single-command script; they go into the script's row.
     pub only_rows: i64,
 }
 
-/// A session at work in one slice.
+/// Session during one slice.
 pub struct Runner<'a, 'o, 'r> {
     pub block: &'a Block<'a>,
     pub arm: &'a ArmPlan,
     pub arm_number: u16,
     pub slice: u32,
-    /// The script at work.
+    /// Script that is running.
     pub script: Option<&'a ScriptPlan>,
     pub state: &'a mut SessionState,
     pub out: &'o mut Output<'r>,
     pub activity: &'a Activity,
-    /// What this session waits for.
+    /// Events and times that this session waits for.
     pub pulse: &'a Pulse,
-    /// Where a new connection is announced, and under which number.
+    /// Registry and token with which a new connection is registered.
     pub registry: &'a Registry,
     pub token: usize,
 }
@@ -60,7 +60,7 @@ impl Runner<'_, '_, '_> {
         &self.block.clock
     }
 
-    /// A row of this session in this slice.
+    /// Returns a row of this session in this slice.
     #[inline]
     pub(crate) fn row(&self, statement: u16, kind: CallKind, started_ns: i64, error: u8) -> Call {
         Call {
@@ -76,7 +76,9 @@ impl Runner<'_, '_, '_> {
         }
     }
 
-    /// Files an error: in the tally, in the dictionary of codes; drops a connection that is gone.
+    /// Records an error in the tally and in the list of failures; drops a lost connection.
+    ///
+    /// `index` is the number of the command that failed. Returns how the attempt ended.
     #[cold]
     pub(crate) fn failure(&mut self, reply: Reply, index: usize) -> Ended {
         let block = self.block;
@@ -115,8 +117,12 @@ impl Runner<'_, '_, '_> {
         }
     }
 
-    /// Connects again after a loss, with growing pauses. Gives up early when told to stop. The
-    /// other sessions of this thread wait meanwhile; they are clients of the same server.
+    /// Reconnects after a loss, with increasing pauses; returns early if the block is halted.
+    ///
+    /// The other sessions of this thread, clients of the same server, wait meanwhile.
+    ///
+    /// # Errors
+    /// The connection could not be re-established within [`RECONNECT_FOR`].
     #[cold]
     pub(crate) async fn reconnect(&mut self) -> Result<(), LoadError> {
         let deadline = Instant::now() + RECONNECT_FOR;

@@ -1,21 +1,21 @@
-//! Who may start a transaction when: the closed loop's end and the open loop's arrivals.
+//! When transactions start: the end of a closed loop, and the arrivals of an open loop.
 //!
-//! Arrivals of an open loop form a Poisson process: gaps are independent and exponential with mean
-//! 1 / rate. They are drawn in intended time, from a generator of the arm's own, so that the same
-//! seed gives the same arrivals whatever the engine does.
+//! Arrivals of an open loop form a Poisson process: gaps are independent and exponential with mean 1 / rate. They are
+//! drawn in intended time, from a generator that belongs to the arm, so the same seed gives the same arrivals
+//! whatever the engine does.
 
 use dyno_script::Rng;
 
-/// When a slice is over.
+/// When a slice ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// No start at or after this time [ns since the epoch].
+    /// No transaction starts at or after this time [ns since the epoch].
     Until(i64),
-    /// After this many starts.
+    /// The slice ends after this number of starts.
     Starts(u64),
 }
 
-/// The arrivals of one arm.
+/// Arrivals of one arm in an open loop.
 #[derive(Debug)]
 pub struct Arrivals {
     rng: Rng,
@@ -26,20 +26,20 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
-    /// Arrivals at `rate_per_s` on average.
+    /// Returns arrivals with a mean rate of `rate_per_s`.
     pub fn new(rng: Rng, rate_per_s: f64) -> Self {
         let gap_ns = 1e9 / rate_per_s;
         Self { rng, gap_ns, start_ns: 0, offset_ns: 0.0, bound: Bound::Starts(0) }
     }
 
-    /// Begins a slice. The process has no memory, so it may begin anew at any time.
+    /// Begins a slice; the process is memoryless, so it may restart at any time.
     pub fn begin(&mut self, start_ns: i64, bound: Bound) {
         self.start_ns = start_ns;
         self.offset_ns = 0.0;
         self.bound = bound;
     }
 
-    /// The next arrival [ns since the epoch], or `None` when the slice has no more.
+    /// Returns the next arrival [ns since the epoch], or `None` if the slice has no more.
     pub fn take(&mut self) -> Option<i64> {
         if self.bound == Bound::Starts(0) {
             return None;
@@ -57,8 +57,9 @@ impl Arrivals {
         Some(intended)
     }
 
-    /// After this time [ns since the epoch] arrivals are given up: ten times the slice's length
-    /// after its end, at least one second.
+    /// Returns the time after which arrivals are skipped [ns since the epoch].
+    ///
+    /// It is the slice's end plus ten times its length, at least one second after the end.
     pub fn cap_ns(start_ns: i64, bound: Bound, rate_per_s: f64) -> i64 {
         let length = match bound {
             Bound::Until(end) => end - start_ns,
@@ -81,7 +82,7 @@ mod tests {
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // Standard error of the mean is 316 ns, of the standard deviation about 450 ns.
+        // The standard error of the mean is 316 ns, that of the standard deviation about 450 ns.
         assert!((mean - 100_000.0).abs() < 1_500.0, "{mean}");
         assert!((variance.sqrt() - 100_000.0).abs() < 2_500.0, "{}", variance.sqrt());
     }

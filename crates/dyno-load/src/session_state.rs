@@ -1,36 +1,36 @@
-//! What a session keeps between its turns: connection, variables, random numbers, place in the log.
+//! State of a session between its slices: connection, variables, random streams, position in the log.
 
 use dyno_script::{Rng, Scope, Value, VarId};
 
 use crate::link::Link;
 use crate::plan::ArmPlan;
 
-/// What a session of an arm keeps from slice to slice and from block to block.
+/// State that a session of an arm keeps from slice to slice and from block to block.
 #[derive(Debug)]
 pub struct SessionState {
-    /// Number of the session in its arm.
+    /// Number of the session within its arm.
     pub number: u16,
-    /// The connection, if there is one.
+    /// Connection, if there is one.
     pub link: Option<Link>,
     pub(crate) scope: Scope,
     pub(crate) rng: Rng,
     pub(crate) choice: Rng,
-    /// Per command: the variables that its columns go to.
+    /// Per command: the variables that its result columns go to.
     pub(crate) columns: Vec<Vec<Option<VarId>>>,
     pub(crate) redo: LogPosition,
 }
 
-/// Where the write-ahead log was when this session last looked.
+/// Position of the write-ahead log when this session last read it.
 #[derive(Debug, Default)]
 pub struct LogPosition {
-    /// Insert position at the last `\redo`.
+    /// Insert position at the last `\redo` [bytes].
     pub previous: Option<i64>,
-    /// Redo since the reading before, and redo not flushed: for the next commit.
+    /// Redo since the previous reading and redo not yet flushed [bytes], for the next commit's row.
     pub pending: Option<(i64, i64)>,
 }
 
 impl SessionState {
-    /// A session before its first connection.
+    /// Returns the state of a session before its first connection.
     pub fn new(number: u16, arm: &ArmPlan, rng: Rng, choice: Rng) -> Self {
         let mut scope = arm.scope.clone();
         scope.set(arm.client_id, Value::Int(number.into()));

@@ -1,30 +1,30 @@
-//! One turn of one arm: how long it is, and what its sessions share of it.
+//! Slice of a block, in which one arm runs: its length, and what its threads share.
 
 use std::sync::atomic::AtomicI64;
 
-/// One turn of one arm.
+/// Slice of a block, in which one arm runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// Number of the arm.
     pub arm: u16,
-    /// Running number in the block.
+    /// Number of the slice within the block.
     pub slice: u32,
-    /// How long.
+    /// When it ends.
     pub length: Length,
 }
 
-/// How long a slice is.
+/// Length of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// No transaction begins after this time.
+    /// Time after which no transaction begins [ns from the slice's start].
     DurationNs(u64),
-    /// So many transactions over all sessions.
+    /// Number of transactions, over all sessions.
     Transactions(u64),
 }
 
-/// What the threads share of one slice; set by the last thread at the gate.
+/// Counter that the threads share during one slice; the last thread at the gate sets it.
 #[derive(Debug, Default)]
 pub struct Quota {
-    /// Transactions left to begin, in a closed loop that counts them.
+    /// Transactions that may still begin, in a closed loop with a number of transactions.
     pub(crate) left: AtomicI64,
 }

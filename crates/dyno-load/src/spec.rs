@@ -1,4 +1,4 @@
-//! What to load, as the caller writes it down: JSON in, checked values out.
+//! Specification of a load: JSON in, checked values out.
 //!
 //! ```
 //! let spec = dyno_load::LoadSpec::from_json(
@@ -18,19 +18,19 @@ use crate::LoadError;
 use crate::connection::ConnectionSpec;
 use crate::line::LineSpec;
 
-/// Everything a [`Load`](crate::Load) needs.
+/// Specification of a [`Load`](crate::Load).
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSpec {
-    /// Seed of every random stream; the same number as `pgbench --random-seed`.
+    /// Seed of every random stream; the same value as `pgbench --random-seed`.
     pub seed: u64,
     /// How SQL is sent.
     #[serde(default)]
     pub protocol: Protocol,
-    /// What `started_ns` counts from.
+    /// Zero of `started_ns`.
     #[serde(default)]
     pub clock: ClockBase,
-    /// The variants under test.
+    /// Variants under test.
     pub arms: Vec<ArmSpec>,
 }
 
@@ -43,11 +43,11 @@ pub enum Protocol {
     Prepared,
     /// Parsed, bound and executed every time.
     Extended,
-    /// Values written into the text.
+    /// Sent as text with the values inserted.
     Simple,
 }
 
-/// What `started_ns` counts from.
+/// Zero of `started_ns`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClockBase {
@@ -60,43 +60,44 @@ pub enum ClockBase {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArmSpec {
-    /// Name in the evidence; unique.
+    /// Unique name in the evidence.
     pub name: String,
-    /// Where it runs.
+    /// Connection to its server.
     pub connection: ConnectionSpec,
-    /// Run once on each new connection, in order.
+    /// SQL that runs once on each new connection, in order.
     #[serde(default)]
     pub session_sql: Vec<String>,
-    /// What it runs; each transaction takes one by weight.
+    /// Scripts; each transaction chooses one by weight.
     pub scripts: Vec<ScriptSpec>,
-    /// Another way of sending SQL than the specification's.
+    /// Protocol of this arm, if it differs from the specification's.
     #[serde(default)]
     pub protocol: Option<Protocol>,
-    /// Concurrent connections.
+    /// Number of concurrent connections.
     pub sessions: u16,
-    /// Arrivals per second of an open loop; `None` is a closed loop.
+    /// Mean arrival rate of an open loop [1/s]; `None` for a closed loop.
     #[serde(default)]
     pub rate_per_s: Option<f64>,
-    /// Open loop: an arrival already later than this [ns] is skipped.
+    /// Open loop: an arrival that is already later than this [ns] is skipped.
     #[serde(default)]
     pub latency_limit_ns: Option<u64>,
-    /// How often a transaction is tried when it fails with 40001 or 40P01.
+    /// Largest number of tries of a transaction that fails with SQLSTATE 40001 or 40P01.
     #[serde(default = "one")]
     pub max_tries: u8,
-    /// Variables of the scripts, as `pgbench -D`.
+    /// Variables of the scripts, as set by `pgbench -D`.
     #[serde(default)]
     pub variables: BTreeMap<String, String>,
-    /// `statement_timeout` of each session [ms]; 10 s later the session gives up by itself.
+    /// `statement_timeout` of each session [ms]; 10 s later the client closes the connection.
     #[serde(default)]
     pub statement_timeout_ms: Option<u64>,
-    /// A pooler hands each transaction to another server process: nothing is set in a session.
+    /// True if a pooler hands each transaction to another server process; then no session settings are made.
     #[serde(default)]
     pub pooled: bool,
-    /// Errors that are an outcome and no failure, by SQLSTATE or by MariaDB's number: they stand in their rows and
-    /// count as no error.
+    /// Errors that are expected outcomes, by SQLSTATE or MariaDB's number.
+    ///
+    /// They are recorded in their rows and do not count as errors.
     #[serde(default)]
     pub expected_errors: Vec<String>,
-    /// A longer line between the sessions and the server.
+    /// Network line with delay or limited rate between the sessions and the server.
     #[serde(default)]
     pub network: Option<LineSpec>,
 }
@@ -111,12 +112,12 @@ fn one() -> u8 {
 pub struct ScriptSpec {
     /// Name in the evidence.
     pub name: String,
-    /// The script itself.
+    /// Text of the script.
     pub text: String,
-    /// Share of transactions in proportion to the other weights.
+    /// Share of transactions, relative to the weights of the other scripts.
     #[serde(default = "one_weight")]
     pub weight: u32,
-    /// Errors that are an outcome of this script, beside those of its arm.
+    /// Errors that are expected outcomes of this script, in addition to the arm's.
     #[serde(default)]
     pub expected_errors: Vec<String>,
 }
@@ -126,20 +127,20 @@ fn one_weight() -> u32 {
 }
 
 impl LoadSpec {
-    /// Reads and checks a specification.
+    /// Parses and checks a specification.
     ///
     /// # Errors
-    /// JSON that does not parse, an unknown key, or a value out of its range.
+    /// The JSON does not parse, has an unknown key, or a value is out of range.
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
         let spec: Self = serde_json::from_str(text).map_err(|e| LoadError::unreadable(&e))?;
         spec.check()?;
         Ok(spec)
     }
 
-    /// Checks what the types cannot say.
+    /// Checks the constraints that the types cannot express.
     ///
     /// # Errors
-    /// The first value that makes no sense, with its arm.
+    /// The first invalid value, with its arm.
     pub fn check(&self) -> Result<(), LoadError> {
         if self.arms.is_empty() || self.arms.len() > usize::from(u16::MAX) {
             return Err(LoadError::spec("load", "there is no arm", "give at least one arm"));

@@ -1,4 +1,4 @@
-//! The steps of a script between its commands: variables, branches, pauses, pipelines.
+//! Steps of a script: commands, variables, branches, pauses, pipelines.
 
 use dyno_script::{EvalError, eval};
 
@@ -9,6 +9,9 @@ use crate::runner::{Runner, running};
 
 impl<'a> Runner<'a, '_, '_> {
     /// Runs a script's steps until its end or its first failure.
+    ///
+    /// # Errors
+    /// An expression has no value, or the script uses or leaves a pipeline in the wrong place.
     pub(crate) async fn steps(&mut self, script: &'a ScriptPlan, now: &mut i64) -> Result<Ended, LoadError> {
         let (mut at, mut stale) = (0, false);
         self.out.batch.clear();

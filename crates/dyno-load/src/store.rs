@@ -1,5 +1,6 @@
-//! Results that a script keeps (`\gset`, `\aset`) and the position of the write-ahead log
-//! (`\redo`). Apart from the plain round trip, because copying results costs.
+//! Results that a script keeps (`\gset`, `\aset`) and the position of the write-ahead log (`\redo`).
+//!
+//! Separate from the plain round trip, because copying results costs time.
 
 use dyno_evidence::{Call, CallKind, NONE};
 use dyno_script::{Store, Value};
@@ -11,11 +12,11 @@ use crate::wire::link::{CAPTURE_BYTES_MAX, Event};
 use crate::wire::message::{column_names, columns};
 use crate::wire::{ServerError, WireError};
 
-/// SQLSTATE for `\gset` without a row, and with more than one: those that PL/pgSQL has for it.
+/// SQLSTATEs of `\gset` without a row and with several rows: the codes that PL/pgSQL uses for these errors.
 const NO_ROW: &str = "P0002";
 const MANY_ROWS: &str = "P0003";
 
-/// SQLSTATE for a row that is longer than a script can keep: program limit exceeded.
+/// SQLSTATE of a row that is too long to keep: program limit exceeded.
 const TOO_LONG: &str = "54000";
 
 #[cold]
@@ -24,7 +25,7 @@ fn too_long() -> ServerError {
 }
 
 impl Runner<'_, '_, '_> {
-    /// One round trip whose result goes into variables.
+    /// Makes one round trip whose result goes into variables.
     pub(crate) async fn store_trip(&mut self, command: &SqlPlan, index: usize) -> Reply {
         let all_rows = command.store.as_ref().is_some_and(|store| store.all_rows);
         let mut last = 0;
@@ -55,7 +56,7 @@ impl Runner<'_, '_, '_> {
                 }
             }
         }
-        // A command that failed may have been described all the same, and is so only once.
+        // A command that failed may have been described all the same, and is described only once.
         self.name_columns(command, index)?;
         if reply.is_err() || all_rows {
             return Ok(reply);
@@ -80,8 +81,9 @@ impl Runner<'_, '_, '_> {
         link.send()
     }
 
-    /// Finds the variables behind the columns, if the result was described this time. Columns that
-    /// no script mentions go nowhere.
+    /// Finds the variables behind the columns, if the result was described in this round trip.
+    ///
+    /// Columns whose variable no script mentions are ignored.
     fn name_columns(&mut self, command: &SqlPlan, index: usize) -> Result<(), WireError> {
         let state = &mut *self.state;
         let Some(link) = state.link.as_mut() else { return Err(WireError::Closed) };
@@ -98,7 +100,7 @@ impl Runner<'_, '_, '_> {
         Ok(())
     }
 
-    /// Puts the last row into the variables.
+    /// Copies the last row into the variables.
     fn take_row(&mut self, index: usize) -> Result<(), WireError> {
         let state = &mut *self.state;
         let Some(link) = state.link.as_mut() else { return Err(WireError::Closed) };
@@ -112,7 +114,7 @@ impl Runner<'_, '_, '_> {
         Ok(())
     }
 
-    /// `\redo`: reads the position of the write-ahead log, for the next commit's row.
+    /// Runs `\redo`: reads the position of the write-ahead log, for the next commit's row.
     pub(crate) async fn read_redo(&mut self, index: usize, now: &mut i64) -> Ended {
         let command = &self.arm.commands[index];
         let started = *now;
@@ -124,7 +126,7 @@ impl Runner<'_, '_, '_> {
             Ok(Ok((inserted, flushed))) => {
                 let redo = &mut self.state.redo;
                 let since = redo.previous.map_or(NONE, |previous| inserted - previous);
-                // What was flushed is read after what was inserted: others may have gone on in between.
+                // The flush position is read after the insert position: other sessions may have written in between.
                 redo.pending = Some((since, (inserted - flushed).max(0)));
                 redo.previous = Some(inserted);
                 Ended::Well

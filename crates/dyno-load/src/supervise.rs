@@ -1,4 +1,4 @@
-//! The caller's thread while a block runs: it keeps the rows, and ends what blocks.
+//! Work of the caller's thread during a block: it keeps the rows, and ends blocked sessions.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -9,13 +9,13 @@ use crate::LoadError;
 use crate::block::{Activity, Asked, Block};
 use crate::record::{Failures, HELD_ROWS, Pool};
 
-/// How often it looks at the wish to stop.
+/// Interval at which a request to stop is checked.
 const LOOK: Duration = Duration::from_millis(25);
-/// From the wish to stop to the cancel requests.
+/// Time from the request to stop to the cancel requests.
 const CANCEL_AFTER: Duration = Duration::from_millis(250);
-/// How long one cancel request may take.
+/// Timeout of one cancel request.
 const CANCEL_TRY: Duration = Duration::from_millis(300);
-/// From the wish to stop to closed sockets.
+/// Time from the request to stop to the closing of sockets.
 const CLOSE_AFTER: Duration = Duration::from_millis(600);
 
 /// Keeps rows in memory up to a budget, then writes them.
@@ -28,12 +28,12 @@ pub struct RowWriter<'a> {
 }
 
 impl<'a> RowWriter<'a> {
-    /// Keeps nothing yet.
+    /// Returns a writer that holds no rows.
     pub fn new(writer: &'a mut CallsWriter, pool: &'a Pool, failures: &'a Failures) -> Self {
         Self { writer, pool, failures, held: Vec::new(), rows: 0 }
     }
 
-    /// Where empty buffers are.
+    /// Returns the pool of empty buffers.
     pub fn pool(&self) -> &'a Pool {
         self.pool
     }
@@ -44,7 +44,10 @@ impl<'a> RowWriter<'a> {
         if self.rows >= HELD_ROWS { self.write() } else { Ok(()) }
     }
 
-    /// Writes what is held.
+    /// Writes the rows that are held.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn write(&mut self) -> Result<(), LoadError> {
         let failures = self.failures.list();
         for buffer in self.held.drain(..) {
@@ -56,8 +59,12 @@ impl<'a> RowWriter<'a> {
     }
 }
 
-/// Takes full buffers until all threads are done; ends blocked reads when told to stop, and answers
-/// that are overdue.
+/// Takes full buffers until all threads have ended.
+///
+/// Meanwhile it ends blocked sessions after a request to stop, and sessions whose answer is overdue.
+///
+/// # Errors
+/// The evidence cannot be written; the block is aborted then.
 pub fn supervise(
     block: &Block<'_>,
     receiver: &Receiver<Vec<Call>>,
@@ -86,7 +93,7 @@ pub fn supervise(
         }
         let halted_at = *halted_at.get_or_insert_with(Instant::now);
         if halted_at.elapsed() >= CLOSE_AFTER {
-            // At every look: a session may just have been connected again.
+            // Repeated at every check: a session may just have reconnected.
             block.each_active(activities, |_, handle| handle.control.shut_down());
         } else if !cancelled && halted_at.elapsed() >= CANCEL_AFTER {
             cancelled = true;
@@ -95,12 +102,12 @@ pub fn supervise(
     }
 }
 
-/// Asks the server to cancel what it does, as long as there is time.
+/// Sends cancel requests for the active sessions until time `until`.
 fn cancel(block: &Block<'_>, activities: &[Activity], until: Instant) {
     block.each_active(activities, |dialler, handle| {
         let left = until.saturating_duration_since(Instant::now());
         if handle.key != 0 && !left.is_zero() {
-            // A server that does not take it is told by the closed socket.
+            // A server that ignores the request notices the closed socket.
             let _ = dialler.cancel(handle.process, handle.key, left.min(CANCEL_TRY));
         }
     });

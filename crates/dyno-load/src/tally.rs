@@ -1,72 +1,74 @@
-//! What the sessions count, per arm.
+//! Counts of transactions and errors, per arm.
 
 use serde::Serialize;
 
 use crate::line::Lateness;
 
-/// What happened in one block.
+/// Report of one block.
 #[derive(Debug, Clone, Serialize)]
 pub struct BlockReport {
-    /// When it began [ns since the epoch].
+    /// Start [ns since the epoch].
     pub started_ns: i64,
-    /// When it ended [ns since the epoch].
+    /// End [ns since the epoch].
     pub ended_ns: i64,
-    /// Connections that were lost and made again.
+    /// Number of connections that were lost and re-established.
     pub reconnects: u64,
     /// CPU time of the threads that serve the sessions [ns].
     pub cpu_ns: u64,
-    /// How many threads that was spread over: near `threads` times the block's length, the load
-    /// itself is the limit.
+    /// Number of threads that serve the sessions.
+    ///
+    /// If `cpu_ns` is near `threads` times the block's length, the load generator itself is the bottleneck.
     pub threads: u32,
-    /// The block was cut short by the caller's wish to stop.
+    /// True if the block was cut short by a request to stop.
     pub interrupted: bool,
     /// One report per arm, in the order of the arms.
     pub arms: Vec<ArmReport>,
-    /// One per arm whose sessions go by way of a line.
+    /// One report per arm whose sessions use a line.
     pub lines: Vec<LineReport>,
-    /// The SQLSTATEs of all errors so far, each once.
+    /// SQLSTATEs of all errors so far, each once.
     pub error_codes: Vec<String>,
 }
 
-/// How late the line of an arm was in one block.
+/// Lateness of an arm's line in one block.
 #[derive(Debug, Clone, Serialize)]
 pub struct LineReport {
     /// Number of the arm.
     pub arm: u16,
-    /// What it let go, and how late.
+    /// What the line delivered, and how late.
     #[serde(flatten)]
     pub lateness: Lateness,
 }
 
-/// What happened to one arm in one block.
+/// Report of one arm in one block.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct ArmReport {
     /// Number of the arm.
     pub arm: u16,
-    /// Transactions that ran to an end, well or with an error.
+    /// Transactions that ran to an end, with or without an error.
     pub transactions: u64,
-    /// Transactions that ended with an error after all tries.
+    /// Transactions that ended with an unexpected error after all tries.
     pub errors: u64,
     /// Tries beyond the first.
     pub retries: u64,
-    /// Arrivals that were given up.
+    /// Arrivals that were skipped because they were too late.
     pub skipped: u64,
-    /// Sum over slices and sessions: end of the session's last transaction minus the slice's start.
-    /// In a closed loop, transactions times sessions over this is the throughput.
+    /// Sum over slices and sessions of the end of the session's last transaction minus the slice's start [ns].
+    ///
+    /// In a closed loop the throughput is transactions times sessions over this.
     pub busy_ns: u64,
-    /// Open loop: longest time that a free session started after the intended time.
+    /// Open loop: the longest time by which a free session started late [ns].
     pub lag_max_ns: i64,
-    /// The first error in words.
+    /// Message of the first error.
     pub first_error: Option<String>,
 }
 
-/// What one thread counts for one arm.
+/// Counts of one session for one arm.
 #[derive(Debug, Default)]
 pub struct Tally {
     transactions: u64,
     errors: u64,
     retries: u64,
-    /// Arrivals that were given up.
+    /// Arrivals that were skipped because they were too late.
     pub skipped: u64,
     /// See [`ArmReport::busy_ns`].
     pub busy_ns: u64,
@@ -76,7 +78,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a transaction.
+    /// Counts a transaction with this number of tries.
     #[inline]
     pub fn transaction(&mut self, failed: bool, tries: u8) {
         self.transactions += 1;
@@ -84,17 +86,17 @@ impl Tally {
         self.retries += u64::from(tries) - 1;
     }
 
-    /// Keeps the first error's words.
+    /// Keeps the message of the first error; later ones are ignored.
     pub fn note_error(&mut self, words: impl FnOnce() -> String) {
         self.first_error.get_or_insert_with(words);
     }
 
-    /// Transactions so far.
+    /// Returns the number of transactions so far.
     pub fn transactions(&self) -> u64 {
         self.transactions
     }
 
-    /// Adds this thread's counts to the arm's.
+    /// Adds these counts to the arm's report.
     pub fn add_to(self, report: &mut ArmReport) {
         report.transactions += self.transactions;
         report.errors += self.errors;

@@ -1,8 +1,7 @@
-//! One transaction of a session: it chooses a script, runs it, and writes down what happened.
+//! One transaction of a session: choose a script, run it, record the outcome.
 //!
-//! Times within a transaction hang together: a command begins when the one before it was complete,
-//! unless something else (a `\set`, a `\sleep`) lay in between. So one reading of the clock per
-//! command is enough.
+//! Times within a transaction are contiguous: a command begins when the previous one was complete, unless a step such
+//! as `\set` or `\sleep` came in between. So one reading of the clock per command is enough.
 
 use dyno_evidence::{Call, CallKind, NONE};
 
@@ -13,7 +12,13 @@ use crate::reply::Ended;
 use crate::runner::{Runner, running};
 
 impl<'a> Runner<'a, '_, '_> {
-    /// Runs one transaction that starts now; returns when it ended [ns since the epoch].
+    /// Runs one transaction from `started`, its `intended` start being [`NONE`] in a closed loop; returns its end.
+    ///
+    /// All times are in ns since the epoch. The transaction is repeated after a serialization failure or a deadlock,
+    /// up to the arm's number of tries. After a lost connection it reconnects.
+    ///
+    /// # Errors
+    /// A script cannot continue, or a lost connection cannot be re-established.
     pub async fn transaction(&mut self, started: i64, intended: i64) -> Result<i64, LoadError> {
         let arm = self.arm;
         let script = self.choose();
@@ -66,7 +71,7 @@ impl<'a> Runner<'a, '_, '_> {
         }
     }
 
-    /// Runs a script once from its beginning; leaves no transaction open.
+    /// Runs a script once from its beginning, and rolls back a transaction that an error left open.
     async fn attempt(&mut self, script: &'a ScriptPlan, now: &mut i64) -> Result<Ended, LoadError> {
         let ended = self.steps(script, now).await?;
         let open = self.state.link.as_ref().is_some_and(Link::in_transaction);
@@ -79,7 +84,7 @@ impl<'a> Runner<'a, '_, '_> {
         }
     }
 
-    /// Ends the transaction that an error left behind; a row of its own.
+    /// Rolls back the transaction that an error left open; the rollback has its own row.
     #[cold]
     async fn roll_back(&mut self, ended: Ended, now: &mut i64) -> Ended {
         let started = *now;

@@ -1,4 +1,4 @@
-//! One thread: it serves some sessions of every arm, slice after slice.
+//! One thread of a block: it serves some sessions of every arm, slice after slice.
 
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -21,24 +21,24 @@ use crate::session_state::{LogPosition, SessionState};
 use crate::slice::{Length, Slice};
 use crate::tally::Tally;
 
-/// How often finished transactions are added to the caller's counter.
+/// Interval at which finished transactions are added to the caller's counter [ns].
 const PROGRESS_NS: i64 = 20_000_000;
 
-/// What a thread brings back.
+/// Result of one thread.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// One per arm and session.
+    /// Arm number and counts, one entry per arm and session.
     pub tallies: Vec<(usize, Tally)>,
-    /// Connections that were made again.
+    /// Number of connections that were re-established.
     pub reconnects: u64,
     /// CPU time of the thread [ns].
     pub cpu_ns: u64,
 }
 
-/// One session number at a thread.
+/// Sessions of one number on a thread: their states, one per arm.
 pub struct ThreadSession<'a> {
     states: &'a mut [Option<SessionState>],
-    /// For who ends blocked sessions.
+    /// Tells the supervising thread what the session is doing.
     activity: &'a Activity,
     out: Output<'a>,
     tallies: Vec<Tally>,
@@ -46,7 +46,7 @@ pub struct ThreadSession<'a> {
 }
 
 impl<'a> ThreadSession<'a> {
-    /// A session with these states, one per arm or none.
+    /// Returns the sessions with these states, one per arm (`None` where the arm has fewer sessions).
     pub fn new(states: &'a mut [Option<SessionState>], activity: &'a Activity, recorder: Recorder<'a>) -> Self {
         let out = Output { recorder, tally: Tally::default(), reconnects: 0, batch: Batch::new(), only_rows: NONE };
         let tallies = states.iter().map(|_| Tally::default()).collect();
@@ -55,6 +55,9 @@ impl<'a> ThreadSession<'a> {
 }
 
 /// Runs all slices of a block for the sessions of one thread.
+///
+/// # Errors
+/// A session's script cannot continue, its connection cannot be re-established, or the reactor fails.
 pub fn work(block: &Block<'_>, slices: &[Slice], mut sessions: Vec<ThreadSession<'_>>) -> Result<Outcome, LoadError> {
     clock::sharpen_sleep();
     let _guard = AbortOnPanic(block);
@@ -118,7 +121,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Takes the turn, if the arm has this session.
+    /// Runs the session's part, if the arm has this session.
     async fn take(
         self,
         state: Option<&'a mut SessionState>,
@@ -132,7 +135,7 @@ impl<'a> Turn<'a> {
         std::mem::swap(&mut out.tally, tally);
         self.activity.end();
         if result.is_err() {
-            // The other sessions of this thread end, too.
+            // This also ends the other sessions of this thread.
             self.block.abort();
         }
         result
@@ -141,9 +144,9 @@ impl<'a> Turn<'a> {
     async fn play(&self, state: &'a mut SessionState, out: &mut Output<'_>) -> Result<(), LoadError> {
         let Self { block, slice, start, activity, pulse, registry, token } = *self;
         let arm = &block.plan.arms[usize::from(slice.arm)];
-        // Other arms write redo too: what the log grew by since an earlier slice is not ours.
+        // Other arms write redo, too: the growth of the log since an earlier slice is not counted.
         state.redo = LogPosition::default();
-        // Between its slices the session listened to its other connections.
+        // Between its slices the session waited on its other connections.
         state.link.as_mut().into_iter().for_each(Link::doubt);
         let before = out.tally.transactions();
         let mut runner = Runner {
@@ -166,7 +169,7 @@ impl<'a> Turn<'a> {
         };
         progress.show(block, &runner.out.tally);
         if last.is_err() {
-            // What the server still holds of the transaction ends with the connection.
+            // Closing the connection also ends the transaction that is still open at the server.
             runner.state.link = None;
         }
         let last = last?;
@@ -177,7 +180,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Threads that wait at the gate must not wait for one that is gone.
+/// Aborts the block on a panic: threads at the gate must not wait for a thread that is gone.
 struct AbortOnPanic<'a>(&'a Block<'a>);
 
 impl Drop for AbortOnPanic<'_> {
@@ -227,7 +230,7 @@ impl Progress {
     }
 }
 
-/// Transactions one after the other; returns when the last one ended.
+/// Runs transactions one after the other; returns when the last one ended [ns since the epoch].
 async fn closed_loop(runner: &mut Runner<'_, '_, '_>, bound: Bound, progress: &mut Progress) -> Result<i64, LoadError> {
     let block = runner.block;
     let mut now = block.clock.now_ns();
@@ -244,7 +247,7 @@ async fn closed_loop(runner: &mut Runner<'_, '_, '_>, bound: Bound, progress: &m
     }
 }
 
-/// Arrivals, each served by whichever session is free; returns when the last one ended.
+/// Serves arrivals, each by whichever session is free; returns when the last transaction ended [ns since the epoch].
 async fn open_loop(
     runner: &mut Runner<'_, '_, '_>,
     slice: &Slice,
@@ -280,7 +283,7 @@ async fn open_loop(
     }
 }
 
-/// An arrival that nobody served in time: counted, not hidden.
+/// Records an arrival that no session served in time as a row of its own kind, and counts it.
 fn skip(runner: &mut Runner<'_, '_, '_>, now: i64, intended: i64) {
     let script = &runner.arm.scripts[0];
     let row = runner.row(script.name, CallKind::Skipped, now, 0);

@@ -1,4 +1,5 @@
-//! A server that floods, falls silent, or ends in the middle: the load goes on or ends, always.
+//! Tests with a server that floods, falls silent, or ends in the middle: the load must continue or end.
+//!
 //! The server is a script on a socket of 127.0.0.1.
 
 use std::io::{Read, Write};
@@ -18,17 +19,17 @@ fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// `AuthenticationOk`, the cancel key, `ReadyForQuery`.
+/// Returns `AuthenticationOk`, the cancel key and `ReadyForQuery`.
 fn welcome() -> Vec<u8> {
     [frame(b'R', &[0; 4]), frame(b'K', &[0, 0, 0, 7, 0, 0, 0, 9]), frame(b'Z', b"I")].concat()
 }
 
-/// The answer to a prepared `select 1`.
+/// Returns the answer to a prepared `select 1`.
 fn answer() -> Vec<u8> {
     [frame(b'1', b""), frame(b'2', b""), frame(b'D', &[0, 0]), frame(b'C', b"SELECT 1\0"), frame(b'Z', b"I")].concat()
 }
 
-/// Greets each client and hands it over, with its number; cancel requests are not clients.
+/// Greets each client and calls `client` with its number and stream; cancel requests are not clients.
 fn serve(client: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
@@ -57,14 +58,14 @@ fn spec(port: u16, more: &Value) -> Value {
     json!({"seed": 7, "arms": [arm]})
 }
 
-/// Answers questions until the client goes.
+/// Answers queries until the client disconnects.
 fn answer_all(mut stream: &TcpStream) {
     while stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) && stream.write_all(&answer()).is_ok() {}
 }
 
 #[test]
 fn an_end_that_comes_together_with_the_last_bytes_is_seen() {
-    // Both are sent before the client looks: one event tells of both.
+    // Both are sent before the client reads: a single event reports both.
     for _ in 0..40 {
         let port = serve(|number, mut stream| {
             if number > 0 {
@@ -72,7 +73,7 @@ fn an_end_that_comes_together_with_the_last_bytes_is_seen() {
             }
             drop(stream.read(&mut [0; 4096]));
             drop(stream.write_all(&answer()[..12]));
-            // Dropped: the end of the stream follows at once.
+            // Dropped: the end of the stream follows immediately.
         });
         let block = run(&mut load(&spec(port, &json!({}))), &transactions(3)).expect("goes on");
         assert_eq!((block.report.reconnects, block.report.arms[0].errors), (1, 1));
@@ -82,7 +83,7 @@ fn an_end_that_comes_together_with_the_last_bytes_is_seen() {
 #[test]
 fn an_end_that_came_while_another_arm_was_at_work_is_seen() {
     let port = serve(|number, mut stream| {
-        // The first connection is the first arm's; it ends after its first answer, silently later.
+        // The first connection is the first arm's; it ends after its first answer, while the other arm runs.
         if number == 0 {
             drop(stream.read(&mut [0; 4096]));
             drop(stream.write_all(&answer()));
@@ -102,7 +103,7 @@ fn an_end_that_came_while_another_arm_was_at_work_is_seen() {
     assert_eq!(block.report.reconnects, 1);
 }
 
-/// Sends notices without end, in pieces that end anywhere.
+/// Sends notices without end, in pieces that end at any byte.
 fn flood(mut stream: &TcpStream, seed: usize) {
     let notices = frame(b'N', &vec![0; 100 + seed * 37]).repeat(50);
     let piece = 1_000 + seed * 701;
@@ -151,7 +152,7 @@ fn no_flood_of_notices_outlives_a_wish_to_stop() {
 
 #[test]
 fn a_flood_leaves_the_other_sessions_of_its_thread_their_turn() {
-    // More sessions than threads: some share one with the flood.
+    // More sessions than threads: some share a thread with the flood.
     let sessions = 2 * thread::available_parallelism().map_or(2, usize::from) + 3;
     let (sender, served) = std::sync::mpsc::channel();
     let port = serve(move |number, mut stream| {
@@ -160,7 +161,7 @@ fn a_flood_leaves_the_other_sessions_of_its_thread_their_turn() {
             return flood(&stream, 3);
         }
         drop(stream.write_all(&answer()));
-        drop(stream.read(&mut [0; 4096])); // its next question: it has read the answer
+        drop(stream.read(&mut [0; 4096])); // its next query: it has read the answer
         let _ = sender.send(number);
         while stream.write_all(&answer()).is_ok() && stream.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
     });
@@ -180,13 +181,13 @@ fn a_flood_leaves_the_other_sessions_of_its_thread_their_turn() {
 
 #[test]
 fn an_answer_that_is_overdue_ends_the_connection_and_not_the_run() {
-    // The server's own limit would have ended the statement 10 s ago.
+    // The server's own limit would have ended the statement 10 s earlier.
     let port = serve(|number, mut stream| {
         if number == 0 {
             drop(stream.read(&mut [0; 4096])); // set statement_timeout
             drop(stream.write_all(&[frame(b'C', b"SET\0"), frame(b'Z', b"I")].concat()));
             drop(stream.read(&mut [0; 4096]));
-            drop(stream.read(&mut [0; 4096])); // until the client gives up
+            drop(stream.read(&mut [0; 4096])); // until the client closes the connection
             return;
         }
         drop(stream.read(&mut [0; 4096]));

@@ -1,4 +1,4 @@
-//! What goes wrong on the engine's side: counted, kept, retried, reconnected, or told clearly.
+//! Tests of errors on the engine's side: they are counted, recorded, retried, reconnected, or reported clearly.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -49,8 +49,8 @@ fn serialization_failures_are_retried_with_the_same_values() {
     assert_eq!(server.sql("select v from counter"), "40");
     assert!(block.errors("exec").contains(&"40001"));
     assert!(block.errors("transaction").iter().all(|code| code.is_empty()));
-    // However often it was tried, each transaction of a session drew once: the values are those of
-    // a run without conflicts.
+    // However often it was tried, each transaction of a session drew its values once: the values are the same in a run
+    // without conflicts.
     let values = |client: u32| server.sql(&format!("select d from draws where client = {client} order by try"));
     let first = values(0);
     server.sql("truncate draws");
@@ -106,7 +106,7 @@ fn a_killed_backend_is_one_failed_transaction_and_a_reconnect() {
         let arm = &block.report.arms[0];
         assert_eq!(arm.errors, 2);
         let rows: u64 = server.sql("select count(*) from survived").parse().expect("a number");
-        // A backend may be ended between its commit and its answer.
+        // A backend may be terminated between its commit and its answer.
         let done = arm.transactions - arm.errors;
         assert!((done..=done + 2).contains(&rows), "{rows} {done}");
         let after = block.values("transaction", |c| &c.started_ns).into_iter().max();
@@ -132,14 +132,14 @@ fn prepared_statements_that_the_script_drops_are_prepared_again() {
     let Some(server) = server() else { return };
     let spec = server.spec("discard", "select 1;\ndeallocate all;\n", json!({}));
     let block = run(&mut load(&spec), &transactions(4)).expect("runs");
-    // `deallocate all` itself is a prepared statement, so each transaction loses what it prepared.
+    // `deallocate all` is itself a prepared statement, so each transaction loses what it prepared.
     let failed = block.errors("exec").iter().filter(|code| **code == "26000").count();
     assert!(failed >= 1 && block.report.arms[0].errors < 4, "{:?}", block.errors("exec"));
 }
 
 #[test]
 fn a_server_that_stays_away_ends_the_load_with_the_place() {
-    // Accepts one session, answers its login, and is gone.
+    // Accepts one session, answers its login, and closes.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     let server = thread::spawn(move || {
@@ -191,7 +191,7 @@ fn a_wish_to_stop_ends_a_long_query_within_a_second() {
         }
         assert!(block.report.interrupted);
         assert!(took < Duration::from_millis(1_200), "{took:?}");
-        // What we cut ourselves is no observation.
+        // A transaction that the client itself interrupted is not an observation.
         assert_eq!(block.kind("transaction").len(), 0);
         assert_eq!((block.report.arms[0].errors, block.report.reconnects), (0, 0));
     }
@@ -208,11 +208,11 @@ fn a_script_that_cannot_work_is_an_error_with_its_line() {
     ];
     for (script, expected) in cases {
         let mut load = load(&server.spec("cannot", script, json!({"sessions": 2})));
-        // So many that each session gets some of them.
+        // Enough that each session gets some of them.
         let error = run(&mut load, &transactions(5_000)).err().expect("fails").to_string();
         assert!(error.contains(expected), "{error}");
     }
-    // Its own sessions, once the server has heard of their end: other tests have some that are idle in a transaction.
+    // Checked once the server has noticed the end of these sessions; other tests have sessions idle in a transaction.
     let left = "select count(*) from pg_stat_activity where application_name = 'cannot' and state like 'idle in%'";
     let gone = (0..500).any(|_| {
         thread::sleep(Duration::from_millis(10));
@@ -279,7 +279,7 @@ fn an_expected_error_is_an_outcome_and_others_are_failures() {
         let arm = &block.report.arms[0];
         assert_eq!((arm.transactions, arm.errors), (3, errors), "{code}");
         assert_eq!(arm.first_error.is_some(), errors > 0);
-        // The evidence has what happened in any case, and no transaction stays open.
+        // The evidence has every error, and no transaction stays open.
         assert_eq!(block.errors("transaction"), [code; 3]);
         assert_eq!(block.kind("rollback").len(), 3);
     }

@@ -1,4 +1,4 @@
-//! Sessions by way of a longer line, on a real server: what it costs, and that all else is as before.
+//! Tests of sessions over a longer line, on a real server: its cost, and that everything else is unchanged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,7 +45,7 @@ fn arms_with_and_without_a_line_take_turns_in_slices() {
 #[test]
 fn a_large_result_comes_at_the_rate_of_the_line() {
     let Some(server) = server() else { return };
-    // 250,000 characters at 20 Mbit/s are 100 ms.
+    // 250,000 characters at 20 Mbit/s take 100 ms.
     let network = json!({"delay_ns": 0, "rate_bit_per_s": 20_000_000});
     let spec = server.spec("narrow", "select repeat('x', 250000);", json!({"network": network}));
     let block = run(&mut load(&spec), &transactions(2)).expect("runs");
@@ -68,7 +68,7 @@ fn a_wish_to_stop_cancels_over_the_line() {
     asker.join().expect("ends");
     assert!(block.report.interrupted && started.elapsed() < Duration::from_secs(20));
     drop(load);
-    // The server has heard of it: nothing sleeps any more.
+    // Once the server has processed the request nothing is active any more.
     let left = "select count(*) from pg_stat_activity where application_name = 'cancelled' and state = 'active'";
     let gone = (0..500).any(|_| {
         thread::sleep(Duration::from_millis(10));

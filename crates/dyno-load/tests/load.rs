@@ -1,4 +1,4 @@
-//! The load on a real server: what is sent, what is written down, in every protocol.
+//! Tests of the load on a real server: what is sent and what is recorded, in every protocol.
 
 use crate::common::{Block, load, millis, run, server, transactions};
 use dyno_evidence::NONE;
@@ -27,7 +27,7 @@ fn a_closed_loop_keeps_one_row_per_transaction_without_gaps_or_overlaps() {
         assert!(block.calls.started_ns[last] - block.calls.started_ns[first] < 200_000_000);
         busy += end(last) - block.report.started_ns;
     }
-    // Busy time counts from the slice's common start, a little after the block's.
+    // Busy time counts from the slice's common start, slightly after the block's.
     let busy_ns = arm.busy_ns as i64;
     assert!(busy_ns <= busy && busy - busy_ns < 3 * 50_000_000, "{busy_ns} {busy}");
     assert!(block.report.cpu_ns > 0);

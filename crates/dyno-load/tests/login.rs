@@ -1,16 +1,16 @@
-//! Logging in to a real server: passwords over TCP, and TLS with certificates made for the test.
+//! Tests of logins at a real server: passwords over TCP, and TLS with certificates made for the test.
 
 use crate::common::{Server, binaries, load, run, server, transactions};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Tries to log in and run; the error in words if that fails.
+/// Tries to log in and run; returns the error message if that fails.
 fn attempt(server: &Server, connection: &Value) -> Result<(), String> {
     attempt_by(server, connection, json!({}))
 }
 
-/// The same with other keys of the arm.
+/// Tries to log in and run with additional keys of the arm; returns the error message if that fails.
 fn attempt_by(server: &Server, connection: &Value, more: Value) -> Result<(), String> {
     // More than any buffer holds, in both directions.
     let long = "x".repeat(300_000);
@@ -36,7 +36,7 @@ fn passwords_work_by_every_method_and_only_the_right_one() {
          set password_encryption = 'md5'; create role md5 login password 'geheim'; \
          create role nobody_may login password 'geheim'",
     );
-    // In the clear only where that is asked for.
+    // In the clear only if the options ask for it.
     let clear = attempt(server, &json!({"user": "clear", "password": "geheim"})).expect_err("is refused");
     assert!(clear.contains("the connection is not encrypted\n  next: use sslmode=require"), "{clear}");
     let with = |user: &str, password: &str| {
@@ -110,7 +110,7 @@ fn tls_follows_sslmode() {
     let (root, other) = install(server, &signed(&["localhost"]));
     let used = "select count(*) from pg_stat_ssl where ssl";
     assert_eq!(server.sql(used), "0");
-    // The role may log in with TLS only, and SCRAM over it is bound to the channel.
+    // The role may log in with TLS only, and SCRAM is then bound to the channel.
     login("prefer", "127.0.0.1", None).expect("TLS is taken when it is offered");
     login("require", "127.0.0.1", None).expect("require does not check");
     login("require", "127.0.0.1", Some(&root)).expect("require with a root checks the chain");

@@ -1,5 +1,6 @@
-//! The open loop on a real server: response time counts from the intended start, and an engine
-//! that stalls cannot hide it.
+//! Tests of the open loop on a real server.
+//!
+//! The response time counts from the intended start, so an engine that stalls cannot hide it.
 
 use std::sync::Arc;
 use std::thread;
@@ -19,9 +20,10 @@ fn responses(block: &Block) -> Vec<i64> {
     rows.into_iter().map(|row| calls.started_ns[row] + calls.elapsed_ns[row] - calls.intended_ns[row]).collect()
 }
 
-/// A server whose only session stands still for S in a run of T: with service time near nothing,
-/// the response time's quantile q is at least S - (1 - q) T, because arrivals during the stall are
-/// evenly spread over it.
+/// The stall of a server's only session is visible in the response times.
+///
+/// For a stall of S in a run of T, with a service time near zero, the response time's quantile q is at least S - (1 -
+/// q) T, because arrivals during the stall are spread evenly over it.
 #[test]
 fn a_stall_is_seen_by_all_who_arrive_during_it() {
     let Some(server) = server() else { return };
@@ -43,10 +45,10 @@ fn a_stall_is_seen_by_all_who_arrive_during_it() {
     for q in [0.99, 0.95, 0.9] {
         let floor_ms = stall_ms as f64 - (1.0 - q) * run_ms as f64;
         let response_ms = quantile(responses(&block), q) as f64 / 1e6;
-        // Arrivals are random: their number in the stall varies by 6 %.
+        // Arrivals are random: their number during the stall varies by 6 %.
         assert!(response_ms > floor_ms * 0.85, "q {q}: {response_ms} ms, floor {floor_ms} ms");
     }
-    // Service time alone hides it: one operation in 1500 was slow.
+    // The service time alone hides the stall: one operation in 1500 was slow.
     let service_ms = quantile(block.values("transaction", |c| &c.elapsed_ns), 0.99) as f64 / 1e6;
     assert!(service_ms < 100.0, "{service_ms}");
     // The session was busy, not late.
@@ -90,12 +92,12 @@ fn what_comes_too_late_is_skipped_and_counted() {
 #[test]
 fn what_is_late_at_the_end_is_drained_and_the_rest_given_up_at_the_cap() {
     let Some(server) = server() else { return };
-    // Four times more work than one session does: 50 ms of arrivals take 200 ms.
+    // Four times the work that one session can do: 50 ms of arrivals take 200 ms.
     let spec = server.spec("drain", "select pg_sleep(0.01);", json!({"rate_per_s": 400.0}));
     let block = run(&mut load(&spec), &millis(50)).expect("runs");
     assert_eq!(block.report.arms[0].skipped, 0);
     assert!(quantile(responses(&block), 1.0) > 50_000_000);
-    // A hundred times: the cap is one second after the end.
+    // A hundred times the work: the cap is one second after the end.
     let spec = server.spec("cap", "select pg_sleep(0.05);", json!({"rate_per_s": 2_000.0}));
     let block = run(&mut load(&spec), &millis(50)).expect("runs");
     let arm = &block.report.arms[0];

@@ -1,5 +1,6 @@
-//! The redo probe on media whose times are known: group commit, the race, its counters, and the
-//! order in which things become durable.
+//! Tests of the redo probe on media with known times.
+//!
+//! They cover group commit, the race, its counters, and the order of durability.
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -13,7 +14,7 @@ use std::time::Duration;
 use dyno_load::probe::{Acknowledged, Counts, Medium, Probe, ProbeReport, ProbeSpec};
 use dyno_load::{Length, Slice};
 
-/// What happened, in order: a write of a path became durable, or commits were acknowledged.
+/// Event in order: a write of a path became durable, or commits were acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Durable { path: usize, sequence: u64 },
@@ -21,10 +22,10 @@ enum Event {
 }
 
 type Journal = Arc<Mutex<Vec<Event>>>;
-/// What a path holds: bytes by offset.
+/// Contents of a path: bytes by offset.
 type Content = Arc<Mutex<BTreeMap<u64, Vec<u8>>>>;
 
-/// A path that sleeps as long as a function of the write's number says, and keeps what it got.
+/// Path that sleeps for a time given by the write's number, and keeps what was written.
 struct Known {
     path: usize,
     sleep_us: fn(u64) -> u64,
@@ -64,7 +65,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// `arm` is JSON: the arm's keys but its name.
+    /// Creates a bench; `arm` is JSON with the arm's keys except its name.
     fn new(arm: &str, sleeps_us: &[fn(u64) -> u64]) -> Self {
         Self::failing(arm, sleeps_us, [0, 0])
     }
@@ -120,7 +121,7 @@ fn every_commit_is_counted_once_and_its_redo_fills_whole_blocks() {
     let mut bench = Bench::new(&format!(r#"{ONE}, "size": "1000", "block_bytes": 512"#), &[none]);
     let counts = bench.commits(50);
     assert_eq!((counts.commits, counts.writes, counts.redo_bytes), (50, 50, 50_000));
-    // 1000 bytes need three blocks of 464; 392 bytes of the third stay empty.
+    // 1000 bytes need three blocks of 464; 392 bytes of the third stay unused.
     assert_eq!((counts.blocks, counts.wasted_bytes), (150, 50 * 392));
     assert_eq!(counts.bytes, [150 * 512, 0]);
 }
@@ -140,7 +141,7 @@ fn the_log_goes_round_and_no_write_straddles_its_end() {
     let arm = format!(r#"{ONE}, "size": "5000", "block_bytes": 4096, "file_bytes": 65536"#);
     let mut bench = Bench::new(&arm, &[none]);
     let counts = bench.commits(20);
-    // 15 slots, two blocks a write: seven writes a lap, the last slot stays unused.
+    // 15 slots and two blocks per write: seven writes per lap, the last slot stays unused.
     assert_eq!(counts.laps, 2);
     let content = bench.content[0].lock().unwrap();
     let offsets: Vec<u64> = content.keys().copied().collect();
@@ -149,8 +150,10 @@ fn the_log_goes_round_and_no_write_straddles_its_end() {
     assert_eq!(sequence(4096), 15, "the third lap begins with the fifteenth write");
 }
 
-/// Closed form: while a write is under way all other sessions queue, so with n sessions that do not
-/// think every write after the first carries all n, and a commit takes exactly one write.
+/// Closed form of group commit in a closed loop.
+///
+/// While a write is in progress all other sessions queue. So with n sessions without think time, every write after
+/// the first carries all n, and a commit takes exactly one write.
 #[test]
 fn group_commit_of_sessions_that_do_not_think_carries_them_all() {
     let arm = format!(r#"{ONE}, "sessions": 8"#);
@@ -159,8 +162,10 @@ fn group_commit_of_sessions_that_do_not_think_carries_them_all() {
     assert_eq!(counts.writes, 50);
 }
 
-/// Closed form of the open loop with constant writes of length d: as long as rate x d is well above
-/// 1 the log writer never rests, so a write carries on average the arrivals of one write.
+/// Closed form of group commit in an open loop with constant writes of length d.
+///
+/// If rate x d is well above 1 the log writer never rests, so a write carries on average the arrivals during one
+/// write.
 #[test]
 fn group_commit_of_an_open_loop_carries_the_arrivals_of_one_write() {
     let arm = format!(r#"{ONE}, "sessions": 1000, "rate_per_s": 5000.0"#);
@@ -171,7 +176,7 @@ fn group_commit_of_an_open_loop_carries_the_arrivals_of_one_write() {
     let wall_ns = (report.ended_ns - report.started_ns) as f64;
     let write_s = wall_ns / 1e9 / counts.writes as f64;
     assert!(write_s >= 0.002);
-    // About 5000 arrivals: their standard deviation is 71, of the mean per write 71 / writes.
+    // About 5000 arrivals: their standard deviation is 71, that of the mean per write is 71 / writes.
     let error = 71.0 / counts.writes as f64;
     let expected = 5000.0 * write_s;
     assert!(
@@ -216,7 +221,7 @@ fn nothing_is_acknowledged_before_one_copy_is_durable_and_nobody_waits_for_the_s
         assert!(durable(0) || durable(1), "commit {commits} is nowhere");
         early += u64::from(!durable(0));
     }
-    // Where this thread is kept waiting for milliseconds, both copies may be there before it looks.
+    // If this thread is delayed for milliseconds, both copies may be durable before it checks.
     assert!(early >= 20, "the second path alone had most of them: {early}");
     assert!(counts.won[1] >= 20 && counts.won.iter().sum::<u64>() == 40, "{:?}", counts.won);
 }
@@ -250,7 +255,7 @@ fn every_race_has_one_winner() {
     }
     let mut bench = Bench::new(RACE, &[|n| n % 2 * 4000, |n| (n + 1) % 2 * 4000]);
     for _ in 0..20 {
-        bench.commits(1); // each turn ends when both copies are durable, so no write queues
+        bench.commits(1); // each slice ends when both copies are durable, so no write queues
     }
     let counts = bench.counts();
     assert!(counts.won[0] > 0 && counts.won[1] > 0, "{counts:?}");
@@ -265,7 +270,7 @@ fn outliers_are_told_apart_by_who_was_slow() {
         &[|n| if n == 5 || n == 15 { 11_000 } else { 0 }, |n| if n == 10 || n == 15 { 11_000 } else { 0 }],
     );
     for _ in 0..20 {
-        bench.commits(1); // each turn ends when both copies are durable, so no write queues
+        bench.commits(1); // each slice ends when both copies are durable, so no write queues
     }
     let counts = bench.counts();
     let found = (counts.prevented_outliers, counts.second_only_outliers, counts.actual_outliers);
@@ -283,7 +288,7 @@ fn a_second_path_that_is_too_far_behind_is_skipped_and_catches_up() {
     assert!(counts.won[0] + counts.won[1] > 4, "it took part again: {counts:?}");
     assert_eq!(counts.won[0] + counts.won[1] + counts.skipped_busy, counts.writes);
     assert!(counts.behind_max[1] <= 16384);
-    // What was skipped is on the first path only.
+    // Skipped writes are on the first path only.
     assert_eq!(counts.bytes[0] - counts.bytes[1], counts.skipped_busy * 4096);
 }
 

@@ -1,4 +1,4 @@
-//! The redo probe on real files: what it writes, what it refuses, and what a kill leaves.
+//! Tests of the redo probe on real files: what it writes, what it refuses, and what a kill leaves.
 
 #![allow(clippy::unwrap_used)] // a test may
 
@@ -16,7 +16,7 @@ use dyno_load::{Length, Slice};
 
 const MIB: u64 = 1 << 20;
 
-/// A folder of its own, removed at the end.
+/// Private folder, removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -89,7 +89,7 @@ fn a_log_that_went_round_gives_back_its_last_writes() {
     drop(probe);
     let found = recover(&[file]).unwrap();
     assert_eq!((found.last_sequence, found.last_commit), (200, 200));
-    // 255 slots, five blocks a write: 51 writes a lap.
+    // 255 slots and five blocks per write: 51 writes per lap.
     assert_eq!(found.first_sequence, 200 - 50);
 }
 
@@ -166,7 +166,7 @@ fn only_copies_of_one_log_are_recovered_together() {
     assert!(recover(&[text]).unwrap_err().to_string().contains("is no log of a probe"));
 }
 
-/// Says every acknowledged commit on standard output, which outlives the process.
+/// Writes the number of every acknowledged commit to standard output, which outlives the process.
 struct Aloud;
 
 impl Acknowledged for Aloud {
@@ -176,7 +176,7 @@ impl Acknowledged for Aloud {
     }
 }
 
-/// Not a test by itself: the process that the next tests kill.
+/// Not a test in itself: the process that the next tests kill.
 #[test]
 fn a_child_that_races_until_it_is_killed() {
     let Ok(paths) = std::env::var("DYNO_PROBE_CHILD") else { return };
@@ -187,7 +187,7 @@ fn a_child_that_races_until_it_is_killed() {
     commit(&mut probe, Length::DurationNs(60_000_000_000), &mut Aloud);
 }
 
-/// Starts the child, kills it after so long, and returns the last commit that it acknowledged.
+/// Starts the child, kills it after `after`, and returns the last commit that it acknowledged.
 fn killed(paths: &[PathBuf], more: &str, after: Duration) -> u64 {
     let joined: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
     let mut child = Command::new(std::env::current_exe().unwrap())
@@ -203,7 +203,7 @@ fn killed(paths: &[PathBuf], more: &str, after: Duration) -> u64 {
         let mut all = Vec::new();
         said.read_to_end(&mut all).map(|_| all).unwrap_or_default()
     });
-    // It is killed so long after its files are there; the wait for that is bounded.
+    // The time counts from when its files exist; the wait for them is bounded.
     for _ in 0..2000 {
         if paths.iter().all(|path| recover(std::slice::from_ref(path)).is_ok()) {
             break;
@@ -231,7 +231,7 @@ fn kill_again_and_again(times: u64, seed: u64, more: &str) {
         let found = recover(&paths).unwrap();
         assert!(found.last_commit >= last, "seed {seed}, round {round}: commit {last} was acknowledged, {found:?}");
         assert_eq!(found.copies[0].holes, 0, "the first path has none: {found:?}");
-        // Any order of the paths gives the same.
+        // Any order of the paths gives the same result.
         assert_eq!(recover(&[paths[1].clone(), paths[0].clone()]).unwrap(), found);
         commits += last;
         from_second += u64::from(found.from_second > 0);

@@ -1,4 +1,4 @@
-//! Writes the beginnings of fuzzing into `<folder>/read_parquet` and `copy_rows`.
+//! Writes the fuzzers' seed inputs into `<folder>/read_parquet` and `copy_rows`.
 
 use std::error::Error;
 use std::fs;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Rows of COPY, every fifth value NULL.
+/// Returns rows in COPY's binary form; every fifth value is NULL.
 fn stream(bits: u16, rows: u8) -> Vec<u8> {
     let columns = table(bits).columns;
     let mut out = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();

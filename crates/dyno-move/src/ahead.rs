@@ -1,8 +1,8 @@
-//! Files as one stream of COPY's binary form, encoded ahead of whoever sends it.
+//! Files as one stream of COPY's binary form, encoded ahead of the sender.
 //!
-//! A thread reads and encodes while the piece before is on its way, across the ends of files, too: a server that had to
-//! wait for the next file to be opened lost a tenth of its time. What waits is bounded in bytes; of rows that are
-//! wider than that one waits.
+//! A thread reads and encodes while the previous piece is being sent, across file boundaries, too: a server that had
+//! to wait for the next file to be opened lost a tenth of its time. The amount of waiting data is limited; of rows
+//! wider than the limit, only one waits.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,21 +15,21 @@ use crate::encoder::{Encoder, Form};
 use crate::error::MoveError;
 use crate::hash::Tally;
 
-/// Bytes of a piece: greater ones leave the caches of a server before it has taken them apart.
+/// Size of a piece [bytes]; larger ones no longer fit into the server's caches while it parses them.
 const PIECE_BYTES: usize = 32 << 10;
-/// Bytes that wait to be sent, from which on nothing more is encoded.
+/// Amount of waiting data at which encoding pauses [bytes].
 const WAITING_BYTES: usize = 4 << 20;
 
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// Of each file that was read to its end.
+    /// Tallies of the files that were read completely.
     tallies: Vec<Tally>,
-    /// Rows of the file that is read now.
+    /// Rows of the current file.
     rows: u64,
     ended: Option<Result<(), MoveError>>,
-    /// Nobody wants more.
+    /// True once the receiver is gone.
     left: bool,
 }
 
@@ -44,7 +44,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there is room; whether anybody still wants more.
+    /// Waits until there is room; returns false if the receiver is gone.
     fn has_room(&self) -> bool {
         let state = self.lock();
         let is_full = |state: &mut State| state.bytes >= WAITING_BYTES && !state.left;
@@ -60,19 +60,19 @@ impl Shared {
     }
 }
 
-/// The stream.
+/// Stream of encoded pieces.
 pub struct Ahead {
     shared: Arc<Shared>,
 }
 
 impl Ahead {
-    /// Begins to read the files, one after the other; a batch has so many bytes at most.
+    /// Starts to read the files, one after the other; a batch has at most `bytes_max` bytes.
     pub fn of_copy(files: Vec<PathBuf>, bytes_max: usize) -> Self {
         let shared = Arc::new(Shared::default());
         let inside = Arc::clone(&shared);
         thread::spawn(move || {
             let ended = catch_unwind(AssertUnwindSafe(|| encode(&inside, &files, bytes_max)));
-            // What a panic says is on stderr; whoever waits for the next piece must not wait for ever.
+            // The panic message is on stderr; the receiver must not wait for ever.
             let ended = ended.unwrap_or_else(|_| Err(MoveError::Internal("the reader ended in the middle".into())));
             inside.lock().ended = Some(ended);
             inside.changed.notify_all();
@@ -80,10 +80,10 @@ impl Ahead {
         Self { shared }
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next piece, or `None` at the end.
     ///
     /// # Errors
-    /// What the file that is read now is refused for, once all before it was given.
+    /// The current file cannot be read or encoded; reported after all earlier pieces were returned.
     pub fn next(&self) -> Result<Option<Vec<u8>>, MoveError> {
         let state = self.shared.lock();
         let is_empty = |state: &mut State| state.waiting.is_empty() && state.ended.is_none();
@@ -99,7 +99,7 @@ impl Ahead {
         }
     }
 
-    /// Rows so far, and what was in each file that was read to its end.
+    /// Returns the number of rows so far, and the tallies of the files that were read completely.
     pub fn tallies(&self) -> (u64, Vec<Tally>) {
         let state = self.shared.lock();
         (state.tallies.iter().map(|one| one.rows).sum::<u64>() + state.rows, state.tallies.clone())
@@ -128,7 +128,7 @@ fn encode(shared: &Shared, files: &[PathBuf], bytes_max: usize) -> Result<(), Mo
     Ok(())
 }
 
-/// Whether anybody still wants more.
+/// Encodes a file; returns false if the receiver is gone.
 fn encode_file(shared: &Shared, path: &Path, bytes_max: usize) -> Result<bool, MoveError> {
     let mut encoder = Encoder::open(path, None, bytes_max, Place::default(), Form::Rows)?;
     loop {

@@ -1,4 +1,4 @@
-//! A file that is written aside and appears under its name when it is whole and on the disk.
+//! File that is written under a temporary name and renamed once it is complete and on the disk.
 
 use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::MoveError;
 
-/// The two names of such a file; what is aside is removed unless it was published.
+/// Temporary and final name of such a file; the temporary file is removed on drop unless it was published.
 #[derive(Debug)]
 pub struct Aside {
     path: PathBuf,
@@ -17,7 +17,10 @@ pub struct Aside {
 }
 
 impl Aside {
-    /// Opens the file aside.
+    /// Opens the temporary file.
+    ///
+    /// # Errors
+    /// The folder cannot be read, or the file cannot be created.
     pub fn create(place: &Path) -> Result<(Self, File), MoveError> {
         let folder = folder_of(place);
         let open_to = fs::metadata(folder).map_err(|e| MoveError::io(folder, &e))?.mode() & 0o066;
@@ -27,18 +30,21 @@ impl Aside {
         Ok((Self { path: aside, place: place.into(), published: false }, file))
     }
 
-    /// Where it is written.
+    /// Returns the temporary path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Syncs and renames; returns the bytes of the file.
+    /// Syncs and renames the file; returns its size [bytes].
+    ///
+    /// # Errors
+    /// The operating system refuses.
     pub fn publish(&mut self, file: &File) -> Result<u64, MoveError> {
         file.sync_all().map_err(|e| MoveError::io(&self.path, &e))?;
         let bytes = file.metadata().map_err(|e| MoveError::io(&self.path, &e))?.len();
         fs::rename(&self.path, &self.place).map_err(|e| MoveError::io(&self.place, &e))?;
         self.published = true;
-        // The name is on the disk before anybody is told that the file is there.
+        // The directory entry is on the disk before the file is reported as finished.
         let folder = folder_of(&self.place);
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(|e| MoveError::io(folder, &e))?;
         Ok(bytes)
@@ -57,7 +63,7 @@ fn folder_of(place: &Path) -> &Path {
     place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// `.<name>.<random>.tmp` in the same folder.
+/// Returns the temporary path: `.<name>.<random>.tmp` in the same folder.
 fn aside_of(place: &Path) -> PathBuf {
     let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     place.with_file_name(format!(".{name}.{:016x}.tmp", RandomState::new().hash_one(&name)))

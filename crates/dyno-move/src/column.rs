@@ -1,4 +1,4 @@
-//! The columns of a chunk on their way from COPY's bytes to Arrow's arrays.
+//! Columns of a chunk: decoding of COPY's bytes into Arrow arrays.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::error::MoveError;
 use crate::rows::Row;
 use crate::spec::{ColumnSpec, Kind, TableSpec};
 
-/// From PostgreSQL's 2000-01-01 to 1970-01-01 [days].
+/// Days from 1970-01-01 to PostgreSQL's epoch 2000-01-01.
 pub const EPOCH_DAYS: i32 = 10_957;
-/// The same [µs].
+/// Microseconds from 1970-01-01 to PostgreSQL's epoch 2000-01-01.
 pub const EPOCH_US: i64 = 946_684_800_000_000;
-/// What a day ends with; PostgreSQL's time has it, Arrow's does not.
+/// End of a day [us]: 24:00:00 is valid in PostgreSQL's time but not in Arrow's.
 const DAY_US: i64 = 86_400_000_000;
-/// Rows of a batch at most.
+/// Largest number of rows in a batch.
 const BATCH_ROWS: usize = 16_384;
-/// Bytes that the text of a column is given room for.
+/// Largest capacity that the text buffer of a column keeps between batches [bytes].
 const ROOM_BYTES: usize = 1 << 20;
 const UTC: &str = "UTC";
 
-/// Columns that take rows and give batches.
+/// Columns that accept rows and return batches.
 #[derive(Debug)]
 pub struct Columns {
     schema: SchemaRef,
@@ -36,12 +36,12 @@ pub struct Columns {
     rows: usize,
     bytes: usize,
     bytes_max: usize,
-    /// Rows of the batches given away.
+    /// Number of rows in the batches already returned.
     before: u64,
 }
 
 impl Columns {
-    /// A batch is full with so many bytes, or a fixed number of rows.
+    /// Returns empty columns; a batch is full with `bytes_max` bytes, or a fixed number of rows.
     pub fn new(table: &TableSpec, bytes_max: usize) -> Self {
         Self {
             schema: schema(table),
@@ -53,12 +53,15 @@ impl Columns {
         }
     }
 
-    /// The schema of the batches.
+    /// Returns the schema of the batches.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// Takes a row; whether the batch is full.
+    /// Adds a row; returns true if the batch is full.
+    ///
+    /// # Errors
+    /// A value cannot be decoded, or its Arrow type cannot hold it.
     #[inline]
     pub fn push(&mut self, row: &Row<'_>) -> Result<bool, MoveError> {
         for (place, column) in self.each.iter_mut().enumerate() {
@@ -70,7 +73,10 @@ impl Columns {
         Ok(self.rows >= BATCH_ROWS || self.bytes >= self.bytes_max)
     }
 
-    /// What has come since the last batch.
+    /// Returns the rows since the last batch.
+    ///
+    /// # Errors
+    /// A text is not valid UTF-8.
     pub fn take(&mut self) -> Result<RecordBatch, MoveError> {
         let before = self.before;
         let arrays = self.each.iter_mut().map(|column| column.take(before)).collect::<Result<Vec<_>, _>>()?;
@@ -82,13 +88,13 @@ impl Columns {
         Ok(batch)
     }
 
-    /// Rows in all, given away or not.
+    /// Returns the number of rows so far, in returned batches and in the current one.
     pub fn rows(&self) -> u64 {
         self.before + self.rows as u64
     }
 }
 
-/// The schema of a table's files: each field says what its column was.
+/// Returns the schema of a table's files; each field's metadata has the original type of its column.
 pub fn schema(table: &TableSpec) -> SchemaRef {
     let fields: Vec<Field> = table
         .columns
@@ -237,7 +243,7 @@ impl Column {
             }
             Values::Bytes { ends, data } => {
                 let ends = std::mem::replace(ends, vec![0]);
-                // One long value does not keep its room for the rest.
+                // The space of one long value is not kept for the rest.
                 let room = data.len().min(ROOM_BYTES);
                 let data = std::mem::replace(data, Vec::with_capacity(room));
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));

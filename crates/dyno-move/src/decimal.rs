@@ -1,19 +1,24 @@
-//! PostgreSQL's numeric as a whole number of units of the last digit.
+//! PostgreSQL's numeric as an integer in units of the last digit.
 
-/// Why a numeric is no such number.
+/// Reason why a numeric cannot be represented as such an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotDecimal {
-    /// NaN.
+    /// It is NaN.
     Nan,
-    /// An infinity.
+    /// It is infinite.
     Infinite,
-    /// More digits than the column has.
+    /// It has more digits than the column.
     Digits,
-    /// The bytes are no numeric.
+    /// The bytes are not a numeric.
     Torn,
 }
 
-/// Reads the binary form: counts, weight of the first digit to the base of 10,000, sign, digits.
+/// Decodes the binary form into units of 10^-`scale`.
+///
+/// The form is: number of digits, weight of the first digit, sign, display scale, digits to the base of 10,000.
+///
+/// # Errors
+/// The value is not a finite number, or has more digits than fit.
 #[inline]
 pub fn unscaled(bytes: &[u8], scale: i8) -> Result<i128, NotDecimal> {
     let (head, digits) = bytes.split_first_chunk::<8>().ok_or(NotDecimal::Torn)?;
@@ -31,7 +36,7 @@ pub fn unscaled(bytes: &[u8], scale: i8) -> Result<i128, NotDecimal> {
     if count == 0 {
         return Ok(0);
     }
-    // Places after the point that the last digit leaves: below 0 its end is beyond the scale.
+    // Decimal places between the end of the last digit and the scale; below 0 the digit extends beyond the scale.
     let beyond = i32::from(scale) + 4 * (weight + 1 - count as i32);
     let whole = |digits: &[u8]| -> Result<i128, NotDecimal> {
         let mut sum = 0_i128;
@@ -61,11 +66,11 @@ pub fn unscaled(bytes: &[u8], scale: i8) -> Result<i128, NotDecimal> {
     Ok(if sign == 0 { number } else { -number })
 }
 
-/// The binary form of a whole number of units of the last digit.
+/// Appends the binary form of `number` units of 10^-`scale`.
 pub fn numeric(number: i128, scale: i8, out: &mut Vec<u8>) {
     let sign: u16 = if number < 0 { 0x4000 } else { 0 };
     let places = i32::from(scale).max(0);
-    // Room so that the point stands between two digits to the base of 10,000.
+    // Fills up the places so that the decimal point is between two digits to the base of 10,000.
     let filler = (4 - places % 4) % 4;
     let mut digits = [0_u16; 12];
     let mut count = 0;
@@ -98,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_servers_own_examples() {
-        // 12345.67, as `select numeric_send(12345.67)` gives it: digits 1, 2345, 6700
+        // 12345.67, as `select numeric_send(12345.67)` returns it: digits 1, 2345, 6700
         let form = bytes(&[3, 1, 0, 2, 1, 2345, 6700]);
         assert_eq!(unscaled(&form, 2), Ok(1_234_567));
         assert_eq!(unscaled(&form, 4), Ok(123_456_700));

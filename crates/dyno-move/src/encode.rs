@@ -1,4 +1,4 @@
-//! Arrow's arrays as rows of COPY's binary form.
+//! Encoding of Arrow arrays as rows in COPY's binary form.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, TimeUnit};
@@ -8,18 +8,18 @@ use crate::field::{Field, Values, without_nul};
 use crate::rows::SIGNATURE;
 use crate::spec::Refused;
 
-/// What a stream begins with.
+/// Appends the head of a stream.
 pub fn head(out: &mut Vec<u8>) {
     out.extend_from_slice(SIGNATURE);
     out.extend_from_slice(&[0; 8]);
 }
 
-/// What a stream ends with.
+/// Appends the end of a stream.
 pub fn end(out: &mut Vec<u8>) {
     out.extend_from_slice(&(-1_i16).to_be_bytes());
 }
 
-/// The type of a column that takes the values of an Arrow type as they are; `None` for what dbdyno does not load.
+/// Returns the PostgreSQL type that can hold the values of an Arrow type exactly; `None` if dbdyno does not load it.
 pub fn pg_type(data_type: &DataType) -> Option<String> {
     Some(match data_type {
         DataType::Boolean => "boolean".into(),
@@ -40,26 +40,26 @@ pub fn pg_type(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// Where the rows of a batch stand, and what could not be sent of them.
+/// Position of a batch's rows in their file, and the rows that could not be sent.
 #[derive(Debug, Default)]
 pub struct Place {
-    /// Number of the file, where each row says it.
+    /// Number of the file, if each row is to contain it.
     pub file: Option<i32>,
-    /// Rows of the file before this batch.
+    /// Number of rows in the file before this batch.
     pub before: u64,
-    /// Whether rows that the server cannot take are left out; else they are an error.
+    /// True to leave out rows that the server cannot accept; otherwise they are an error.
     pub rejects: bool,
-    /// Those that were.
+    /// Rows that were left out.
     pub refused: Vec<Refused>,
 }
 
 impl Place {
-    /// Number in its file of a row of the batch, from 1 on.
+    /// Returns the number of a row of the batch within its file, from 1.
     pub(crate) fn number(&self, row: usize) -> u64 {
         self.before + row as u64 + 1
     }
 
-    /// A row that the server cannot take: left out, or an error.
+    /// Records a row that the server cannot accept, or returns it as an error.
     pub(crate) fn refuse(
         &mut self,
         batch: &RecordBatch,
@@ -76,16 +76,21 @@ impl Place {
     }
 }
 
-/// How far a batch has been written.
+/// Position up to which a batch has been written.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct At {
-    /// The row to go on with.
+    /// Next row.
     pub row: usize,
-    /// Where in it, once a part of it was written: the column, and the bytes of its value that went before.
+    /// Within a partly written row: the column, and the number of bytes of its value already written.
     inside: Option<(usize, usize)>,
 }
 
-/// The rows of a batch from one on, until `limit` bytes are there. `long`: what [`crate::field::has_long`] says of it.
+/// Appends the rows of a batch from `at` on until `out` has `limit` bytes.
+///
+/// `long` is the result of [`crate::field::has_long`] for the batch.
+///
+/// # Errors
+/// The server cannot accept a row, and `place` does not allow leaving it out.
 pub fn rows(
     batch: &RecordBatch,
     at: &mut At,
@@ -112,7 +117,7 @@ pub fn rows(
             out.extend_from_slice(&place.number(row).to_be_bytes());
         }
         let is_long = long && fields.iter().any(|field| field.long(row).is_some());
-        // Of a long row nothing may be sent before all of it is known to be good.
+        // Nothing of a long row may be sent before all of it is known to be valid.
         let written = if is_long { check(&fields, row) } else { columns(&fields, row, out) };
         match written {
             Ok(()) if is_long => {
@@ -130,7 +135,7 @@ pub fn rows(
     Ok(())
 }
 
-/// Whether all values of a row can be written.
+/// Checks that all values of a row can be written.
 fn check(fields: &[Field<'_>], row: usize) -> Result<(), (usize, &'static str)> {
     let mut aside = Vec::new();
     for (place, field) in fields.iter().enumerate().filter(|(_, field)| !field.is_null(row)) {
@@ -144,7 +149,7 @@ fn check(fields: &[Field<'_>], row: usize) -> Result<(), (usize, &'static str)> 
     Ok(())
 }
 
-/// More of a long row, which was checked, until `limit` bytes are there.
+/// Continues a long row, which was checked, until `out` has `limit` bytes.
 fn go_on(fields: &[Field<'_>], at: &mut At, limit: usize, out: &mut Vec<u8>) {
     let row = at.row;
     while let Some((column, sent)) = at.inside.filter(|_| out.len() < limit) {
@@ -153,7 +158,7 @@ fn go_on(fields: &[Field<'_>], at: &mut At, limit: usize, out: &mut Vec<u8>) {
             return;
         };
         let Some(bytes) = field.long(row) else {
-            // It was checked: nothing is refused here.
+            // The row was checked: no value is refused here.
             let _ = columns(&fields[column..=column], row, out);
             at.inside = Some((column + 1, 0));
             continue;
@@ -296,7 +301,7 @@ mod tests {
     fn of_a_long_row_that_is_refused_nothing_was_sent() {
         let (long, nul) = ("y".repeat(LONG_BYTES), format!("{}\0", "y".repeat(LONG_BYTES)));
         let texts = [Some(long.as_str()), Some(&nul), Some(&long), Some("z")];
-        // The third has a day that PostgreSQL has not, behind its long values.
+        // The third row has, after its long values, a day that PostgreSQL does not have.
         let given = batch(&texts, &[1, 2, 3, 4], &[0, 0, i32::MIN, 0]);
         let mut place = Place { rejects: true, ..Place::default() };
         let (ours, _) = in_pieces(&given, 64 << 10, &mut place);

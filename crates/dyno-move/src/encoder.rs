@@ -1,4 +1,4 @@
-//! A file as the bytes that a server takes, piece by piece: COPY's binary form, or lines of `LOAD DATA`.
+//! Encoding of a file into the bytes that a server accepts, piece by piece: COPY's binary form, or `LOAD DATA` lines.
 
 use std::path::Path;
 
@@ -24,19 +24,24 @@ pub(crate) struct Encoder {
     begun: bool,
 }
 
-/// What a file becomes.
+/// Output form of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// COPY's binary form, with what it begins and ends with.
+    /// COPY's binary form with head and end.
     Copy,
-    /// The rows of it alone.
+    /// Rows in COPY's binary form, without head and end.
     Rows,
-    /// For `LOAD DATA`.
+    /// Lines for `LOAD DATA`.
     Lines,
 }
 
 impl Encoder {
-    /// Batches have so many bytes at most; `place`: what each row says of where it stood.
+    /// Opens a file; batches have at most `bytes_max` bytes.
+    ///
+    /// `place` determines what each row contains of its position.
+    ///
+    /// # Errors
+    /// The file cannot be read.
     pub(crate) fn open(
         path: &Path,
         groups: Option<(usize, usize)>,
@@ -57,7 +62,10 @@ impl Encoder {
         })
     }
 
-    /// Appends up to about `limit` bytes; whether there are more to come.
+    /// Appends up to about `limit` bytes; returns true if there is more.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the server cannot accept a row.
     pub fn more(&mut self, limit: usize, out: &mut Vec<u8>) -> Result<bool, MoveError> {
         if !self.begun && self.form == Form::Copy {
             head(out);
@@ -82,12 +90,12 @@ impl Encoder {
         Ok(self.batch.is_some())
     }
 
-    /// Rows so far, and the sum of their hashes.
+    /// Returns the number of rows so far, and the sum of their hashes.
     pub fn tally(&self) -> Tally {
         self.tally
     }
 
-    /// Rows that the server could not take, where they are left out.
+    /// Returns the rows that were left out because the server cannot accept them.
     pub(crate) fn refused(self) -> Vec<Refused> {
         self.place.refused
     }

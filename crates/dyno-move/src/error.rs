@@ -1,4 +1,4 @@
-//! What can go wrong, in kinds that differ in what is to be done.
+//! Errors of moving, in kinds that need different reactions.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,69 +8,69 @@ use dyno_load::WireError;
 use parquet::errors::ParquetError;
 use serde::Serialize;
 
-/// Why a chunk was not moved.
+/// Reason why a chunk was not moved.
 #[derive(Debug, thiserror::Error)]
 pub enum MoveError {
-    /// The connection or the server, in words without values.
+    /// Error of the connection or the server; its text contains no values.
     #[error("{0}")]
     Wire(#[from] WireError),
-    /// A value that the column's Arrow type cannot hold.
+    /// The Arrow type of a column cannot hold a value.
     #[error("column {column}: {what}, which {holder} cannot hold")]
     Unrepresentable {
-        /// The column.
+        /// Name of the column.
         column: String,
-        /// The value in words.
+        /// Description of the value.
         what: &'static str,
-        /// The type in words.
+        /// Description of the type.
         holder: String,
     },
-    /// Text that is no UTF-8.
+    /// A text is not valid UTF-8.
     #[error("column {column}: text that is not valid UTF-8 (row {row} of the chunk)")]
     NotUtf8 {
-        /// The column.
+        /// Name of the column.
         column: String,
-        /// Counted from 1.
+        /// Row, counted from 1.
         row: u64,
     },
-    /// Bytes that are not COPY's.
+    /// The bytes are not in COPY's form.
     #[error("unexpected bytes in COPY BINARY: {0}")]
     Stream(String),
-    /// The server counted other rows than came.
+    /// The server counted a different number of rows than arrived.
     #[error("the server counted {counted} rows and {decoded} came")]
     Count {
-        /// By the server.
+        /// Rows counted by the server.
         counted: u64,
-        /// By us.
+        /// Rows decoded here.
         decoded: u64,
     },
-    /// A file.
+    /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Description of the error.
         error: String,
     },
-    /// A value of a file that the server cannot take.
+    /// The server cannot accept a value of a file.
     #[error("column {column}: {reason} (row {row})")]
     Refused {
-        /// The column.
+        /// Name of the column.
         column: String,
-        /// In words.
+        /// Reason.
         reason: &'static str,
-        /// Counted from 1.
+        /// Row, counted from 1.
         row: u64,
     },
-    /// Values that the server took otherwise than they came, in its words.
+    /// The server changed values when it stored them; with its warnings.
     #[error("the server bends values: {0}")]
     Bent(String),
-    /// Whoever read our output has ended.
+    /// The reader of the output has closed it.
     #[error("the reader of the output has ended")]
     Closed,
-    /// A fault of ours.
+    /// A defect in this program.
     #[error("internal error: {0}")]
     Internal(String),
-    /// Another worker failed, or the user wants to stop.
+    /// Another worker failed, or a stop was requested.
     #[error("stopped")]
     Stopped,
 }
@@ -108,25 +108,25 @@ impl MoveError {
     }
 }
 
-/// A failure as it goes to Python.
+/// Failure as it is passed to Python.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
     /// `server`, `connection`, `unrepresentable`, `stream`, `refused`, `closed`, `file` or `stopped`.
     pub kind: &'static str,
-    /// In words.
+    /// Message.
     pub message: String,
-    /// SQLSTATE, where a server said it.
+    /// SQLSTATE, if a server sent one.
     pub code: Option<String>,
-    /// The column, where it is one.
+    /// Name of the column, if the error concerns one.
     pub column: Option<String>,
-    /// The chunk and its table, unless it was before the first.
+    /// Number of the chunk; `None` before the first one.
     pub chunk: Option<u32>,
-    /// Its place among the tables.
+    /// Index of the chunk's table.
     pub table: Option<usize>,
 }
 
 impl Failure {
-    /// Of a chunk, or of none.
+    /// Returns the failure for an error in a chunk and its table, or in none.
     pub fn new(error: &MoveError, place: Option<(u32, usize)>) -> Self {
         let code = match error {
             MoveError::Wire(wire @ WireError::Server(_)) => Some(wire.code().to_owned()),

@@ -1,4 +1,4 @@
-//! A column of a batch, whose values go one by one into COPY's binary form.
+//! Column of a batch whose values are encoded one by one in COPY's binary form.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,17 +12,17 @@ use arrow_schema::{DataType, TimeUnit};
 use crate::column::{EPOCH_DAYS, EPOCH_US};
 use crate::decimal::numeric;
 
-/// Bytes from which on a value goes out in pieces: it is not copied whole beside the batch that has it.
+/// Size from which a value is sent in pieces [bytes], so that it is not copied completely beside its batch.
 pub(crate) const LONG_BYTES: usize = 1 << 20;
 
-/// What PostgreSQL holds, in days from 2000-01-01: `IS_VALID_DATE` of its datatype/timestamp.h.
+/// Days since 2000-01-01 that PostgreSQL can hold: `IS_VALID_DATE` of its datatype/timestamp.h.
 const DAYS: std::ops::Range<i32> = -2_451_545..2_145_031_949;
-/// In microseconds from there: `IS_VALID_TIMESTAMP` of the same.
+/// Microseconds since 2000-01-01 that PostgreSQL can hold: `IS_VALID_TIMESTAMP` of the same file.
 const MOMENTS: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
-/// 24:00:00 is a time of PostgreSQL's.
+/// Times that PostgreSQL can hold [us]; 24:00:00 is one of them.
 const TIMES: std::ops::RangeInclusive<i64> = 0..=86_400_000_000;
 
-/// Whether a value of a batch goes out in pieces.
+/// Returns true if a value of a batch must be sent in pieces.
 pub fn has_long(batch: &RecordBatch) -> bool {
     batch.columns().iter().any(|array| match array.data_type() {
         DataType::Utf8 => array.as_string::<i32>().value_data().len() >= LONG_BYTES,
@@ -33,12 +33,14 @@ pub fn has_long(batch: &RecordBatch) -> bool {
     })
 }
 
-/// A view begins with the length of its value.
+/// Returns true if the length at the beginning of a view is that of a long value.
 fn is_long_view(view: u128) -> bool {
     (view as u32) as usize >= LONG_BYTES
 }
 
-/// A column of a batch. Its type is looked at once for all rows of a piece: once for each value was a third of the work.
+/// Column of a batch.
+///
+/// Its type is determined once for all rows of a piece, because doing so per value was a third of the work.
 pub(crate) struct Field<'a> {
     nulls: Option<&'a NullBuffer>,
     pub(crate) values: Values<'a>,
@@ -95,7 +97,7 @@ impl<'a> Field<'a> {
         self.nulls.is_some_and(|nulls| nulls.is_null(row))
     }
 
-    /// A value that goes out in pieces.
+    /// Returns a value that must be sent in pieces; `None` for any other.
     pub(crate) fn long(&self, row: usize) -> Option<&'a [u8]> {
         if self.is_null(row) {
             return None;
@@ -112,7 +114,7 @@ impl<'a> Field<'a> {
 }
 
 impl Values<'_> {
-    /// The length of a value and the value.
+    /// Appends the length of a value and the value; the error is the reason why PostgreSQL cannot hold it.
     #[inline]
     pub(crate) fn write(&self, row: usize, out: &mut Vec<u8>) -> Result<(), &'static str> {
         match self {

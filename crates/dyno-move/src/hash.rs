@@ -1,8 +1,8 @@
-//! A sum over rows that does not depend on their order: the same from the source and from the files.
+//! Hash of a set of rows that does not depend on their order: the same for the source and the files.
 //!
-//! Each row becomes 64 bits out of its typed values in the order of the columns, NULL unlike any value; a set of rows is
-//! the sum of those in 128 bits, so that a row that is missing, doubled or altered changes it. The chance that two
-//! different sets of n rows agree is about 2⁻⁶⁴; it is a check against accidents, not against an attacker.
+//! Each row becomes 64 bits, from its typed values in the order of the columns; NULL differs from any value. A set of
+//! rows is the sum of these in 128 bits, so a missing, duplicated or altered row changes it. The chance that two
+//! different sets of n rows agree is about 2⁻⁶⁴. It is a check against accidents, not against an attacker.
 
 use std::collections::HashMap;
 
@@ -16,29 +16,29 @@ use arrow_schema::{DataType, TimeUnit};
 
 use crate::error::MoveError;
 
-/// Rows and the sum of their hashes.
+/// Number of rows and the sum of their hashes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// The sum, modulo 2¹²⁸.
+    /// Sum of the hashes, modulo 2¹²⁸.
     pub sum: u128,
 }
 
 impl Tally {
-    /// Both together.
+    /// Returns the tally of both sets together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { rows: self.rows + other.rows, sum: self.sum.wrapping_add(other.sum) }
     }
 
-    /// One more row, by its bytes.
+    /// Adds one row, given by its bytes.
     pub fn add(&mut self, row: &[u8]) {
         self.rows += 1;
         self.sum = self.sum.wrapping_add(u128::from(mix(of_bytes(row), SEED)));
     }
 
-    /// As text.
+    /// Returns the sum as hexadecimal text.
     pub fn hash(&self) -> String {
         format!("{:032x}", self.sum)
     }
@@ -48,7 +48,7 @@ const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
 const FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 const NULL: u64 = 0x6a09_e667_f3bc_c909;
 
-/// A product of 128 bits folded to 64: every bit of both goes into every bit.
+/// Multiplies to 128 bits and folds to 64: every bit of both inputs affects every bit of the result.
 #[inline]
 fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a ^ SEED) * u128::from(b ^ FACTOR);
@@ -66,16 +66,17 @@ fn of_bytes(bytes: &[u8]) -> u64 {
     mix(state, rest.wrapping_add(SEED))
 }
 
-/// Bytes of a value from which on it is hashed once, however many rows of a batch share it.
+/// Size from which a value is hashed only once, however many rows of a batch share it [bytes].
 const LONG_BYTES: u32 = 4096;
 
-/// Hashes of long values by their views: a dictionary of one value and a million rows is a small file, and would be
-/// hours of work.
+/// Hashes of long values by their views.
+///
+/// A dictionary with one value for a million rows is a small file, but hashing each row would take hours.
 #[derive(Debug, Default)]
 struct Known(HashMap<u128, u64>);
 
 impl Known {
-    /// A view begins with the length of its value; equal views of one array are one place in it.
+    /// Returns the hash of a value; a view starts with its length, and equal views of one array are the same value.
     #[inline]
     fn of<'a>(&mut self, view: u128, bytes: impl FnOnce() -> &'a [u8]) -> u64 {
         if (view as u32) < LONG_BYTES {
@@ -86,7 +87,10 @@ impl Known {
     }
 }
 
-/// The rows of a batch.
+/// Returns the tally of a batch's rows.
+///
+/// # Errors
+/// A column has a type that dbdyno does not write.
 pub fn hash_batch(batch: &RecordBatch) -> Result<Tally, MoveError> {
     let mut states = vec![SEED; batch.num_rows()];
     for column in batch.columns() {

@@ -1,4 +1,4 @@
-//! N workers, and what they have finished, one by one.
+//! Job of N workers, and the chunks that they finish, one by one.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,20 +14,20 @@ use crate::single::Single;
 use crate::spec::{ChunkDone, JobSpec};
 use crate::worker::{Shared, Worker};
 
-/// What [`Job::next`] tells.
+/// Result of [`Job::next`].
 #[derive(Debug)]
 pub enum Next {
     /// A chunk is finished: its file is on the disk under its name.
     Done(ChunkDone),
     /// A chunk failed; the other workers stop.
     Failed(Failure),
-    /// Nothing yet.
+    /// Nothing has happened yet.
     Waiting,
     /// All workers have ended.
     End,
 }
 
-/// A running job.
+/// Running job.
 pub struct Job {
     shared: Arc<Shared>,
     told: Mutex<Receiver<Next>>,
@@ -37,7 +37,7 @@ impl Job {
     /// Starts the workers.
     ///
     /// # Errors
-    /// Where the one file of the job cannot be made.
+    /// The single file of the job cannot be created.
     pub fn start(spec: JobSpec) -> Result<Self, MoveError> {
         let workers = spec.workers.clamp(1, spec.chunks.len().max(1));
         let single = match (&spec.single, spec.tables.first()) {
@@ -63,7 +63,7 @@ impl Job {
         Ok(Self { shared, told: Mutex::new(told) })
     }
 
-    /// What has happened since the last call; waits no longer than `limit`.
+    /// Returns the next event since the last call; waits at most `limit`.
     pub fn next(&self, limit: Duration) -> Next {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         match told.recv_timeout(limit) {
@@ -73,18 +73,20 @@ impl Job {
         }
     }
 
-    /// Bytes of COPY that came, and rows of finished chunks.
+    /// Returns the number of COPY bytes received, and of rows in finished chunks.
     pub fn progress(&self) -> (u64, u64) {
         (self.shared.bytes.load(Ordering::Relaxed), self.shared.rows.load(Ordering::Relaxed))
     }
 
-    /// Workers whose sessions have begun, or could not: whoever holds a lock until all are in their snapshots may let
-    /// go then.
+    /// Returns the number of workers whose sessions have begun or failed to begin.
+    ///
+    /// Once all workers are counted, they are in their snapshots, and locks that protect the snapshot may be
+    /// released.
     pub fn begun(&self) -> usize {
         self.shared.begun.load(Ordering::Acquire)
     }
 
-    /// Ends all workers soon.
+    /// Stops all workers soon.
     pub fn stop(&self) {
         self.shared.stop.store(true, Ordering::Relaxed);
     }
@@ -96,11 +98,11 @@ impl Drop for Job {
     }
 }
 
-/// A worker from its login to the last chunk. That nobody listens any more is no error.
+/// Runs a worker from its login to its last chunk; it is no error if nobody receives its events.
 fn run(shared: &Shared, number: usize, tell: &Sender<Next>) {
     let place = Cell::new(None);
     let ended = catch_unwind(AssertUnwindSafe(|| work(shared, number, tell, &place)));
-    // What a panic says is on stderr; the job must not look as if it were done.
+    // The panic message is on stderr; the job must not look finished.
     let ended = ended.unwrap_or_else(|_| Err(MoveError::Internal("a worker ended in the middle".into())));
     let last = shared.live.fetch_sub(1, Ordering::AcqRel) == 1;
     let ended = match (&shared.single, ended) {

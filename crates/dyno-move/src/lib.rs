@@ -1,4 +1,4 @@
-//! dbdyno: moving tables between servers (PostgreSQL, MariaDB) and files, exactly.
+//! Lossless moving of tables between servers (PostgreSQL, MariaDB) and files.
 //!
 //! ```text
 //!   chunk of a table ── COPY (SELECT …) TO STDOUT (FORMAT binary) ──> Cutter ──> Columns ──> Sink
@@ -6,24 +6,25 @@
 //!                                                                                            renamed
 //! ```
 //!
-//! [`Job`] has N workers with a session each, all in one exported snapshot; whoever is free takes the next chunk. What
-//! is finished comes out of [`Job::next`] one by one, so that whoever keeps the ledger can write it down. Nothing here
-//! decides what a chunk is, how a column is read or what happens after a failure: that is `dbdyno.move` in Python.
+//! [`Job`] has N workers with one session each, all in one exported snapshot; a free worker takes the next chunk.
+//! Finished chunks are returned by [`Job::next`] one by one, so that the caller can record them. This crate does not
+//! decide what a chunk is, how a column is read, or what happens after a failure: `dbdyno.move` in Python does.
 //!
-//! The way in is the same with the arrow turned: a file, its batches, COPY's bytes, `COPY … FROM STDIN`.
+//! Loading is the reverse: a file, its batches, COPY's bytes, `COPY … FROM STDIN`.
 //!
-//! From server to server rows are handed on as they come (`relay.rs`); one file for all rows, Arrow IPC or CSV, is
-//! written by the workers in turn (`single.rs`).
+//! From server to server rows are forwarded as they arrive (`relay.rs`). A single file for all rows, Arrow IPC or
+//! CSV, is written by the workers in turn (`single.rs`).
 //!
-//! MariaDB's rows are written over into COPY's form as they come (`mariadb.rs`), so that there is one form to read;
-//! into a MariaDB they go as lines of `LOAD DATA LOCAL` (`lines.rs`). [`session`] is a session of either engine.
+//! MariaDB's rows are converted to COPY's form as they arrive (`mariadb.rs`), so that there is only one form to read.
+//! They are loaded into MariaDB as lines of `LOAD DATA LOCAL` (`lines.rs`). [`session`] is a session of either
+//! engine.
 //!
-//! A value that its Arrow type cannot hold (NaN in a decimal, an infinite date) is never bent: the job ends with
-//! [`MoveError::Unrepresentable`], and names the column that must travel as text.
+//! A value that its Arrow type cannot hold (NaN in a decimal, an infinite date) is never altered: the job ends with
+//! [`MoveError::Unrepresentable`], which names the column that must be moved as text.
 //!
 //! # Limits
 //!
-//! A row is in memory as a whole, once as it came and once decoded. Text must be UTF-8.
+//! A row is completely in memory, once as received and once decoded. Text must be UTF-8.
 
 #![allow(clippy::doc_markdown)] // names of products
 

@@ -1,6 +1,8 @@
-//! Arrow's arrays as lines of MariaDB's `LOAD DATA`: fields with tabs between, `\N` is NULL, bytes in hexadecimal.
+//! Encoding of Arrow arrays as lines of MariaDB's `LOAD DATA`.
 //!
-//! What MariaDB cannot hold is refused here: the server would bend it and warn.
+//! Fields are separated by tabs, NULL is `\N`, and bytes are in hexadecimal.
+//!
+//! Values that MariaDB cannot hold are refused here, because the server would alter them and only warn.
 
 use std::io::Write;
 
@@ -19,8 +21,7 @@ use crate::mariadb::{civil_from_days, days_from_civil};
 const DAY_US: i64 = 86_400_000_000;
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-/// The type of a column of a staging table that takes the values of an Arrow type as they are; `None` for what dbdyno
-/// does not load.
+/// Returns the type of a staging column that can hold an Arrow type exactly; `None` if dbdyno does not load it.
 pub fn mariadb_type(data_type: &DataType) -> Option<String> {
     Some(match data_type {
         DataType::Boolean => "tinyint(1)".into(),
@@ -40,8 +41,12 @@ pub fn mariadb_type(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// The rows of a batch from one on, until `limit` bytes are there; the row to go on with. Where `place` has a file, its
-/// number and that of the row come first.
+/// Appends the rows of a batch from `from` on until `out` has `limit` bytes; returns the next row.
+///
+/// If `place` has a file, its number and the row's number come first in each line.
+///
+/// # Errors
+/// MariaDB cannot accept a row, and `place` does not allow leaving it out.
 pub fn lines(
     batch: &RecordBatch,
     from: usize,
@@ -101,7 +106,7 @@ fn field(array: &dyn Array, row: usize, out: &mut Vec<u8>) -> Result<(), &'stati
             if !number.is_finite() {
                 return Err("a number that is not finite, which MariaDB cannot hold");
             }
-            // The shortest digits that are this number and no other.
+            // The shortest digits that represent this number exactly.
             write(out, format_args!("{number:e}"));
         }
         DataType::Float64 => {

@@ -1,7 +1,7 @@
-//! Values of MariaDB in COPY's binary form: the one form that the rest of this crate reads.
+//! Conversion of MariaDB's values to COPY's binary form, the only form that the rest of this crate reads.
 //!
-//! What has no such value (a zero date, a time beyond a day) is [`MoveError::Unrepresentable`]: its column travels as
-//! text.
+//! A value that has no such form (a zero date, a time beyond a day) is [`MoveError::Unrepresentable`]: its column
+//! must be moved as text.
 
 use dyno_load::{Point, Span, WireRow, WireValue};
 
@@ -12,7 +12,10 @@ use crate::spec::{ColumnSpec, Kind, TableSpec};
 
 const DAY_US: i64 = 86_400_000_000;
 
-/// Appends a row. A column more than the table has is text: what names its folder.
+/// Appends a row; an additional column after the table's is text, and names the row's folder.
+///
+/// # Errors
+/// A value has no such form or is not of its column's type, or the connection's bytes are invalid.
 pub fn write_row(table: &TableSpec, row: &mut WireRow<'_>, out: &mut Vec<u8>) -> Result<(), MoveError> {
     let start = out.len();
     out.extend_from_slice(&[0; 2]);
@@ -90,7 +93,7 @@ fn cannot(spec: &ColumnSpec, what: &'static str) -> MoveError {
     MoveError::Unrepresentable { column: spec.name.clone(), what, holder: format!("{:?}", spec.kind).to_lowercase() }
 }
 
-/// Days since 1970-01-01.
+/// Returns the days since 1970-01-01.
 #[inline]
 fn day(spec: &ColumnSpec, point: Point) -> Result<i32, MoveError> {
     let (year, month, day) = (i32::from(point.year), i32::from(point.month), i32::from(point.day));
@@ -98,14 +101,14 @@ fn day(spec: &ColumnSpec, point: Point) -> Result<i32, MoveError> {
         return Err(cannot(spec, "a date with a month or day of 0"));
     }
     let found = days_from_civil(year, month, day);
-    // `ALLOW_INVALID_DATES` lets a 31st of February in.
+    // `ALLOW_INVALID_DATES` admits dates such as the 31st of February.
     if civil_from_days(found) != (year, month, day) {
         return Err(cannot(spec, "a day that is in no calendar"));
     }
     Ok(found)
 }
 
-/// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+/// Returns the days since 1970-01-01 of a date (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
 pub(crate) fn days_from_civil(year: i32, month: i32, day: i32) -> i32 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -114,7 +117,7 @@ pub(crate) fn days_from_civil(year: i32, month: i32, day: i32) -> i32 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-/// The same, turned: year, month, day.
+/// Returns year, month and day from the days since 1970-01-01 (same source as [`days_from_civil`]).
 pub(crate) fn civil_from_days(days: i32) -> (i32, i32, i32) {
     let days = i64::from(days) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -125,7 +128,7 @@ pub(crate) fn civil_from_days(days: i32) -> (i32, i32, i32) {
     ((year + era * 400 + i64::from(month <= 2)) as i32, month as i32, day as i32)
 }
 
-/// Digits as a whole number of units of the last one; `None` where they are no number of so many places.
+/// Parses a decimal into units of 10^-`scale`; `None` if it is not a number or has more decimal places.
 #[inline]
 fn units(text: &[u8], scale: i8) -> Option<i128> {
     let (negative, digits) = match text.split_first() {

@@ -1,6 +1,6 @@
-//! The rows of a chunk by the value of a column: a folder `column=value` for each, as Hive, Spark and DuckDB name them.
+//! Rows of a chunk divided by the values of a column, into folders `column=value` as in Hive, Spark and DuckDB.
 //!
-//! The value comes as text, in one column more than the file has: the column itself stays in the file, with its type.
+//! The value arrives as text in one additional column; the column itself stays in the file, with its type.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder};
@@ -18,11 +18,11 @@ use crate::sink::Sink;
 use crate::spec::{ChunkDone, ChunkSpec, PartDone, TableSpec};
 use crate::worker::{Moved, Worker};
 
-/// Values of one chunk at most: each has a file that is open.
+/// Largest number of values per chunk, because each has an open file.
 const PARTS_MAX: usize = 500;
-/// What Hive calls the folder of NULL.
+/// Hive's name of the folder for NULL.
 const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
-/// Bytes that do not stand in a folder's name as they are; those of Hive, and what shells trip over.
+/// Bytes that are escaped in a folder's name: those that Hive escapes, and those that confuse shells.
 const ESCAPED: &[u8] = b"\"#%'*/:=?\\{[]^\x7f";
 
 struct Part {
@@ -32,7 +32,7 @@ struct Part {
     file: String,
 }
 
-/// Open files by their value.
+/// Open files by value.
 struct Parts<'a> {
     table: &'a TableSpec,
     column: &'a str,
@@ -45,7 +45,7 @@ struct Parts<'a> {
 }
 
 impl Worker<'_> {
-    /// Reads a chunk into a file for each value.
+    /// Reads a chunk into one file per value.
     pub(crate) fn read_parts(&mut self, chunk: &ChunkSpec, column: &str, place: &Path) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
         let table = &shared.spec.tables[chunk.table];
@@ -78,7 +78,7 @@ impl Worker<'_> {
 impl Parts<'_> {
     fn push(&mut self, row: &Row<'_>) -> Result<(), MoveError> {
         let value = row.value(self.table.columns.len());
-        // No copy of the value but for the first row of each.
+        // The value is copied only for its first row.
         let known = match value {
             Some(value) => self.open.contains_key(value),
             None => self.null.is_some(),
@@ -111,7 +111,7 @@ impl Parts<'_> {
         let own = format!("{}={value}", escaped(self.column.as_bytes()));
         let folder = above.join(&own);
         make(above, &folder)?;
-        // The memory of a worker, shared by files of which most may be small.
+        // The memory of a worker is shared by files, most of which may be small.
         let share = (self.open.len() + 1).next_power_of_two().min(16);
         let columns = Columns::new(self.table, (self.batch_bytes / share).max(16 << 10));
         let schema = Arc::clone(columns.schema());
@@ -140,7 +140,7 @@ impl Part {
     }
 }
 
-/// A folder that lets in whom the one above lets in; its name is on the disk before a file is in it.
+/// Creates a folder with the permissions of the one above; its directory entry is on the disk before it has files.
 fn make(above: &Path, folder: &Path) -> Result<(), MoveError> {
     let mode = fs::metadata(above).map_err(|e| MoveError::io(above, &e))?.mode() & 0o777;
     match DirBuilder::new().mode(mode).create(folder) {
@@ -150,7 +150,7 @@ fn make(above: &Path, folder: &Path) -> Result<(), MoveError> {
     }
 }
 
-/// As Hive writes a value into a name.
+/// Escapes a value for a folder's name, as Hive does.
 fn escaped(value: &[u8]) -> String {
     let mut out = Vec::with_capacity(value.len());
     for &byte in value {

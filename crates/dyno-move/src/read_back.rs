@@ -1,7 +1,8 @@
-//! Reads files: Parquet, and both forms of Arrow IPC. Hashes their rows as they were hashed when they came.
+//! Reading of files, Parquet and both forms of Arrow IPC, with the same hash of rows as when they were written.
 //!
-//! A file may come from anybody. Texts of Parquet are read as views into its pages: a value that a dictionary holds once
-//! and a million rows name is in memory once. Damage that a reader panics at is an error as any other.
+//! A file may come from anybody. Texts of Parquet are read as views into its pages, so a value that is once in a
+//! dictionary and is referred to by a million rows is in memory once. A panic of a reader on damaged data becomes an
+//! error.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
@@ -21,31 +22,34 @@ use crate::error::MoveError;
 use crate::hash::{Tally, hash_batch};
 use crate::lines::mariadb_type;
 
-/// Rows of a batch.
+/// Largest number of rows in a batch.
 const BATCH_ROWS: usize = 16_384;
-/// Bytes of a batch that is only hashed.
+/// Size of a batch that is only hashed [bytes].
 const BATCH_BYTES: usize = 8 << 20;
 
 type Reader = Box<dyn RecordBatchReader + Send>;
 
-/// A column of a file.
+/// Column of a file.
 #[derive(Debug, Clone, Serialize)]
 pub struct FileColumn {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Its Arrow type in words.
+    /// Arrow type, as text.
     pub arrow: String,
-    /// The PostgreSQL type that takes its values as they are; `None`: dbdyno does not load it.
+    /// PostgreSQL type that can hold its values exactly; `None` if dbdyno does not load the type.
     pub holds: Option<String>,
-    /// The PostgreSQL type that it came from, where the file notes it.
+    /// PostgreSQL type that it came from, if the file records it.
     pub pg_type: Option<String>,
-    /// The type of a staging table of MariaDB that takes its values as they are.
+    /// Type of a MariaDB staging column that can hold its values exactly.
     pub staged: Option<String>,
-    /// MariaDB's type that it came from, where the file notes it.
+    /// MariaDB type that it came from, if the file records it.
     pub mariadb_type: Option<String>,
 }
 
-/// The columns of a file, and its rows where its head tells them.
+/// Returns the columns of a file, and its number of rows if its metadata has it.
+///
+/// # Errors
+/// The file cannot be read.
 pub fn describe(path: &Path) -> Result<(Vec<FileColumn>, Option<u64>), MoveError> {
     let (schema, rows) = guarded(path, || match form(path)? {
         (Form::Parquet, file) => {
@@ -66,7 +70,7 @@ pub fn describe(path: &Path) -> Result<(Vec<FileColumn>, Option<u64>), MoveError
     Ok((schema.fields().iter().map(column).collect(), rows))
 }
 
-/// The batches of a file.
+/// Iterator over the batches of a file.
 pub struct Batches {
     path: PathBuf,
     reader: Reader,
@@ -83,7 +87,10 @@ impl Iterator for Batches {
     }
 }
 
-/// Rows, and bytes in the file, of each row group; none of a file that has no such.
+/// Returns rows and compressed bytes of each row group; empty for a file without row groups.
+///
+/// # Errors
+/// The file cannot be read.
 pub fn groups(path: &Path) -> Result<Vec<(u64, u64)>, MoveError> {
     guarded(path, || match form(path)? {
         (Form::Parquet, file) => {
@@ -94,8 +101,13 @@ pub fn groups(path: &Path) -> Result<Vec<(u64, u64)>, MoveError> {
     })
 }
 
-/// Opens a file for its batches. Those of Parquet have so many bytes at most, as far as its head tells how wide rows
-/// are; `groups`: of these row groups alone, the last not among them.
+/// Opens a file to iterate over its batches.
+///
+/// Batches of Parquet have at most `bytes_max` bytes, as far as the metadata shows how wide rows are. `groups`
+/// restricts the file to these row groups, the last one excluded.
+///
+/// # Errors
+/// The file cannot be read, or does not have these row groups.
 pub fn open(path: &Path, bytes_max: usize, groups: Option<(usize, usize)>) -> Result<Batches, MoveError> {
     let reader = guarded(path, || match (form(path)?, groups) {
         ((Form::Parquet, file), groups) => parquet(path, file, bytes_max, groups),
@@ -112,7 +124,7 @@ enum Form {
     Stream,
 }
 
-/// What a file begins with.
+/// Returns the form of a file, from its first bytes, and the open file.
 fn form(path: &Path) -> Result<(Form, File), MoveError> {
     let mut file = File::open(path).map_err(|e| MoveError::io(path, &e))?;
     let mut magic = Vec::with_capacity(6);
@@ -157,7 +169,10 @@ fn parquet(path: &Path, file: File, bytes_max: usize, groups: Option<(usize, usi
         .map_err(|e| MoveError::parquet(path, &e))
 }
 
-/// Rows and hash of a file.
+/// Returns the number of rows of a file and their hash.
+///
+/// # Errors
+/// The file cannot be read.
 pub fn read_back(path: &Path) -> Result<Tally, MoveError> {
     let mut tally = Tally::default();
     for batch in open(path, BATCH_BYTES, None)? {
@@ -170,7 +185,7 @@ fn load(path: &Path, file: &File) -> Result<ArrowReaderMetadata, MoveError> {
     ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|e| MoveError::parquet(path, &e))
 }
 
-/// The schema with views in the place of texts and bytes.
+/// Returns the schema with views in place of texts and bytes.
 fn viewed(schema: &SchemaRef) -> SchemaRef {
     let view = |field: &FieldRef| match field.data_type() {
         DataType::Utf8 => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8View)),
@@ -181,7 +196,7 @@ fn viewed(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// What `read` gives; a panic in it as an error.
+/// Returns the result of `read`; a panic in it becomes an error.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, MoveError>) -> Result<T, MoveError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(MoveError::File { path: path.into(), error: "is damaged: its pages do not fit what its head says".into() })

@@ -1,4 +1,4 @@
-//! Files and streams made of bytes, for fuzzing: whatever they are, reading them ends in rows or in an error.
+//! Fuzzing of files and streams: reading arbitrary bytes must end in rows or in an error.
 
 use std::path::Path;
 
@@ -29,12 +29,12 @@ const KINDS: [Kind; 16] = [
     Kind::Uuid,
     Kind::Bytea,
 ];
-/// Bytes of a batch.
+/// Size of a batch [bytes].
 const BATCH_BYTES: usize = 4 << 10;
-/// Bytes of a message to a server.
+/// Size of a message to a server [bytes].
 const SEND_BYTES: usize = 4 << 10;
 
-/// A table with a column of every kind, or those that the bits name.
+/// Returns a table with one column for each bit that is set, of the kind with that number.
 pub fn table(bits: u16) -> TableSpec {
     let chosen = KINDS.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
     let column = |(place, &kind): (usize, &Kind)| {
@@ -51,7 +51,7 @@ pub fn rehearse_file(path: &Path) {
     let _ = send(path);
 }
 
-/// Takes a file as it goes to a server.
+/// Encodes a file as it is sent to a server; returns the number of bytes.
 fn send(path: &Path) -> Result<u64, MoveError> {
     let (mut out, mut sent) = (Vec::new(), 0);
     head(&mut out);
@@ -67,7 +67,7 @@ fn send(path: &Path) -> Result<u64, MoveError> {
     Ok(sent)
 }
 
-/// Takes bytes as what a server sends for a table, torn where `step` says.
+/// Reads bytes as a server's COPY of a table, in portions of `step` bytes.
 pub fn rehearse_copy(bits: u16, step: u8, bytes: &[u8]) {
     let _ = cut(bits, usize::from(step).max(1), bytes);
 }

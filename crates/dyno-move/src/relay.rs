@@ -1,4 +1,4 @@
-//! Rows that are handed on as they come: to another server, into a CSV, or only counted and hashed.
+//! Rows that are forwarded as they arrive: to another server, into a CSV file, or only counted and hashed.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use crate::spec::{ChunkDone, ChunkSpec};
 use crate::worker::{Moved, Worker};
 
 impl Worker<'_> {
-    /// COPY's binary form, cut only to count and hash its rows.
+    /// Forwards a chunk in COPY's binary form; its rows are only parsed to be counted and hashed.
     pub(crate) fn relay(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
         let mut target = match (&chunk.into, &mut self.target) {
@@ -51,7 +51,7 @@ impl Worker<'_> {
         self.done(chunk, Moved { bytes, tally, ..Moved::of(started) })
     }
 
-    /// Rows in the server's own CSV into the one file of the job.
+    /// Writes a chunk in the server's own CSV form into the single file of the job.
     pub(crate) fn text(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
         let Some(single) = &shared.single else { return Err(MoveError::Internal("a CSV without its file".into())) };
@@ -59,7 +59,7 @@ impl Worker<'_> {
         let table = &shared.spec.tables[chunk.table];
         let copied = self.session.copy_out(&chunk.sql, table, |message| {
             bytes += message.len() as u64;
-            // Workers write in turn, so what one writes must be whole rows.
+            // Workers write in turn, so each must write complete rows.
             if !message.is_empty() && !message.ends_with(b"\n") {
                 return Err(MoveError::Stream("a message that is no whole row of CSV".into()));
             }
@@ -76,7 +76,7 @@ impl Worker<'_> {
         self.done(chunk, Moved { bytes, tally: Tally { rows, sum: 0 }, ..Moved::of(started) })
     }
 
-    /// A CSV file as it is; the server reads it.
+    /// Loads a CSV file unchanged; the server parses it.
     pub(crate) fn load_text(&mut self, chunk: &ChunkSpec, path: &Path) -> Result<ChunkDone, MoveError> {
         use std::io::Read;
         let (started, shared) = (Instant::now(), self.shared);
@@ -93,7 +93,7 @@ impl Worker<'_> {
     }
 }
 
-/// Short messages gathered to long ones, in their order.
+/// Combines short messages into long ones, in order.
 #[derive(Debug, Default)]
 struct Gathered {
     bytes: Vec<u8>,

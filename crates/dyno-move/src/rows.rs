@@ -1,22 +1,22 @@
-//! Cuts COPY's binary form into rows, wherever its bytes are torn.
+//! Parsing of COPY's binary form into rows, wherever its bytes are split.
 //!
-//! The server sends a row per message as a rule; a proxy may cut as it likes. What is not a whole row yet is kept until
-//! the rest has come.
+//! The server normally sends one row per message; a proxy may split them differently. An incomplete row is kept until
+//! the rest has arrived.
 
 use crate::error::MoveError;
 
-/// The first bytes of COPY's binary form.
+/// First bytes of COPY's binary form.
 pub const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
-/// Signature, flags, length of an extension.
+/// Length of the head: signature, flags, length of an extension.
 const HEAD_BYTES: usize = 19;
 
-/// The longest row that PostgreSQL sends: a message of its own may have no more.
+/// Longest row that PostgreSQL sends, which is the limit of one message [bytes].
 const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// Where a value is in its row; below 0: NULL.
+/// Offset and length of a value in its row; a length below 0 is NULL.
 type Slot = (usize, i32);
 
-/// Rows of one COPY.
+/// Parser of the rows of one COPY.
 #[derive(Debug)]
 pub struct Cutter {
     columns: usize,
@@ -27,12 +27,15 @@ pub struct Cutter {
 }
 
 impl Cutter {
-    /// For rows of so many columns.
+    /// Returns a parser for rows with this number of columns.
     pub fn new(columns: usize) -> Self {
         Self { columns, slots: vec![(0, 0); columns], kept: Vec::new(), begun: false, ended: false }
     }
 
-    /// Takes bytes; hands on each row that is whole, as a function from the place of a column to its value.
+    /// Parses bytes and calls `row` with each complete row.
+    ///
+    /// # Errors
+    /// The bytes are not in COPY's form, or `row` fails.
     #[inline]
     pub fn push(
         &mut self,
@@ -51,7 +54,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Whether the end came, and nothing after it.
+    /// Returns true if the end has arrived and nothing after it.
     pub fn is_whole(&self) -> bool {
         self.ended && self.kept.is_empty()
     }
@@ -85,7 +88,7 @@ impl Cutter {
         }
     }
 
-    /// Fills the slots; the end of the row, or `None` where there is more to come.
+    /// Fills the slots; returns the end of the row, or `None` if it is incomplete.
     #[inline]
     fn find(&mut self, bytes: &[u8], mut at: usize) -> Result<Option<usize>, MoveError> {
         for slot in &mut self.slots {
@@ -103,7 +106,7 @@ impl Cutter {
     }
 }
 
-/// Keeps bytes of a row that is not whole yet.
+/// Keeps the bytes of an incomplete row.
 fn keep(kept: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MoveError> {
     if kept.len() + bytes.len() > ROW_BYTES_MAX {
         return Err(MoveError::Stream(format!("a row of more than {ROW_BYTES_MAX} bytes")));
@@ -114,7 +117,7 @@ fn keep(kept: &mut Vec<u8>, bytes: &[u8]) -> Result<(), MoveError> {
     Ok(())
 }
 
-/// A row that is whole.
+/// Complete row.
 #[derive(Debug)]
 pub struct Row<'a> {
     bytes: &'a [u8],
@@ -123,12 +126,12 @@ pub struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The row as it came: its count of columns, then lengths and values.
+    /// Returns the row as received: the number of columns, then lengths and values.
     pub fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// The value of a column; `None` is NULL.
+    /// Returns the value of a column; `None` is NULL.
     #[inline]
     pub fn value(&self, column: usize) -> Option<&'a [u8]> {
         let (at, length) = self.slots[column];
@@ -136,7 +139,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The length of the head; `None` where it has not all come.
+/// Returns the length of the head, or `None` if it is incomplete.
 fn head(bytes: &[u8]) -> Result<Option<usize>, MoveError> {
     let here = bytes.len().min(SIGNATURE.len());
     if bytes[..here] != SIGNATURE[..here] {

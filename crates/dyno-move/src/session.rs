@@ -1,7 +1,8 @@
-//! A session of either engine, with the same few verbs.
+//! Session of either engine, with the same few operations.
 //!
-//! Rows come in COPY's binary form whichever engine sends them: MariaDB's are written over row by row (`mariadb.rs`), so
-//! that everything behind has one form to read. Rows go in as the engine wants them: COPY's binary form, or lines.
+//! Rows are received in COPY's binary form from either engine: MariaDB's are converted row by row (`mariadb.rs`), so
+//! that the rest of the crate has only one form to read. Rows are sent in the form of the engine: COPY's binary form,
+//! or lines.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,17 +14,20 @@ use crate::error::MoveError;
 use crate::mariadb::write_row;
 use crate::spec::TableSpec;
 
-/// Bytes of a message to the server.
+/// Size of a message to the server [bytes].
 pub(crate) const SEND_BYTES: usize = 64 << 10;
 
-/// A logged-in session.
+/// Logged-in session.
 pub(crate) enum Session {
     Postgres(Box<CopySession>),
     Mariadb(Box<RowSession>),
 }
 
 impl Session {
-    /// Opens a socket and logs in; `stop` ends that and everything after it.
+    /// Opens a socket and logs in; `stop` interrupts this and every later operation.
+    ///
+    /// # Errors
+    /// The connection or the login fails.
     pub fn connect(spec: &ConnectionSpec, stop: &Arc<AtomicBool>) -> Result<Self, MoveError> {
         Ok(match spec.engine {
             Engine::Postgres => Self::Postgres(Box::new(CopySession::connect(spec, stop)?)),
@@ -31,12 +35,12 @@ impl Session {
         })
     }
 
-    /// Whether rows go in as lines.
+    /// Returns true if rows are sent as lines.
     pub fn takes_lines(&self) -> bool {
         matches!(self, Self::Mariadb(_))
     }
 
-    /// Its number at the server.
+    /// Returns the number of the session at the server.
     pub fn process(&self) -> u32 {
         match self {
             Self::Postgres(session) => session.process(),
@@ -44,7 +48,10 @@ impl Session {
         }
     }
 
-    /// Runs one statement that gives no rows that matter.
+    /// Runs one statement and ignores its rows.
+    ///
+    /// # Errors
+    /// The server refuses the statement, or the connection is lost.
     pub fn run(&mut self, sql: &str) -> Result<(), MoveError> {
         match self {
             Self::Postgres(session) => session.run(sql)?,
@@ -53,7 +60,7 @@ impl Session {
         Ok(())
     }
 
-    /// Asks the server to end what this session is doing.
+    /// Asks the server to cancel what this session is doing.
     pub fn cancel(&self) {
         match self {
             Self::Postgres(session) => session.cancel(),
@@ -61,8 +68,12 @@ impl Session {
         }
     }
 
-    /// Runs a statement that gives rows of this table and hands them on in COPY's binary form, in pieces; returns the
-    /// rows that the server counted. An empty piece: the room of a long one before was given back.
+    /// Runs a query on this table and calls `each` with pieces of COPY's binary form; returns the server's row count.
+    ///
+    /// An empty piece means that the space of a long piece before it was released.
+    ///
+    /// # Errors
+    /// The server refuses the query, the connection is lost, or `each` fails.
     pub fn copy_out(
         &mut self,
         sql: &str,
@@ -81,7 +92,7 @@ impl Session {
                 each(&out)?;
                 let was_long = out.len() >= LONG_BYTES;
                 out.clear();
-                // One long row does not keep its room for the rest.
+                // The space of one long row is not kept for the rest.
                 out.shrink_to(2 * SEND_BYTES);
                 if was_long {
                     each(&out)?;
@@ -94,7 +105,10 @@ impl Session {
         Ok(counted)
     }
 
-    /// A line of text: by COPY from a PostgreSQL, the first value of the first row of a MariaDB.
+    /// Returns one line of text: by COPY from PostgreSQL, the first value of the first row from MariaDB.
+    ///
+    /// # Errors
+    /// The server refuses the statement, or the connection is lost.
     pub fn line(&mut self, sql: &str) -> Result<String, MoveError> {
         let session = match self {
             Self::Postgres(session) => session,
@@ -111,8 +125,12 @@ impl Session {
         Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
     }
 
-    /// Runs a statement that takes rows; `more` appends to the buffer it gets and says whether there is more to come.
-    /// Returns the rows that the server counted.
+    /// Runs a statement that loads rows; returns the number of rows that the server counted.
+    ///
+    /// `more` appends to the buffer that it receives, and returns true if there is more to come.
+    ///
+    /// # Errors
+    /// The server refuses the statement or the rows, the connection is lost, or `more` fails.
     pub fn copy_in(
         &mut self,
         sql: &str,
@@ -131,7 +149,10 @@ impl Session {
         }
     }
 
-    /// Begins a statement that takes rows.
+    /// Begins a statement that loads rows.
+    ///
+    /// # Errors
+    /// The server refuses the statement, or the connection is lost.
     pub fn begin_in(&mut self, sql: &str) -> Result<(), MoveError> {
         match self {
             Self::Postgres(session) => session.begin_in(sql)?,
@@ -140,7 +161,10 @@ impl Session {
         Ok(())
     }
 
-    /// Sends bytes of rows, cut wherever the caller likes.
+    /// Sends bytes of rows, which may be cut at any position.
+    ///
+    /// # Errors
+    /// The connection is lost.
     pub fn send_in(&mut self, bytes: &[u8]) -> Result<(), MoveError> {
         match self {
             Self::Postgres(session) => session.send_in(bytes)?,
@@ -149,7 +173,10 @@ impl Session {
         Ok(())
     }
 
-    /// Ends it; the rows that the server counted.
+    /// Ends the statement; returns the number of rows that the server counted.
+    ///
+    /// # Errors
+    /// The server refuses the rows, warns that it altered values (MariaDB), or the connection is lost.
     pub fn end_in(&mut self) -> Result<u64, MoveError> {
         match self {
             Self::Postgres(session) => Ok(session.end_in()?),
@@ -161,7 +188,7 @@ impl Session {
     }
 }
 
-/// A server that goes on sending is told to stop.
+/// Cancels the query after an error on our side, so that the server stops sending.
 pub(crate) fn give_up(session: &Session, error: &MoveError) {
     if !matches!(error, MoveError::Wire(WireError::Server(_) | WireError::Closed)) {
         session.cancel();

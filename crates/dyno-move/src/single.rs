@@ -1,4 +1,4 @@
-//! One file, or stdout, for the rows of all chunks: workers write it in turn, in the order in which rows come.
+//! Single file, or stdout, for the rows of all chunks: workers write it in turn, in the order in which rows arrive.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,7 +14,7 @@ use crate::aside::Aside;
 use crate::error::MoveError;
 use crate::spec::{Form, SingleSpec};
 
-/// Bytes between two writes.
+/// Size of the write buffer [bytes].
 const ROOM_BYTES: usize = 1 << 20;
 
 type Out = BufWriter<File>;
@@ -25,16 +25,19 @@ enum Writer {
     Csv(Out),
 }
 
-/// The file, whoever writes it.
+/// Single file of a job, shared by its workers.
 pub struct Single {
-    /// `None` once it is finished.
+    /// Writer; `None` once the file is finished.
     writer: Mutex<Option<Writer>>,
     aside: Mutex<Option<Aside>>,
     place: PathBuf,
 }
 
 impl Single {
-    /// Opens it and writes its head.
+    /// Opens the file and writes its head.
+    ///
+    /// # Errors
+    /// The file cannot be created or written.
     pub fn create(spec: &SingleSpec, schema: &SchemaRef) -> Result<Self, MoveError> {
         let place = spec.path.clone().unwrap_or_else(|| "stdout".into());
         let (aside, file) = if let Some(path) = &spec.path {
@@ -57,7 +60,10 @@ impl Single {
         Ok(Self { writer: Mutex::new(Some(writer)), aside: Mutex::new(aside), place })
     }
 
-    /// Rows as Arrow.
+    /// Writes rows in Arrow's form; does nothing for CSV.
+    ///
+    /// # Errors
+    /// The file cannot be written, or is finished already.
     pub fn write(&self, batch: &RecordBatch) -> Result<(), MoveError> {
         self.with(|writer| match writer {
             Writer::Arrow(writer) => writer.write(batch),
@@ -66,7 +72,10 @@ impl Single {
         })
     }
 
-    /// Rows as the server wrote them.
+    /// Writes rows in the server's text form; does nothing for Arrow.
+    ///
+    /// # Errors
+    /// The file cannot be written, or is finished already.
     pub fn write_text(&self, text: &[u8]) -> Result<(), MoveError> {
         self.with(|writer| match writer {
             Writer::Csv(out) => out.write_all(text).map_err(ArrowError::from),
@@ -74,7 +83,10 @@ impl Single {
         })
     }
 
-    /// Writes its end; a file appears under its name.
+    /// Writes the end and publishes the file under its name.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn finish(&self) -> Result<(), MoveError> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(writer) = writer else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! A Parquet file that appears under its name only when it is whole and on the disk.
+//! Parquet file that appears under its name only when it is complete and on the disk.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,18 +16,20 @@ use parquet::schema::types::ColumnPath;
 use crate::aside::Aside;
 use crate::error::MoveError;
 
-/// Rows after which a row group is closed in any case.
+/// Number of rows after which a row group is closed in any case.
 const GROUP_ROWS: usize = 1 << 20;
 
-/// What the writer keeps for each column, whatever is in it: zstd's contexts, and the dictionary's table. 1,600 columns
-/// took 300 MB.
+/// Memory that the writer needs per column, regardless of its contents [bytes].
+///
+/// It is used by zstd's contexts and the dictionary's table. 1,600 columns took 300 MB.
 const COLUMN_BYTES: usize = 256 << 10;
 
-/// Bytes of a value among the first rows from which on its column has no dictionary and no least and greatest value: a
-/// writer keeps a copy of the value for each.
+/// Size of a value in the first rows from which its column gets no dictionary and no minimum and maximum [bytes].
+///
+/// The writer would keep a copy of the value for each of these.
 const LONG_VALUE_BYTES: usize = 1 << 20;
 
-/// A file being written.
+/// Parquet file being written.
 #[derive(Debug)]
 pub struct Sink {
     state: State,
@@ -37,7 +39,7 @@ pub struct Sink {
     memory_bytes: usize,
 }
 
-/// How its columns are written is known with its first rows.
+/// State of the file; how its columns are written is decided by its first rows.
 #[derive(Debug)]
 enum State {
     Empty(Option<File>),
@@ -45,13 +47,19 @@ enum State {
 }
 
 impl Sink {
-    /// Opens the file aside; a row group is closed when it fills so much memory.
+    /// Creates the temporary file; a row group is closed when it uses more than `memory_bytes`.
+    ///
+    /// # Errors
+    /// The file cannot be created.
     pub fn create(place: &Path, schema: SchemaRef, zstd_level: i32, memory_bytes: usize) -> Result<Self, MoveError> {
         let (aside, file) = Aside::create(place)?;
         Ok(Self { state: State::Empty(Some(file)), aside, schema, zstd_level, memory_bytes })
     }
 
     /// Appends rows.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), MoveError> {
         let memory_bytes = self.memory_bytes;
         let written = self.writer(Some(batch))?;
@@ -61,7 +69,10 @@ impl Sink {
         done.map_err(|e| MoveError::parquet(self.aside.path(), &e))
     }
 
-    /// Writes the footer, syncs and renames; returns the bytes of the file.
+    /// Writes the footer, syncs and renames; returns the size of the file [bytes].
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn finish(mut self) -> Result<u64, MoveError> {
         let finished = self.writer(None)?.finish().map(|_| ());
         finished.map_err(|e| MoveError::parquet(self.aside.path(), &e))?;
@@ -88,7 +99,7 @@ impl Sink {
     }
 }
 
-/// How columns are written; `first`: the first rows of the file.
+/// Returns how columns are written; `first` are the first rows of the file.
 fn properties(
     schema: &SchemaRef,
     zstd_level: i32,
@@ -96,7 +107,7 @@ fn properties(
     first: Option<&RecordBatch>,
 ) -> Result<WriterProperties, ParquetError> {
     let is_wide = schema.fields().len() * COLUMN_BYTES > memory_bytes / 2 * 3;
-    // Snappy keeps next to nothing for a column, here and where the file is read.
+    // Snappy needs almost no memory per column, when writing and when reading.
     let compression = if is_wide { Compression::SNAPPY } else { Compression::ZSTD(ZstdLevel::try_new(zstd_level)?) };
     let mut builder = WriterProperties::builder()
         .set_compression(compression)
@@ -115,7 +126,7 @@ fn properties(
     Ok(builder.build())
 }
 
-/// Bytes of the longest value of a column of texts or bytes.
+/// Returns the length of the longest value of a column of texts or bytes [bytes]; 0 for other columns.
 fn longest(column: &dyn Array) -> usize {
     let offsets = match column.data_type() {
         DataType::Utf8 => column.as_string::<i32>().offsets(),

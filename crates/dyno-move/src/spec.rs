@@ -1,4 +1,4 @@
-//! What a job is told, and what it tells of each chunk.
+//! Specification of a job, and its report of each chunk.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,74 +6,76 @@ use std::path::PathBuf;
 use dyno_load::ConnectionSpec;
 use serde::{Deserialize, Serialize};
 
-/// All that workers need.
+/// Specification of a job.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobSpec {
-    /// Where the rows are.
+    /// Connection to the source of the rows.
     pub connection: ConnectionSpec,
-    /// Run in each session before its first chunk; opens the transaction and takes the snapshot.
+    /// SQL run in each session before its first chunk; it opens the transaction and takes the snapshot.
     pub session_sql: Vec<String>,
-    /// What is read.
+    /// Tables to read.
     pub tables: Vec<TableSpec>,
-    /// In the order in which they are taken.
+    /// Chunks, in the order in which they are processed.
     pub chunks: Vec<ChunkSpec>,
-    /// Sessions.
+    /// Number of sessions.
     pub workers: usize,
-    /// For all workers together.
+    /// Memory of all workers together [bytes].
     pub memory_bytes: u64,
-    /// For all workers together.
+    /// Largest rate of all workers together [bytes/s].
     #[serde(default)]
     pub rate_bytes_per_s: Option<u64>,
-    /// Level of zstd.
+    /// Compression level of zstd.
     #[serde(default = "one")]
     pub zstd_level: i32,
-    /// Where rows go that are handed on as they come.
+    /// Target server, if rows are forwarded as they arrive.
     #[serde(default)]
     pub target: Option<TargetSpec>,
-    /// `COPY (SELECT …) TO STDOUT` of one line, run after each chunk in its session: what that has cost so far.
+    /// SQL of one line, run after each chunk in its session: the costs of the session so far.
+    ///
+    /// It is `COPY (SELECT …) TO STDOUT` for PostgreSQL.
     #[serde(default)]
     pub cost_sql: Option<String>,
-    /// One file for the rows of all chunks.
+    /// Single file for the rows of all chunks.
     #[serde(default)]
     pub single: Option<SingleSpec>,
-    /// Rows that the server could not take are left out and told, instead of ending the job.
+    /// True to leave out and report rows that the server cannot accept, instead of ending the job.
     #[serde(default)]
     pub rejects: bool,
 }
 
-/// The other side of a job from server to server.
+/// Target of a job from server to server.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetSpec {
-    /// Where the rows go.
+    /// Connection to the target.
     pub connection: ConnectionSpec,
-    /// Run in each session before its first chunk.
+    /// SQL run in each session before its first chunk.
     pub session_sql: Vec<String>,
 }
 
-/// One file that all workers write, in the order in which rows come.
+/// Single file that all workers write, in the order in which rows arrive.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SingleSpec {
-    /// Its place; `None`: stdout.
+    /// Path; `None` for stdout.
     pub path: Option<PathBuf>,
-    /// Its form.
+    /// Form of the file.
     pub form: Form,
-    /// What a CSV begins with.
+    /// First line of a CSV file.
     #[serde(default)]
     pub head: String,
 }
 
-/// The form of a single file.
+/// Form of a single file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// Arrow IPC, a file.
+    /// Arrow IPC file.
     Arrow,
-    /// Arrow IPC, a stream.
+    /// Arrow IPC stream.
     Stream,
-    /// As the server writes it.
+    /// CSV as the server writes it.
     Csv,
 }
 
@@ -81,13 +83,13 @@ fn one() -> i32 {
     1
 }
 
-/// Columns of a table, and what stands in the head of its files.
+/// Columns of a table, and metadata for its files.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableSpec {
-    /// In the order of the rows.
+    /// Columns, in the order of the values in a row.
     pub columns: Vec<ColumnSpec>,
-    /// Into the schema of the files.
+    /// Metadata for the schema of the files.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
 }
@@ -96,145 +98,145 @@ pub struct TableSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ColumnSpec {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// How its bytes are read.
+    /// How its bytes are decoded.
     pub kind: Kind,
-    /// Digits of a decimal.
+    /// Total digits of a decimal.
     #[serde(default)]
     pub precision: u8,
     /// Digits of a decimal after the point.
     #[serde(default)]
     pub scale: i8,
-    /// The engine's own type, as it is written in SQL.
+    /// Type in the engine's SQL.
     pub pg_type: String,
-    /// MariaDB's type, where it came from there.
+    /// MariaDB's type, if the column came from there.
     #[serde(default)]
     pub mariadb_type: Option<String>,
 }
 
-/// How the bytes of a value are read, and what becomes of it.
+/// Encoding of a value, and the type that it becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A byte: boolean.
+    /// Boolean of one byte.
     Bool,
-    /// 16 bits.
+    /// Integer of 16 bits.
     Int2,
-    /// 32 bits.
+    /// Integer of 32 bits.
     Int4,
-    /// 64 bits.
+    /// Integer of 64 bits.
     Int8,
-    /// 32 bits without a sign.
+    /// Unsigned integer of 32 bits.
     Oid,
-    /// Single precision.
+    /// Single-precision number.
     Float4,
-    /// Double precision.
+    /// Double-precision number.
     Float8,
-    /// Exact digits with a fixed scale: decimal.
+    /// Decimal with a fixed scale.
     Decimal,
-    /// Days.
+    /// Date [days].
     Date,
-    /// Microseconds since midnight.
+    /// Time since midnight [us].
     Time,
-    /// Microseconds, no zone.
+    /// Timestamp without time zone [us].
     Timestamp,
-    /// Microseconds, UTC.
+    /// Timestamp in UTC [us].
     Timestamptz,
-    /// UTF-8.
+    /// UTF-8 text.
     Text,
-    /// A version byte, then UTF-8.
+    /// JSON: a version byte, then UTF-8 text.
     Jsonb,
-    /// 16 bytes, shown as text.
+    /// UUID of 16 bytes, shown as text.
     Uuid,
     /// Bytes.
     Bytea,
 }
 
-/// One piece of work.
+/// One unit of work.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChunkSpec {
-    /// Unique in the job.
+    /// Unique number in the job.
     pub number: u32,
-    /// Its place in `tables`.
+    /// Index of its table in `tables`.
     pub table: usize,
-    /// `COPY (SELECT …) TO STDOUT (FORMAT binary)`.
+    /// Statement that reads the rows: `COPY (SELECT …) TO STDOUT (FORMAT binary)`.
     pub sql: String,
-    /// The file that it becomes, or comes from; `None`: read and hashed only.
+    /// File that is written or loaded; `None` if the rows are only read and hashed.
     pub path: Option<PathBuf>,
-    /// Whether the file goes into the table: `sql` is `COPY … FROM STDIN (FORMAT binary)` then.
+    /// True if the file is loaded into the table: `sql` is then `COPY … FROM STDIN (FORMAT binary)`.
     #[serde(default)]
     pub load: bool,
-    /// The row groups of the file that are loaded, the last not among them; `None`: all of it.
+    /// Row groups of the file to load, the last one excluded; `None` for all.
     #[serde(default)]
     pub groups: Option<(usize, usize)>,
-    /// Rows of the file before them.
+    /// Number of rows in the file before these row groups.
     #[serde(default)]
     pub rows_before: u64,
-    /// Number of the file that is loaded: it and the number of the row go before each row, as integer and bigint.
+    /// Number of the loaded file: it and the row's number precede each row, as integer and bigint.
     #[serde(default)]
     pub place: Option<i32>,
-    /// `COPY … FROM STDIN (FORMAT binary)` of the target that takes the rows as they come.
+    /// Statement of the target that accepts the forwarded rows: `COPY … FROM STDIN (FORMAT binary)`.
     #[serde(default)]
     pub into: Option<String>,
-    /// The column by whose values its rows go into folders; `sql` gives its text after all others.
+    /// Column by whose values the rows are divided into folders; `sql` returns its text after all other columns.
     #[serde(default)]
     pub partition: Option<String>,
-    /// Rows are counted and hashed as they come, not decoded.
+    /// True if rows are counted and hashed as they arrive, without being decoded.
     #[serde(default)]
     pub raw: bool,
 }
 
-/// A finished chunk.
+/// Report of a finished chunk.
 #[derive(Debug, Clone, Serialize)]
 pub struct ChunkDone {
-    /// Its number.
+    /// Number of the chunk.
     pub number: u32,
-    /// Rows that were decoded, and that the server counted.
+    /// Number of rows, as decoded and as counted by the server.
     pub rows: u64,
     /// Bytes of COPY.
     pub copy_bytes: u64,
-    /// Bytes of the file.
+    /// Size of the file [bytes].
     pub file_bytes: u64,
-    /// Sum of the hashes of its rows: the same in any order.
+    /// Sum of the hashes of its rows, which does not depend on their order.
     pub hash: String,
-    /// From the statement to the file under its name.
+    /// Time from the statement to the finished file [ns].
     pub elapsed_ns: u64,
-    /// When that was, by this machine's clock, since 1970.
+    /// When it was finished, by this machine's clock [ns since 1970].
     pub ended_ns: u64,
-    /// Which worker.
+    /// Number of the worker.
     pub worker: usize,
-    /// Its process at the server.
+    /// Process of its session at the server.
     pub process: u32,
-    /// What its session has cost the server so far, in the server's words.
+    /// Costs of its session so far, as the server reports them.
     pub cost: Option<String>,
-    /// Rows of the file that the server could not take.
+    /// Rows of the file that the server could not accept.
     pub refused: Vec<Refused>,
-    /// Its files, where they are several.
+    /// Its files, if there are several.
     pub parts: Vec<PartDone>,
 }
 
 /// One of the files of a chunk.
 #[derive(Debug, Clone, Serialize)]
 pub struct PartDone {
-    /// Its folder and name.
+    /// Folder and name of the file.
     pub file: String,
-    /// Rows in it.
+    /// Number of rows.
     pub rows: u64,
-    /// The sum of their hashes.
+    /// Sum of the rows' hashes.
     pub hash: String,
-    /// Bytes of it.
+    /// Size of the file [bytes].
     pub file_bytes: u64,
 }
 
-/// A row of a file that the server could not take.
+/// Row of a file that the server could not accept.
 #[derive(Debug, Clone, Serialize)]
 pub struct Refused {
-    /// Counted from 1.
+    /// Row, counted from 1.
     pub row: u64,
-    /// Its column.
+    /// Name of the column.
     pub column: String,
-    /// In words.
+    /// Reason.
     pub reason: &'static str,
 }

@@ -1,4 +1,4 @@
-//! One worker: a session in the job's snapshot that takes chunk after chunk.
+//! Worker of a job: a session in the job's snapshot that processes one chunk after the other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,48 +19,48 @@ use crate::single::Single;
 use crate::sink::Sink;
 use crate::spec::{ChunkDone, ChunkSpec, Form, JobSpec, PartDone, Refused};
 
-/// Longest pause of a worker that is ahead of its rate, before it looks again.
+/// Longest pause of a worker that exceeds its rate, before it checks again.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Bytes between two looks at the rate.
+/// Number of bytes between two checks of the rate.
 const STRIDE_BYTES: u64 = 64 << 10;
 
-/// What all workers share.
+/// State that all workers share.
 pub struct Shared {
     pub spec: JobSpec,
-    /// One file for all rows.
+    /// Single file for all rows.
     pub single: Option<Single>,
-    /// Workers that have not ended.
+    /// Number of workers that have not ended.
     pub live: AtomicUsize,
     pub next: AtomicUsize,
-    /// Workers that are in their snapshots, or failed before.
+    /// Number of workers that are in their snapshots, or have failed before.
     pub begun: AtomicUsize,
     pub stop: Arc<AtomicBool>,
-    /// Bytes of COPY that came.
+    /// Bytes of COPY, received or sent.
     pub bytes: AtomicU64,
-    /// Rows: of finished chunks, and of files on their way in.
+    /// Rows of finished chunks, and of files being loaded.
     pub rows: AtomicU64,
     pub started: Instant,
 }
 
 impl Shared {
-    /// Of the memory for all, what one worker may use for batches, and for a row group.
+    /// Returns the memory of one worker for batches, and for a row group [bytes].
     pub(crate) fn shares(&self) -> (usize, usize) {
         let each = (self.spec.memory_bytes / self.spec.workers.max(1) as u64) as usize;
         ((each / 16).clamp(64 << 10, 8 << 20), (each / 3).max(256 << 10))
     }
 
-    /// Bytes of COPY came or went; waits where that was too fast.
+    /// Counts bytes of COPY that were received or sent; waits if that exceeds the rate.
     #[inline]
     pub(crate) fn came(&self, bytes: usize) -> Result<(), MoveError> {
         let before = self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        // Not at each row.
+        // Not for every row.
         if before / STRIDE_BYTES == (before + bytes as u64) / STRIDE_BYTES {
             return Ok(());
         }
         self.keep_rate()
     }
 
-    /// Waits while all workers together are ahead of their rate.
+    /// Waits while all workers together exceed their rate.
     fn keep_rate(&self) -> Result<(), MoveError> {
         let Some(rate) = self.spec.rate_bytes_per_s.filter(|&rate| rate > 0) else { return Ok(()) };
         loop {
@@ -77,7 +77,7 @@ impl Shared {
     }
 }
 
-/// What became of a chunk.
+/// Result of a chunk, for its report.
 pub(crate) struct Moved {
     pub started: Instant,
     pub bytes: u64,
@@ -85,12 +85,12 @@ pub(crate) struct Moved {
     pub tally: Tally,
     pub refused: Vec<Refused>,
     pub parts: Vec<PartDone>,
-    /// Rows that were counted as they went.
+    /// Number of rows that were already counted in the progress.
     pub told: u64,
 }
 
 impl Moved {
-    /// Nothing yet.
+    /// Returns an empty result.
     pub fn of(started: Instant) -> Self {
         Self {
             started,
@@ -104,7 +104,7 @@ impl Moved {
     }
 }
 
-/// A worker with its session, and that to the target where rows are handed on.
+/// Worker with its session, and a session at the target if rows are forwarded.
 pub struct Worker<'a> {
     pub(crate) shared: &'a Shared,
     number: usize,
@@ -114,6 +114,9 @@ pub struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     /// Logs in and takes the snapshot.
+    ///
+    /// # Errors
+    /// A connection fails, or a statement is refused.
     pub fn begin(shared: &'a Shared, number: usize) -> Result<Self, MoveError> {
         let mut session = Session::connect(&shared.spec.connection, &shared.stop)?;
         for sql in &shared.spec.session_sql {
@@ -130,7 +133,7 @@ impl<'a> Worker<'a> {
         Ok(Self { shared, number, session, target })
     }
 
-    /// The next chunk that nobody has.
+    /// Returns the next chunk that no worker has taken, or `None`.
     pub fn next(&self) -> Option<&'a ChunkSpec> {
         if self.shared.stop.load(Ordering::Relaxed) {
             return None;
@@ -138,7 +141,10 @@ impl<'a> Worker<'a> {
         self.shared.spec.chunks.get(self.shared.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Moves a chunk, whichever way it goes.
+    /// Processes a chunk in the way that its specification demands.
+    ///
+    /// # Errors
+    /// A server, a file or a value caused an error, or the row counts differ.
     pub fn work(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
         let text = self.shared.spec.single.as_ref().is_some_and(|single| single.form == Form::Csv);
         if let (Some(path), Some(column)) = (&chunk.path, &chunk.partition) {
@@ -153,7 +159,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Puts the rows of a file into a table.
+    /// Loads the rows of a file into a table.
     fn load(&mut self, chunk: &ChunkSpec, path: &Path) -> Result<ChunkDone, MoveError> {
         let (started, shared) = (Instant::now(), self.shared);
         let (file, before, rejects) = (chunk.place, chunk.rows_before, shared.spec.rejects);
@@ -179,10 +185,10 @@ impl<'a> Worker<'a> {
         self.done(chunk, Moved { bytes, tally, refused, told, ..Moved::of(started) })
     }
 
-    /// The record of a chunk that is finished.
+    /// Returns the report of a finished chunk.
     pub(crate) fn done(&mut self, chunk: &ChunkSpec, moved: Moved) -> Result<ChunkDone, MoveError> {
         self.shared.rows.fetch_add(moved.tally.rows.saturating_sub(moved.told), Ordering::Relaxed);
-        // Small chunks have not been looked at before.
+        // Small chunks have not been checked against the rate before.
         self.shared.keep_rate()?;
         let elapsed_ns = moved.started.elapsed().as_nanos() as u64;
         Ok(ChunkDone {
@@ -201,13 +207,13 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// What the session has cost so far.
+    /// Returns the costs of the session so far.
     fn cost(&mut self) -> Result<Option<String>, MoveError> {
         let Some(sql) = &self.shared.spec.cost_sql else { return Ok(None) };
         self.session.line(sql).map(Some)
     }
 
-    /// Reads a chunk, and writes its file where it has one.
+    /// Reads a chunk, and writes its file if it has one.
     fn read(&mut self, chunk: &ChunkSpec) -> Result<ChunkDone, MoveError> {
         let started = Instant::now();
         let shared = self.shared;
@@ -241,7 +247,7 @@ impl<'a> Worker<'a> {
                 is_due |= is_full;
                 Ok(())
             })?;
-            // A long row would be in memory twice: it is written once its message was given back.
+            // A long row would be in memory twice: it is written after its message was released.
             if is_due && message.len() < LONG_BYTES {
                 is_due = false;
                 chunk_sink.write(&mut columns)?;
@@ -271,10 +277,10 @@ impl<'a> Worker<'a> {
 struct ChunkSink<'a> {
     sink: Option<Sink>,
     single: Option<&'a Single>,
-    /// A server that takes lines.
+    /// Target server that accepts lines.
     target: Option<&'a mut Session>,
     tally: Tally,
-    /// Where its rows stand in the chunk, for a server that takes lines.
+    /// Position of its rows in the chunk, for a server that accepts lines.
     place: Place,
 }
 

@@ -1,4 +1,4 @@
-//! What is hashed on its way in is what the file gives back; a file that is given up is not there.
+//! Tests that a file returns the rows that were hashed when it was written, and that an abandoned file disappears.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn table() -> TableSpec {
     serde_json::from_str(&text).expect("a table")
 }
 
-/// Bytes that each kind accepts, all the same few bits.
+/// Returns bytes that are valid for each kind, from the same few bits.
 fn value(kind: &str, seed: u8) -> Vec<u8> {
     match kind {
         "bool" => vec![seed & 1],
@@ -142,7 +142,7 @@ fn files_are_one_stream_and_the_one_that_is_refused_comes_after_all_before_it() 
     assert_eq!(bytes, alone[0].len() - 2, "all of the first, without an end");
     assert!(error.to_string().contains("lost.parquet"), "{error}");
     assert_eq!(lost.tallies().1, came[..1]);
-    // Whoever wants no more is not waited for.
+    // A receiver that leaves is not waited for.
     drop(Ahead::of_copy(paths, 1_000));
     std::fs::remove_dir_all(folder).ok();
 }

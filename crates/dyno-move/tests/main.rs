@@ -1,3 +1,3 @@
-//! Tests of the room, through its public face.
+//! Tests of the crate through its public interface.
 
 mod files;

@@ -1,5 +1,6 @@
-//! What is kept beside calls and waits: the bytes of every call, and, only where it is asked for, the messages themselves
-//! with their values, from which `trace replay` runs them again.
+//! Additional tables of a proxied trace: the bytes of every call, and on request the messages themselves.
+//!
+//! The messages contain their values; `trace replay` runs them again.
 
 use dyno_evidence::EvidenceError;
 use dyno_evidence::table::{Column, Kind, Texts, Values};
@@ -7,7 +8,7 @@ use dyno_evidence::trace_store::Store;
 
 use crate::framing::Message;
 
-/// One row per call, in `client_calls/`: what it cost the wire.
+/// Columns of `client_calls/`: one row per call, with its traffic on the wire.
 pub const CLIENT_CALLS: [Column; 5] = [
     Column::new("session", Kind::U32),
     Column::new("call", Kind::I64),
@@ -16,7 +17,9 @@ pub const CLIENT_CALLS: [Column; 5] = [
     Column::new("first_answer_ns", Kind::I64),
 ];
 
-/// One row per message, in `wire/`. `body` has a character per byte (ISO 8859-1): the protocol's bytes are no text.
+/// Columns of `wire/`: one row per message.
+///
+/// `body` has one character per byte (ISO 8859-1), because the protocol's bytes are not text.
 pub const WIRE: [Column; 6] = [
     Column::new("session", Kind::U32),
     Column::new("tim", Kind::I64),
@@ -26,12 +29,12 @@ pub const WIRE: [Column; 6] = [
     Column::new("body", Kind::Text),
 ];
 
-/// Rows that are kept before they are written.
+/// Number of rows that are kept before they are written.
 const KEPT: usize = 1 << 14;
-/// Bytes of bodies that are.
+/// Number of body bytes that are kept before they are written.
 const KEPT_BYTES: usize = 1 << 23;
 
-/// Bytes of calls on their way into a run.
+/// Bytes of calls, not yet written.
 #[derive(Default)]
 pub struct CallBytes {
     sessions: Vec<u32>,
@@ -39,7 +42,7 @@ pub struct CallBytes {
 }
 
 impl CallBytes {
-    /// A call is over.
+    /// Adds a finished call: bytes sent and received, and the time until the first byte of the answer [ns].
     pub fn push(&mut self, session: u32, call: u64, sent: u64, received: u64, first_ns: u64) {
         self.sessions.push(session);
         for (column, value) in self.numbers.iter_mut().zip([call, sent, received, first_ns]) {
@@ -47,7 +50,10 @@ impl CallBytes {
         }
     }
 
-    /// Writes what there is, or what is worth it.
+    /// Writes the rows if there are enough of them, or if it is the last time.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn flush(&mut self, store: &mut Store, is_last: bool) -> Result<(), EvidenceError> {
         if self.sessions.is_empty() || (!is_last && self.sessions.len() < KEPT) {
             return Ok(());
@@ -58,7 +64,7 @@ impl CallBytes {
     }
 }
 
-/// Who said it.
+/// Sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The client.
@@ -67,7 +73,7 @@ pub enum Side {
     Server,
 }
 
-/// Messages on their way into a run.
+/// Messages, not yet written.
 #[derive(Default)]
 pub struct Capture {
     sessions: Vec<u32>,
@@ -79,7 +85,7 @@ pub struct Capture {
     bytes: usize,
 }
 
-/// The tag of a session's end.
+/// Tag of the row that marks the end of a session.
 pub const END: u8 = b'-';
 
 impl Capture {
@@ -93,24 +99,27 @@ impl Capture {
         self.bytes += body.len();
     }
 
-    /// A message. One that may hold a password is kept without its body.
+    /// Adds a message; one that may contain a password is kept without its body.
     pub fn message(&mut self, session: u32, at_ns: u64, side: Side, message: &Message<'_>) {
         let is_text = side == Side::Client && matches!(message.tag, b'Q' | b'P');
         let body = if is_text && names_password(message.body) { &[] } else { message.body };
         self.push(session, at_ns, side, message.tag, message.length, body);
     }
 
-    /// An error: nothing but its SQLSTATE.
+    /// Adds an error, reduced to its SQLSTATE.
     pub fn state(&mut self, session: u32, at_ns: u64, state: [u8; 5]) {
         self.push(session, at_ns, Side::Server, b'E', state.len(), &state);
     }
 
-    /// A session is over.
+    /// Adds the end of a session.
     pub fn end(&mut self, session: u32, at_ns: u64) {
         self.push(session, at_ns, Side::Client, END, 0, &[]);
     }
 
-    /// Writes what there is, or what is worth it.
+    /// Writes the rows if there are enough of them, or if it is the last time.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn flush(&mut self, store: &mut Store, is_last: bool) -> Result<(), EvidenceError> {
         let is_worth_it = self.sessions.len() >= KEPT || self.bytes >= KEPT_BYTES;
         if self.sessions.is_empty() || !(is_last || is_worth_it) {

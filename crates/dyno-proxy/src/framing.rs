@@ -1,5 +1,6 @@
-//! Bytes into messages, as they come: a message may be spread over any number of reads, and of a long one only what is
-//! asked for is kept.
+//! Incremental parsing of bytes into messages.
+//!
+//! A message may be spread over any number of reads, and of a long one only the requested part is kept.
 //!
 //! ```
 //! use dyno_proxy::framing::Framer;
@@ -11,52 +12,55 @@
 //! assert_eq!(seen, [(b'Q', b"select 1\0".to_vec()), (b'S', vec![])]);
 //! ```
 
-/// A message; `body` is its begin, as far as it was to be kept.
+/// Message; `body` is the kept beginning of its body.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// What it is.
+    /// Type byte.
     pub tag: u8,
-    /// Bytes of the body on the wire.
+    /// Length of the body on the wire [bytes].
     pub length: usize,
-    /// The begin of the body.
+    /// Kept beginning of the body.
     pub body: &'a [u8],
 }
 
 impl Message<'_> {
-    /// Whether the body is there whole.
+    /// Returns true if the whole body was kept.
     pub fn is_whole(&self) -> bool {
         self.body.len() == self.length
     }
 }
 
-/// Bytes that are no message.
+/// Bytes that are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message of {length} bytes with the tag 0x{tag:02x}")]
 pub struct Rubbish {
-    /// The tag.
+    /// Type byte.
     pub tag: u8,
-    /// The length that stands behind it.
+    /// Length that follows it.
     pub length: u32,
 }
 
-/// Tag and length.
+/// Length of a message's head: type byte and length.
 const HEAD: usize = 5;
-/// The server takes no message of a GiB.
+/// Length from which a message is not accepted: the server accepts none of 1 GiB.
 const LONGEST: u32 = 1 << 30;
 
-/// Where in the stream of messages the last bytes ended.
+/// Parser of a stream of messages; holds the state between reads.
 #[derive(Debug, Default)]
 pub struct Framer {
     head: [u8; HEAD],
     have: usize,
-    /// Bytes of the body that are still to come.
+    /// Number of body bytes that are still to come.
     left: usize,
     kept: Vec<u8>,
     limit: usize,
 }
 
 impl Framer {
-    /// Takes bytes; `keep` says how many bytes of a body are wanted, `on` is given each message when its end has come.
+    /// Parses bytes and calls `on` with each completed message; `keep` returns how many body bytes of a tag to keep.
+    ///
+    /// # Errors
+    /// The bytes are not messages.
     pub fn feed(
         &mut self,
         mut bytes: &[u8],
@@ -75,7 +79,7 @@ impl Framer {
                 self.left = self.length()?;
                 self.limit = keep(self.head[0]).min(self.left);
                 if bytes.len() >= self.left {
-                    // The usual case: nothing is copied.
+                    // Usual case: nothing is copied.
                     on(Message { tag: self.head[0], length: self.left, body: &bytes[..self.limit] });
                     bytes = &bytes[self.left..];
                     self.have = 0;
@@ -89,7 +93,7 @@ impl Framer {
             bytes = &bytes[take..];
             if self.left == 0 {
                 on(Message { tag: self.head[0], length: self.length()?, body: &self.kept });
-                // A long one does not keep its room for ever.
+                // The space of a long message is released.
                 if self.kept.capacity() > 4096 {
                     self.kept = Vec::new();
                 } else {
@@ -108,13 +112,13 @@ impl Framer {
         if is_sound { Ok(length as usize - 4) } else { Err(Rubbish { tag, length }) }
     }
 
-    /// Whether a message has begun and is not over.
+    /// Returns true if a message has begun and is not complete.
     pub fn is_within(&self) -> bool {
         self.have > 0
     }
 }
 
-/// The text up to the first zero byte, and what comes behind it.
+/// Splits at the first zero byte: the text before it, and the bytes after it.
 pub fn text(body: &[u8]) -> (&[u8], &[u8]) {
     match body.iter().position(|byte| *byte == 0) {
         Some(end) => (&body[..end], &body[end + 1..]),

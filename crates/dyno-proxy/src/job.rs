@@ -1,4 +1,4 @@
-//! A proxy from its begin to its end: one event loop on a thread of its own.
+//! Proxy from its start to its end: one event loop on its own thread.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -22,16 +22,16 @@ use crate::tls::Tls;
 use crate::{ProxyError, Request, now_ns, wall_offset_ns};
 
 const LISTENER: Token = Token(usize::MAX - 1);
-/// How often the wish to stop is looked at, and figures are told.
+/// Interval at which a request to stop is checked.
 const TICK: Duration = Duration::from_millis(100);
-/// How often figures are told.
+/// Interval at which figures are updated [ns].
 const SHOWN_NS: u64 = 200_000_000;
-/// Bytes of one read.
+/// Size of a read [bytes].
 const BUFFER: usize = 1 << 16;
-/// How long the server may take to answer the first knock.
+/// Timeout of the first test connection to the server.
 const KNOCK: Duration = Duration::from_secs(10);
 
-/// The server's places, resolved once.
+/// Addresses of the server, resolved once.
 #[derive(Clone)]
 enum Place {
     Tcp(Vec<SocketAddr>),
@@ -47,7 +47,9 @@ impl Place {
         if found.is_empty() { Err(io::Error::other("the name has no address")) } else { Ok(Self::Tcp(found)) }
     }
 
-    /// Connects once and hangs up, so that a wrong place is told at the start. The address that answered comes first.
+    /// Connects once and disconnects, so that a wrong address is reported at the start.
+    ///
+    /// The address that answered becomes the first one.
     fn knock(&mut self) -> io::Result<()> {
         match self {
             Self::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
@@ -79,7 +81,7 @@ impl Place {
     }
 }
 
-/// A proxy that runs.
+/// Running proxy.
 pub struct Job {
     stop: Arc<AtomicBool>,
     progress: Arc<Mutex<Json>>,
@@ -88,7 +90,10 @@ pub struct Job {
 }
 
 impl Job {
-    /// Begins to listen; clients may come when this returns.
+    /// Starts a proxy; it accepts clients when this returns.
+    ///
+    /// # Errors
+    /// The request is invalid, the server cannot be reached, or the proxy cannot listen.
     pub fn start(request: &str) -> Result<Self, ProxyError> {
         let request: Request = serde_json::from_str(request).map_err(|error| ProxyError::Request(error.to_string()))?;
         let unreachable = |error| ProxyError::Unreachable(request.server(), error);
@@ -132,28 +137,31 @@ impl Job {
         Ok(Self { stop, progress, address, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// How it goes, as JSON.
+    /// Returns the progress as JSON.
     pub fn progress(&self) -> String {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).to_string()
     }
 
-    /// Whether it is over.
+    /// Returns true if the proxy has ended.
     pub fn is_over(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends it soon.
+    /// Asks the proxy to stop soon.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// What was seen, as JSON, when it is over.
+    /// Stops the proxy, waits for its end, and returns its report as JSON.
+    ///
+    /// # Errors
+    /// The proxy failed, or was finished before.
     pub fn finish(&self) -> Result<String, ProxyError> {
         self.stop();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -175,9 +183,9 @@ struct Running {
     over: Vec<SessionRow>,
     counts: Counts,
     buffer: Vec<u8>,
-    /// When figures were shown last, and what came with them was done.
+    /// When the figures were last updated [ns].
     shown_ns: u64,
-    /// When the rate was taken last, and how many calls there were by then.
+    /// When the rate was last computed [ns], and the number of calls then.
     told: (u64, u64),
     rate: (f64, Json),
 }
@@ -209,7 +217,7 @@ impl Running {
             self.shared.flush(false)?;
             let at_ns = now_ns();
             if self.is_due(at_ns) {
-                // Where descriptors had run out there may be some again.
+                // Descriptors that had run out may be available again.
                 self.accept(poll.registry());
                 self.figures(at_ns);
                 *tells.lock().unwrap_or_else(PoisonError::into_inner) = self.told(at_ns - begin_ns);
@@ -277,7 +285,7 @@ impl Running {
         }
     }
 
-    /// Five times a second, however many events there are: figures cost more than a message does.
+    /// Returns true five times a second, however many events there are: computing figures costs more than a message.
     fn is_due(&mut self, at_ns: u64) -> bool {
         let is_due = at_ns - self.shown_ns >= SHOWN_NS;
         if is_due {
@@ -286,7 +294,7 @@ impl Running {
         is_due
     }
 
-    /// Calls a second and their median since the last time.
+    /// Computes the rate of calls and their median duration since the last time.
     fn figures(&mut self, at_ns: u64) {
         if at_ns - self.told.0 < 1_000_000_000 && self.rate.0 > 0.0 {
             return;
@@ -322,7 +330,7 @@ impl Running {
         })
     }
 
-    /// Sessions that are open end here; their clients see the connection closed.
+    /// Ends the open sessions; their clients see the connection closed.
     fn close(mut self, begin_ns: u64) -> Result<Json, ProxyError> {
         const NOT_ENDED: i64 = 2;
         let open: Vec<_> = self.pairs.iter_mut().flatten().collect();

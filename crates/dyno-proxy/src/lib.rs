@@ -1,19 +1,19 @@
-//! PostgreSQL from its clients' side: a proxy on the wire that times every message, without any right on the server.
+//! PostgreSQL observed from its clients' side: a proxy that times every message, without any privilege on the server.
 //!
 //! ```text
-//! client <-> side.rs <- pair.rs -> side.rs <-> server      bytes, as they come; what cannot be sent yet stops the reading
+//! client <-> side.rs <- pair.rs -> side.rs <-> server      bytes, as they come; unsent bytes stop the reading
 //!                          |
 //!                     framing.rs -> follow.rs              messages, matched with their answers: calls and think time
 //!                                      |
 //!                                   the tables of a trace  (dyno_evidence::trace_store), as `dyno-record` writes them
 //! ```
 //!
-//! [`job`] runs it on a thread of its own with one event loop; [`opening`] is what comes before a session (TLS, cancel
-//! requests, the first packet), [`dyno_evidence::normal`] takes the literals out of a text, [`capture`] keeps messages
-//! with their values where that is asked for, and [`replay`] runs them again.
+//! [`job`] runs it with one event loop on its own thread. [`opening`] parses what precedes a session (TLS, cancel
+//! requests, the first packet), [`dyno_evidence::normal`] removes the literals from a text, [`capture`] keeps
+//! messages with their values on request, and [`replay`] runs them again.
 //!
-//! Limits: version 3 of the protocol. Passwords pass through unread. Answers that arrive together (a client that sends
-//! parse, bind and execute at once) have one time, which belongs to the execution.
+//! Limits: version 3 of the protocol. Passwords pass through without being read. Answers that arrive together (if a
+//! client sends parse, bind and execute at once) have the same time, which is attributed to the execution.
 
 #![allow(clippy::doc_markdown)] // names of products
 
@@ -35,7 +35,7 @@ mod tls;
 pub use error::ProxyError;
 pub use request::Request;
 
-/// The clock of all evidence: monotonic, ns.
+/// Returns the clock of all evidence: monotonic [ns].
 pub fn now_ns() -> u64 {
     nanoseconds(rustix::time::ClockId::Monotonic)
 }
@@ -45,7 +45,7 @@ fn nanoseconds(clock: rustix::time::ClockId) -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What the wall's clock is ahead of the monotonic one.
+/// Returns the wall clock minus the monotonic clock [ns].
 pub fn wall_offset_ns() -> i64 {
     nanoseconds(rustix::time::ClockId::Realtime) as i64 - now_ns() as i64
 }

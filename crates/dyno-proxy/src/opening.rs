@@ -1,42 +1,42 @@
-//! What comes before a session: the packets without a tag, and the server's offer of ways to log in.
+//! Messages before a session: packets without a tag, and the server's offer of login methods.
 
 use crate::framing::text;
 
-/// The longest first packet that the server takes.
+/// Longest first packet that the server accepts [bytes].
 const LONGEST: usize = 10_000;
 const CANCEL: u32 = 80_877_102;
 const SSL: u32 = 80_877_103;
 const GSS: u32 = 80_877_104;
 
-/// A client's first packet, or what it asks before it.
+/// First packet of a client, or a request before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opening {
     /// More bytes are needed.
     Unfinished,
-    /// TLS begins at once.
+    /// TLS begins immediately.
     DirectTls,
-    /// Asks for TLS; the packet's bytes.
+    /// Request for TLS, with the packet's length [bytes].
     AsksTls(usize),
-    /// Asks for GSSAPI's encryption.
+    /// Request for GSSAPI encryption, with the packet's length [bytes].
     AsksGss(usize),
-    /// Asks to cancel what another session does.
+    /// Request to cancel what another session does, with the packet's length [bytes].
     Cancel(usize),
     /// A session begins.
     Startup {
-        /// Bytes of the packet.
+        /// Length of the packet [bytes].
         length: usize,
-        /// Whom the client is.
+        /// User.
         user: String,
-        /// Its database.
+        /// Database; by default it has the user's name.
         database: String,
-        /// What it calls itself.
+        /// Application name.
         application: String,
     },
-    /// Not of this protocol, and why.
+    /// Not of this protocol, with the reason.
     Rubbish(String),
 }
 
-/// What the bytes are.
+/// Parses the first bytes of a client.
 pub fn opening(bytes: &[u8]) -> Opening {
     if bytes.first() == Some(&0x16) {
         return Opening::DirectTls;
@@ -79,9 +79,9 @@ fn startup(length: usize, mut pairs: &[u8]) -> Opening {
     Opening::Startup { length, user, database, application }
 }
 
-/// The offer of SASL without what is bound to a channel: `None` where it is no such offer or has none of it.
+/// Returns the server's SASL offer without methods that use channel binding; `None` if nothing has to be removed.
 ///
-/// A client without TLS refuses an offer of channel binding; the server, behind TLS of its own, makes one.
+/// A client without TLS refuses an offer of channel binding, but the server, connected by TLS, makes one.
 pub fn without_channel_binding(tag: u8, body: &[u8]) -> Option<Vec<u8>> {
     const SASL: [u8; 4] = [0, 0, 0, 10];
     if tag != b'R' || !body.starts_with(&SASL) {
@@ -103,7 +103,7 @@ pub fn without_channel_binding(tag: u8, body: &[u8]) -> Option<Vec<u8>> {
     is_less.then(|| message(tag, &kept))
 }
 
-/// A message with its head.
+/// Returns a message with this tag and body.
 pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
@@ -111,7 +111,7 @@ pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An error of the proxy's own, as a server would say it.
+/// Returns an error of the proxy in the form of a server's error message.
 pub fn refusal(state: &str, words: &str) -> Vec<u8> {
     let fields = format!("SFATAL\0VFATAL\0C{state}\0Mdbdyno trace proxy: {words}\0\0");
     message(b'E', fields.as_bytes())

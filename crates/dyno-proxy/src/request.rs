@@ -1,40 +1,40 @@
-//! What the proxy is asked to do.
+//! Parameters of a proxy.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// Where to listen, whom to ask, what to keep.
+/// Parameters of a proxy: where to listen, which server to connect to, and what to keep.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// Address and port.
+    /// Address and port to listen on.
     pub listen: String,
-    /// The server's host, or the folder of its socket.
+    /// Host of the server, or the folder of its socket.
     pub host: String,
-    /// Its port.
+    /// Port of the server.
     pub port: u16,
-    /// Folder to write into.
+    /// Folder for the trace.
     pub out: PathBuf,
-    /// Stops by itself.
+    /// Length after which the proxy stops [ns].
     #[serde(default)]
     pub for_ns: Option<u64>,
-    /// How long after a message the next is looked for without sleep; without it, as long as it pays.
+    /// How long the loop polls for the next message without sleeping [ns]; `None` to poll as long as it pays.
     #[serde(default)]
     pub spin_ns: Option<u64>,
-    /// Whether messages are kept with their values.
+    /// True to keep messages with their values.
     #[serde(default)]
     pub binds: bool,
     /// PEM file of the certificate for clients.
     #[serde(default)]
     pub tls_cert: Option<PathBuf>,
-    /// PEM file of its key.
+    /// PEM file of the certificate's key.
     #[serde(default)]
     pub tls_key: Option<PathBuf>,
-    /// TLS with the server: `disable`, `prefer`, `require`, `verify-ca`, `verify-full`.
+    /// TLS with the server: `disable`, `prefer`, `require`, `verify-ca` or `verify-full`.
     #[serde(default = "disable")]
     pub server_tls: String,
-    /// PEM file of the roots that the server's certificate is held to.
+    /// PEM file of the root certificates with which the server's certificate is verified.
     #[serde(default)]
     pub server_ca: Option<PathBuf>,
 }
@@ -44,7 +44,7 @@ fn disable() -> String {
 }
 
 impl Request {
-    /// The server's place in words.
+    /// Returns host and port of the server, for messages.
     pub fn server(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)

@@ -1,4 +1,4 @@
-//! What all sessions of a proxy share: the tables that they write into, and the names of what is waited for.
+//! State that all sessions of a proxy share: the tables that they write, and the names of wait events.
 
 use dyno_evidence::EvidenceError;
 use dyno_evidence::catalogue::Class;
@@ -6,19 +6,19 @@ use dyno_evidence::trace_store::Store;
 
 use crate::capture::{CallBytes, Capture};
 
-/// Waits for the client's next message: think time.
+/// Wait for the client's next message: think time.
 pub const CLIENT_READ: u32 = 1;
-/// Waits until the client takes what there is.
+/// Wait until the client reads what is pending.
 pub const CLIENT_WRITE: u32 = 2;
-/// Waits for the first byte of the server's answer.
+/// Wait for the first byte of the server's answer.
 pub const ANSWER: u32 = 3;
-/// Waits for the rest of it.
+/// Wait for the rest of the answer.
 pub const ROWS: u32 = 4;
-/// Waits for the rows of a COPY that the client sends.
+/// Wait for the rows of a COPY from the client.
 pub const COPY_ROWS: u32 = 5;
-/// SQLSTATE 08006, packed as the server does: the connection broke.
+/// SQLSTATE 08006 (connection failure), packed as the server packs it.
 pub const BROKEN: u32 = packed(b"08006");
-/// A SQLSTATE as the server packs it: six bits a character.
+/// Packs a SQLSTATE as the server does: six bits per character.
 pub const fn packed(state: &[u8; 5]) -> u32 {
     let (mut at, mut sum) = (0, 0);
     while at < 5 {
@@ -28,7 +28,7 @@ pub const fn packed(state: &[u8; 5]) -> u32 {
     sum
 }
 
-/// Names the events.
+/// Gives the wait events their names.
 pub fn name_events(store: &mut Store) {
     store.name_event_as(CLIENT_READ, "Client:ClientRead", Class::Network);
     store.name_event_as(CLIENT_WRITE, "Client:ClientWrite", Class::Network);
@@ -37,11 +37,11 @@ pub fn name_events(store: &mut Store) {
     store.name_event_as(ROWS, "Server:Rows", Class::Network);
 }
 
-/// What all sessions share.
+/// State that all sessions share.
 pub struct Shared {
-    /// Where rows go.
+    /// Store for rows.
     pub store: Store,
-    /// Where messages go, if values are kept.
+    /// Store for messages, if values are kept.
     pub capture: Option<Capture>,
     /// Number of the next call.
     pub next_call: u64,
@@ -49,16 +49,16 @@ pub struct Shared {
     pub next_wait: u64,
     /// Bytes of calls.
     pub bytes: CallBytes,
-    /// The server's version, as it told the first session.
+    /// Server version, as reported to the first session.
     pub version: String,
-    /// Elapsed times since the line of figures was shown last.
+    /// Durations of calls since the figures were last shown [ns].
     pub recent_ns: Vec<u64>,
     /// Number of the next session.
     pub next_session: u32,
 }
 
 impl Shared {
-    /// For an empty run.
+    /// Returns the state of an empty run.
     pub fn new(store: Store, binds: bool) -> Self {
         let mut store = store;
         name_events(&mut store);
@@ -74,13 +74,16 @@ impl Shared {
         }
     }
 
-    /// The number of a new session.
+    /// Returns the number for a new session.
     pub fn take_number(&mut self) -> u32 {
         self.next_session += 1;
         self.next_session - 1
     }
 
-    /// Writes what there is enough of, or all.
+    /// Writes the tables that have enough rows, or all if it is the last time.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn flush(&mut self, is_last: bool) -> Result<(), EvidenceError> {
         self.bytes.flush(&mut self.store, is_last)?;
         if let Some(capture) = &mut self.capture {

@@ -1,4 +1,4 @@
-//! One side of a session: a socket that does not block, TLS over it or not, and what could not be sent yet.
+//! One side of a session: a non-blocking socket, optional TLS, and the bytes that could not be sent yet.
 
 use std::io::{self, Read, Write};
 
@@ -7,7 +7,7 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustls::Connection;
 
-/// A socket of either family.
+/// Socket of either family.
 pub(crate) enum Net {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -21,7 +21,7 @@ impl Net {
         }
     }
 
-    /// Whether the connection stands.
+    /// Returns true if the connection is established.
     pub(crate) fn is_connected(&self) -> bool {
         match self {
             Self::Tcp(stream) => stream.peer_addr().is_ok(),
@@ -29,7 +29,7 @@ impl Net {
         }
     }
 
-    /// Why it could not be connected; nothing while it is under way or done.
+    /// Returns why connecting failed; `None` while it is in progress or after success.
     pub(crate) fn failure(&self) -> Option<io::Error> {
         match self {
             Self::Tcp(stream) => stream.take_error(),
@@ -61,28 +61,28 @@ impl Write for Net {
     }
 }
 
-/// One side.
-#[allow(clippy::struct_excessive_bools)] // what the kernel said of one socket: facts that come one by one
+/// One side of a session.
+#[allow(clippy::struct_excessive_bools)] // facts about one socket that arrive separately
 pub(crate) struct Side {
     net: Net,
     tls: Option<Box<Connection>>,
-    /// What the socket did not take, from `sent` on.
+    /// Unsent bytes; those before `sent` have been sent.
     out: Vec<u8>,
     sent: usize,
     token: Token,
     waits_for_room: bool,
-    /// Until it is connected; the socket says so by having room.
+    /// True until it is connected, which the socket reports by being writable.
     pub(crate) is_connecting: bool,
-    /// Whether bytes may be there to be read.
+    /// True if there may be bytes to read.
     pub(crate) may_read: bool,
-    /// Whether the peer has said its last.
+    /// True if the stream has ended.
     pub(crate) is_closed: bool,
-    /// Whether the kernel knows that it will: then a short read is not all there is.
+    /// True if the kernel has reported that the stream will end; then a short read may not have emptied the socket.
     pub(crate) is_closing: bool,
 }
 
 impl Side {
-    /// A socket, registered; `connecting` waits until it is writable, too.
+    /// Registers a socket; with `connecting` it also waits until the socket is writable.
     pub(crate) fn new(mut net: Net, token: Token, registry: &Registry, connecting: bool) -> io::Result<Self> {
         let interest = if connecting { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
         registry.register(net.source(), token, interest)?;
@@ -104,10 +104,10 @@ impl Side {
         &self.net
     }
 
-    /// From here on TLS.
+    /// Switches to TLS.
     pub(crate) fn encrypt(&mut self, tls: Option<Connection>) {
         self.tls = tls.map(|mut tls| {
-            // What waits is bounded by who stops to read.
+            // The pending bytes are limited by stopping to read on the other side.
             tls.set_buffer_limit(None);
             Box::new(tls)
         });
@@ -118,7 +118,7 @@ impl Side {
         self.tls.is_some()
     }
 
-    /// Reads once; `WouldBlock` where there is nothing, 0 at the end.
+    /// Reads once; `WouldBlock` if there is nothing, 0 at the end.
     pub(crate) fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let found = match &mut self.tls {
             None => self.net.read(buf),
@@ -126,7 +126,7 @@ impl Side {
         };
         match &found {
             Ok(0) => (self.may_read, self.is_closed) = (false, true),
-            // A short read took all there was; the next byte wakes us.
+            // A short read has emptied the socket; the next byte causes an event.
             Ok(count) if *count < buf.len() && self.tls.is_none() && !self.is_closing => self.may_read = false,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.may_read = false,
             _ => {}
@@ -134,7 +134,7 @@ impl Side {
         found
     }
 
-    /// Bytes that a TLS handshake is to begin with, although they were read already.
+    /// Feeds bytes that were already read into the TLS handshake.
     pub(crate) fn give_back(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let Some(tls) = &mut self.tls else { return Ok(()) };
         while !bytes.is_empty() {
@@ -144,7 +144,7 @@ impl Side {
         Ok(())
     }
 
-    /// Sends what can be sent; keeps the rest.
+    /// Sends what can be sent and keeps the rest.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             tls.writer().write_all(bytes)?;
@@ -163,7 +163,7 @@ impl Side {
         Ok(())
     }
 
-    /// Sends more of what was kept.
+    /// Sends more of the kept bytes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
@@ -184,17 +184,17 @@ impl Side {
                 Err(error) => return Err(error),
             }
         }
-        // An idle session keeps no room.
+        // An idle session keeps no buffer.
         (self.out, self.sent) = (Vec::new(), 0);
         Ok(())
     }
 
-    /// Whether something waits to be sent.
+    /// Returns true if bytes are waiting to be sent.
     pub(crate) fn is_full(&self) -> bool {
         self.sent < self.out.len() || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// Asks to be told of room exactly while something waits for it.
+    /// Watches for room to write exactly while bytes are waiting for it.
     pub(crate) fn watch(&mut self, registry: &Registry) -> io::Result<()> {
         let wants = self.is_full() || self.is_connecting;
         if wants == self.waits_for_room {
@@ -205,14 +205,14 @@ impl Side {
         registry.reregister(self.net.source(), self.token, interest)
     }
 
-    /// Nothing more is watched.
+    /// Deregisters the socket.
     pub(crate) fn leave(&mut self, registry: &Registry) {
         let _ = registry.deregister(self.net.source());
     }
 }
 
 fn is_later(error: &io::Error) -> bool {
-    // A socket that is not yet connected says so.
+    // A socket that is not yet connected reports that.
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::NotConnected)
 }
 
@@ -220,7 +220,7 @@ fn read_tls(tls: &mut Connection, net: &mut Net, buf: &mut [u8]) -> io::Result<u
     loop {
         match tls.reader().read(buf) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // Many do not say good-bye.
+            // Many peers do not send a close_notify.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
             done => return done,
         }
@@ -228,7 +228,7 @@ fn read_tls(tls: &mut Connection, net: &mut Net, buf: &mut [u8]) -> io::Result<u
             return Ok(0);
         }
         let seen = tls.process_new_packets();
-        // What the handshake wants to say goes out at once, an alert, too.
+        // Messages of the handshake are sent immediately, alerts included.
         while tls.wants_write() && tls.write_tls(net).is_ok() {}
         seen.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     }

@@ -1,37 +1,39 @@
-//! Whether to look for the next message instead of sleeping until it comes.
+//! Decision whether to poll for the next message instead of sleeping until it arrives.
 //!
-//! To be woken takes longer than to pass a message on, so the loop stays awake for a while after a message where that
-//! pays: where the next one mostly comes in this time, and where nobody else wants the processor. The kernel says
-//! how long the thread was ready and had none.
+//! Being woken takes longer than forwarding a message. So after a message the loop polls for a while, if that pays:
+//! if the next message usually arrives in this time, and nobody else needs the processor. The kernel reports how long
+//! the thread was runnable without a processor.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::time::Duration;
 
-/// How long it stays awake where it chooses by itself.
+/// Polling time after a message if the loop decides itself [ns].
 const LONG_NS: u64 = 200_000;
-/// After so many messages it is asked whether it pays.
+/// Number of messages after which it is checked whether polling pays.
 const TRIES: u32 = 64;
-/// How often it is asked whether others want the processor, and the share of that time that they may have had it.
+/// Interval at which the demand for the processor is checked [ns]; inverse of the tolerated share of waiting.
 const LOOK_NS: u64 = 10_000_000;
 const CROWDED: u64 = 20;
-/// Where it does not pay, it sleeps for so long before it tries again.
+/// Time without polling after it did not pay [ns].
 const REST_NS: u64 = 1_000_000_000;
 
-/// The state of one loop.
+/// Polling state of one loop.
 pub struct Spin {
     most_ns: u64,
     choice: Option<Choice>,
     heard_ns: u64,
 }
 
-/// What it chooses by.
+/// State of the automatic decision.
 struct Choice {
-    /// How long the thread was ready and had no processor, so far.
+    /// Returns how long the thread has been runnable without a processor [ns].
     waited: Box<dyn Fn() -> Option<u64>>,
     waited_ns: u64,
     looked_ns: u64,
-    /// Whether it slept since: to be woken is a wait for a processor, too, and says nothing of others.
+    /// True if the thread slept since the last check.
+    ///
+    /// Waking up is also a wait for a processor, one that others do not cause.
     slept: bool,
     tries: u32,
     hits: u32,
@@ -39,7 +41,7 @@ struct Choice {
 }
 
 impl Spin {
-    /// Always for `asked` ns (0: never), or, without it, as it pays. To be made on the thread that spins.
+    /// Polls always for `asked` ns (0: never), or as long as it pays; must be created on the thread that polls.
     pub fn new(asked: Option<u64>) -> Self {
         asked.map_or_else(Self::choosing, |most_ns| Self { most_ns, choice: None, heard_ns: 0 })
     }
@@ -54,7 +56,7 @@ impl Spin {
         Self { most_ns: LONG_NS, choice: Some(choice), heard_ns: 0 }
     }
 
-    /// Something came.
+    /// Records that a message has arrived.
     pub fn heard(&mut self, at_ns: u64) {
         let gap_ns = at_ns.saturating_sub(self.heard_ns);
         self.heard_ns = at_ns;
@@ -73,7 +75,7 @@ impl Spin {
         }
     }
 
-    /// Whether to look again at once; else it sleeps.
+    /// Returns true to poll again immediately, false to sleep.
     fn is_awake(&mut self, at_ns: u64) -> bool {
         let is_soon = at_ns.saturating_sub(self.heard_ns) < self.most_ns;
         let Some(choice) = &mut self.choice else { return is_soon };
@@ -82,7 +84,7 @@ impl Spin {
         is_awake
     }
 
-    /// How long to sleep at most where nothing comes.
+    /// Returns the longest sleep if nothing arrives.
     pub fn patience(&mut self, at_ns: u64, tick: Duration) -> Duration {
         if self.is_awake(at_ns) { Duration::ZERO } else { tick }
     }
@@ -93,7 +95,7 @@ impl Choice {
         self.rests_until_ns = at_ns + REST_NS;
     }
 
-    /// Whether it does not rest, and nobody else wants the processor.
+    /// Returns true if polling is not paused and nobody else needs the processor.
     fn may(&mut self, at_ns: u64) -> bool {
         if at_ns < self.rests_until_ns {
             return false;
@@ -112,7 +114,7 @@ impl Choice {
     }
 }
 
-/// The second number of a thread's `schedstat`: how long it was ready and had no processor.
+/// Returns the second number of a thread's `schedstat`: how long it was runnable without a processor [ns].
 fn waited_ns(file: &File) -> Option<u64> {
     let mut bytes = [0_u8; 96];
     let length = file.read_at(&mut bytes, 0).ok()?;
@@ -137,7 +139,7 @@ mod tests {
         assert!(!Spin::new(Some(0)).is_awake(0));
     }
 
-    /// A loop that others leave alone, or take a share of its time.
+    /// Returns a loop whose waiting time for the processor is `waited`.
     fn beside(waited: &Rc<Cell<u64>>) -> Spin {
         let waited = Rc::clone(waited);
         Spin::by(Box::new(move || Some(waited.get())))

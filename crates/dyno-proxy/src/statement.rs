@@ -1,22 +1,22 @@
-//! What a message says of its statement, and an answer of its end.
+//! Statement of a message, and result of an answer.
 
 use crate::framing::text;
 use dyno_evidence::normal::normal;
 
 use crate::shared::Shared;
 
-/// A statement of a session.
+/// Statement of a session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Statement {
     pub(crate) number: u32,
     pub(crate) kind: &'static str,
-    /// Whether rows come back that may hold generated keys.
+    /// True if it returns rows that may contain generated keys.
     pub(crate) returns: bool,
 }
 
 pub(crate) const NO_STATEMENT: Statement = Statement { number: u32::MAX, kind: "exec", returns: false };
 
-/// The statement of a text without its literals, and what it is.
+/// Returns the statement of a text without its literals, and its kind.
 pub(crate) fn statement_of(sql: &[u8], shared: &mut Shared) -> Statement {
     if sql.is_empty() {
         return NO_STATEMENT;
@@ -32,13 +32,13 @@ pub(crate) fn statement_of(sql: &[u8], shared: &mut Shared) -> Statement {
     Statement { number: shared.store.statement_of_text(text.as_bytes()), kind, returns }
 }
 
-/// `INSERT 0 5`, `SELECT 3`, `COPY 7`: how many rows.
+/// Returns the row count of a command tag: `INSERT 0 5`, `SELECT 3`, `COPY 7`.
 pub(crate) fn rows_of(tag: &[u8]) -> Option<u64> {
     let last = tag.rsplit(|byte| *byte == b' ').next()?;
     std::str::from_utf8(last).ok()?.parse().ok()
 }
 
-/// The SQLSTATE of an error; XX000 where there is none. Nothing else of it is looked at.
+/// Returns the SQLSTATE of an error, XX000 if there is none; nothing else of the error is examined.
 pub(crate) fn state_of(mut fields: &[u8]) -> [u8; 5] {
     while let Some((kind, rest)) = fields.split_first() {
         let (value, behind) = text(rest);

@@ -1,4 +1,4 @@
-//! TLS of both sides: with clients by a certificate of the proxy's own, with the server as libpq's `sslmode` means it.
+//! TLS of both sides: with clients by the proxy's certificate, with the server as libpq's `sslmode` defines it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use serde_json::json;
 
 use crate::{ProxyError, Request};
 
-/// PostgreSQL's name among the protocols that TLS may carry.
+/// PostgreSQL's protocol name in ALPN.
 const ALPN: &[u8] = b"postgresql";
 
-/// How TLS is spoken.
+/// TLS configuration of both sides.
 pub(crate) struct Tls {
     clients: Option<Arc<ServerConfig>>,
     server: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    /// Whether the server is asked for TLS and does without where it has none.
+    /// True if the server is asked for TLS but may do without.
     pub(crate) is_optional: bool,
 }
 
@@ -51,23 +51,23 @@ impl Tls {
         Ok(Self { clients, server, is_optional: request.server_tls == "prefer" })
     }
 
-    /// Whether clients may have it.
+    /// Returns true if TLS is offered to clients.
     pub(crate) fn is_offered(&self) -> bool {
         self.clients.is_some()
     }
 
-    /// Whether the server is asked for it.
+    /// Returns true if the server is asked for TLS.
     pub(crate) fn is_wanted(&self) -> bool {
         self.server.is_some()
     }
 
-    /// The begin of it with a client.
+    /// Returns a new TLS connection with a client.
     pub(crate) fn with_client(&self) -> Option<Connection> {
         let config = self.clients.as_ref()?;
         ServerConnection::new(Arc::clone(config)).ok().map(Connection::Server)
     }
 
-    /// The begin of it with the server.
+    /// Returns a new TLS connection with the server.
     pub(crate) fn with_server(&self) -> Option<Connection> {
         let (config, name) = self.server.as_ref()?;
         ClientConnection::new(Arc::clone(config), name.clone()).ok().map(Connection::Client)

@@ -1,4 +1,4 @@
-//! What a session's messages become: calls whose times, with the think time between, are all there is.
+//! Tests of following: a session's messages become calls that, with the think time, account for all of its time.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ struct Session {
 }
 
 impl Session {
-    /// Logged in at 10 us.
+    /// Returns a session that logged in at 10 us.
     fn new(name: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("dyno-proxy-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&dir).expect("a folder for the test");
@@ -34,7 +34,7 @@ impl Session {
         }
     }
 
-    /// All of them by one read.
+    /// Receives all messages by one read.
     fn server(&mut self, at_us: u64, messages: &[(u8, &[u8])]) {
         for (tag, body) in messages {
             let message = Message { tag: *tag, length: body.len(), body };
@@ -43,7 +43,7 @@ impl Session {
         self.follower.settle(at_us * US, &mut self.shared);
     }
 
-    /// Calls as kind, begin, elapsed in us, rows; and sums are held to the session's time.
+    /// Returns kind, begin [us], duration [us] and rows of each call; checks that the sums equal the session's time.
     fn over(mut self, at_us: u64) -> Vec<(String, i64, i64, i64)> {
         self.follower.end(at_us * US, 0, None, &mut self.shared);
         self.shared.flush(true).expect("written");
@@ -136,7 +136,7 @@ fn after_an_error_what_is_sent_up_to_the_sync_goes_unanswered() {
 #[test]
 fn rows_of_a_copy_are_the_clients_time_within_the_call() {
     let mut session = Session::new("copy");
-    // As libpq does: the sync that it sent with the execution is not answered while rows are awaited.
+    // As libpq does: the Sync that it sent with the execution is not answered while rows are outstanding.
     session.client(
         100,
         &[(b'P', b"\0copy t from stdin\0\0\0"), (b'B', b"\0\0\0\0\0\0\0\0"), (b'E', b"\0\0\0\0\0"), (b'S', b"")],

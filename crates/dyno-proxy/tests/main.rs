@@ -1,4 +1,4 @@
-//! Messages cut from bytes, texts without their literals, first packets, and what a session's messages become.
+//! Tests of message parsing, normalized texts, first packets, and the following and replay of sessions.
 
 mod following;
 mod replaying;

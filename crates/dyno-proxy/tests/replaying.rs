@@ -1,4 +1,4 @@
-//! What a replay is made of: messages kept and read back as round trips, keys of now, commits in order.
+//! Tests of the parts of a replay: messages read back as round trips, mapped keys, commits in order.
 
 use dyno_evidence::trace_store::Store;
 use dyno_proxy::capture::{Capture, Side};
@@ -9,7 +9,7 @@ use dyno_proxy::replay::read::{Session, Turn, read};
 
 type Line<'a> = (u32, u64, Side, u8, &'a [u8]);
 
-/// Written as a proxy does, and read back.
+/// Writes messages as a proxy does, and reads them back as sessions.
 fn kept(name: &str, lines: &[Line<'_>]) -> Vec<Session> {
     let dir = std::env::temp_dir().join(format!("dyno-replay-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a folder for the test");
@@ -116,7 +116,7 @@ fn a_key_of_now_stands_for_that_of_then_in_every_form() {
         Some((b"select 2300, '2300', 170, a17\0".to_vec(), 2))
     );
     assert_eq!(ids.mapped(b'P', b"s\0select 17\0\0\0"), Some((b"s\0select 2300\0\0\0".to_vec(), 1)));
-    // What does not fit stays what it was.
+    // A value that does not fit remains unchanged.
     ids.learn(&row(b"18"), &row(b"99999"));
     assert_eq!(ids.mapped(b'B', &bind(1, &18i16.to_be_bytes())), None);
 }

@@ -1,10 +1,10 @@
-//! The catalogue of wait events for Python.
+//! Python interface of the catalogue of wait events.
 
 use dyno_evidence::catalogue::{self, Class, Engine};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// (event, class, engine's own class, versions)
+/// Event, class, the engine's own class, and versions.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
 fn named(engine: &str) -> PyResult<Engine> {
@@ -14,19 +14,33 @@ fn named(engine: &str) -> PyResult<Engine> {
     })
 }
 
-/// The class of a wait event, by the engine (`oracle`, `postgresql`, `mariadb`), the engine's own class and the name.
+/// Return the class of a wait event.
+///
+/// Args:
+///     engine: `oracle`, `postgresql` or `mariadb`.
+///     engine_class: The engine's own class of the event.
+///     event: The name of the event.
+///
+/// Raises:
+///     ValueError: The engine has no catalogue of wait events.
 #[pyfunction]
 pub(crate) fn wait_class(engine: &str, engine_class: &str, event: &str) -> PyResult<&'static str> {
     Ok(catalogue::class_of(named(engine)?, engine_class, event).name())
 }
 
-/// The classes that all engines share.
+/// Return the names of the classes that all engines share.
 #[pyfunction]
 pub(crate) fn wait_classes() -> Vec<&'static str> {
     Class::ALL.map(Class::name).to_vec()
 }
 
-/// The catalogue of an engine: (event, class, engine's own class, versions); `%` stands for any text.
+/// Return the catalogue of an engine.
+///
+/// Returns:
+///     Tuples of event, class, the engine's own class, and versions; `%` in an event stands for any text.
+///
+/// Raises:
+///     ValueError: The engine has no catalogue of wait events.
 #[pyfunction]
 pub(crate) fn wait_events(engine: &str) -> PyResult<Vec<Row>> {
     let rows = catalogue::events(named(engine)?).iter();

@@ -1,4 +1,4 @@
-//! Writers of the parts that Python collects.
+//! Python interface of the writers for parts of evidence whose rows Python collects.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::raise;
 
-/// Takes a column out of a dict of lists.
+/// Extracts a column from a dict of lists.
 pub(crate) fn column<'py, T>(columns: &Bound<'py, PyDict>, name: &str) -> PyResult<Vec<T>>
 where
     T: for<'a> FromPyObject<'a, 'py>,
@@ -18,8 +18,14 @@ where
     value.extract::<Vec<T>>()
 }
 
-/// Writes `<dir>/<name>.parquet` with waits given as a dict of equally long lists: arm, block,
-/// session, started_ns, elapsed_ns, event, event_type, class, object, fidelity. Returns the number of rows.
+/// Write waits to `<dir>/<name>.parquet`; return the number of rows.
+///
+/// Args:
+///     columns: A dict of equally long lists: arm, block, session, started_ns, elapsed_ns, event, event_type, class,
+///         object, fidelity.
+///
+/// Raises:
+///     EvidenceError: The evidence cannot be written.
 #[pyfunction]
 pub(crate) fn write_waits(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bound<'_, PyDict>) -> PyResult<u64> {
     let waits = Waits {
@@ -37,8 +43,14 @@ pub(crate) fn write_waits(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bo
     py.detach(|| dyno_evidence::write_waits(&dir, name, &waits)).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
 }
 
-/// Writes `<dir>/<name>.parquet` with metrics given as a dict of equally long lists: arm, block,
-/// source, object_type, object, metric, at_ns, value, unit, kind. Returns the number of rows.
+/// Write metrics to `<dir>/<name>.parquet`; return the number of rows.
+///
+/// Args:
+///     columns: A dict of equally long lists: arm, block, source, object_type, object, metric, at_ns, value, unit,
+///         kind.
+///
+/// Raises:
+///     EvidenceError: The evidence cannot be written.
 #[pyfunction]
 pub(crate) fn write_metrics(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bound<'_, PyDict>) -> PyResult<u64> {
     let metrics = Metrics {
@@ -57,9 +69,14 @@ pub(crate) fn write_metrics(py: Python<'_>, dir: PathBuf, name: &str, columns: &
         .map_err(|e| raise(py, "EvidenceError", &e.to_string()))
 }
 
-/// Writes `<dir>/<name>.parquet` with the transactions that a bench in Python timed, given as a dict of equally long
-/// lists: arm, block, slice, session, statement, started_ns, elapsed_ns, rows, error (None where it went well).
-/// Returns the number of rows.
+/// Write transactions that a bench in Python timed to `<dir>/<name>.parquet`; return the number of rows.
+///
+/// Args:
+///     columns: A dict of equally long lists: arm, block, slice, session, statement, started_ns, elapsed_ns, rows,
+///         error (None for success).
+///
+/// Raises:
+///     EvidenceError: The columns differ in length, or the evidence cannot be written.
 #[pyfunction]
 pub(crate) fn write_calls(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bound<'_, PyDict>) -> PyResult<u64> {
     let (arms, arm) = words(column(columns, "arm")?);
@@ -103,7 +120,7 @@ pub(crate) fn write_calls(py: Python<'_>, dir: PathBuf, name: &str, columns: &Bo
     .map_err(|e: dyno_evidence::EvidenceError| raise(py, "EvidenceError", &e.to_string()))
 }
 
-/// The different words of a column in the order in which they come, and the place of each entry's among them.
+/// Returns the distinct words of a column in order of appearance, and the index of each entry's word.
 fn words(column: Vec<String>) -> (Vec<String>, Vec<u16>) {
     let mut found: Vec<String> = Vec::new();
     let places = column

@@ -1,4 +1,4 @@
-//! The flash probe for Python: an open file or device, phase after phase.
+//! Python interface of the flash probe: an open file or device on which phases run.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::errors::raise;
 use crate::values::{from_python, to_python};
 
-/// A file or device that is read and overwritten.
+/// File or device that is read and overwritten.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct FlashProbe {
     flash: Mutex<Option<Flash>>,
@@ -27,7 +27,11 @@ impl FlashProbe {
 
 #[pymethods]
 impl FlashProbe {
-    /// Opens what the specification (`FlashSpec` of the stub) names.
+    /// Open the file or device that the specification (`FlashSpec` of the stub) names.
+    ///
+    /// Raises:
+    ///     PlanError: The specification is invalid.
+    ///     TargetError: The file or device cannot be opened or is refused.
     #[new]
     fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
         let spec = from_python::<FlashSpec>(spec).map_err(|e| ProbeError::unreadable(&e));
@@ -41,14 +45,19 @@ impl FlashProbe {
         Ok(Self { flash: Mutex::new(Some(flash)), stop, progress, span_bytes })
     }
 
-    /// Bytes that are used.
+    /// Number of bytes that are used.
     #[getter]
     const fn span_bytes(&self) -> u64 {
         self.span_bytes
     }
 
-    /// Runs a phase for so long [ns]; returns the report. Writes the rows of the phase before it as the part
-    /// `calls` of that block below `folder`. Lets go of the interpreter lock.
+    /// Run a phase for `length_ns` and return its report; the interpreter lock is released.
+    ///
+    /// The rows of the previous phase are written as a part of `calls` in `folder`, named by that phase's block.
+    ///
+    /// Raises:
+    ///     PlanError: There is no such phase.
+    ///     TargetError: A request failed, the rows cannot be written, or the probe is closed.
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -70,23 +79,26 @@ impl FlashProbe {
         to_python(py, &report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
-    /// Writes the rows of the last phase.
+    /// Write the rows of the last phase.
+    ///
+    /// Raises:
+    ///     EvidenceError: The evidence cannot be written.
     fn save(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
         let saved = py.detach(|| self.flash().as_mut().map_or(Ok(()), |flash| flash.save(&folder)));
         saved.map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
-    /// Lets the file or device go; a file that the probe made is gone with that.
+    /// Close the file or device; a file that the probe created disappears.
     fn close(&self, py: Python<'_>) {
         py.detach(|| drop(self.flash().take()));
     }
 
-    /// Ends a running `run` soon; callable from another thread.
+    /// Stop a running `run` soon; callable from another thread.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Requests done since the beginning; callable from another thread.
+    /// Return the number of requests since the beginning; callable from another thread.
     fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
     }

@@ -1,9 +1,9 @@
-//! The one crate that knows Python: `dbdyno._core`.
+//! Python binding `dbdyno._core`; no other crate depends on Python.
 //!
-//! Everything here is thin: it takes Python values apart, lets go of the interpreter lock, calls a
-//! room, and puts the result together. Errors arrive in Python as `dbdyno.errors.*`.
+//! Everything here is thin: it converts Python values, releases the interpreter lock, calls another crate, and
+//! converts the result. Errors are raised in Python as `dbdyno.base.errors.*`.
 
-// Docs here are Python docstrings, and arguments arrive as owned Python values.
+// Doc comments of items that Python sees are Python docstrings, and arguments arrive as owned Python values.
 #![allow(clippy::doc_markdown, clippy::needless_pass_by_value)]
 
 mod catalogue;

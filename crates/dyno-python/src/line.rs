@@ -1,4 +1,4 @@
-//! A longer line that has a port: for clients that are other programs.
+//! Python interface of a longer network line with a port, for clients that are other programs.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,11 +11,12 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// Longest wait for the server [s].
+/// Timeout of a connection to the server [s].
 const CONNECT_S: u64 = 10;
 
-/// A port on 127.0.0.1 in front of a server. It lets nobody through by itself: whoever knocks waits until it is said
-/// which server's connection it gets, or that it gets none.
+/// Port on 127.0.0.1 in front of a server.
+///
+/// It accepts connections but forwards none by itself: each waits until the caller lets it in or turns it away.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct LinePort {
     line: Line,
@@ -32,7 +33,10 @@ impl LinePort {
 
 #[pymethods]
 impl LinePort {
-    /// Opens a port in front of the server at `address` (numbers: `192.0.2.1:5432`). Raises `TargetError`.
+    /// Open a port in front of the server at `address` (numeric: `192.0.2.1:5432`).
+    ///
+    /// Raises:
+    ///     TargetError: The address is invalid, or the line cannot be opened.
     #[new]
     fn new(py: Python<'_>, address: &str, delay_ns: u64, rate_bit_per_s: Option<u64>) -> PyResult<Self> {
         let failed = |what: String| raise(py, "TargetError", &what);
@@ -46,18 +50,20 @@ impl LinePort {
         Ok(Self { line, listener, server, knocking: Mutex::default() })
     }
 
-    /// Its number.
+    /// Return the port number.
     fn port(&self, py: Python<'_>) -> PyResult<u16> {
         let address = self.listener.local_addr().map_err(|e| raise(py, "TargetError", &e.to_string()))?;
         Ok(address.port())
     }
 
-    /// Its descriptor, which is readable when somebody knocks.
+    /// Return the file descriptor, which is readable when a client connects.
     fn fileno(&self) -> i32 {
         self.listener.as_raw_fd()
     }
 
-    /// Whoever knocks next, by the port it comes from; None where there is nobody. The one before is turned away.
+    /// Accept the next client and return the port it comes from, or None if there is none.
+    ///
+    /// The previous client is turned away if it was not let in.
     fn accept(&self) -> Option<u16> {
         drop(self.taken());
         let (stream, peer) = self.listener.accept().ok()?;
@@ -65,8 +71,10 @@ impl LinePort {
         Some(peer.port())
     }
 
-    /// Connects whoever knocked to the server. Raises `TargetError` where the server does not answer; the one who
-    /// knocked finds its connection closed.
+    /// Connect the accepted client to the server.
+    ///
+    /// Raises:
+    ///     TargetError: The server does not answer; the client's connection is closed.
     fn let_in(&self, py: Python<'_>) -> PyResult<()> {
         let Some(near) = self.taken() else { return Ok(()) };
         let connected = || {
@@ -74,18 +82,18 @@ impl LinePort {
             self.line.carry(near, server)
         };
         match py.detach(connected) {
-            // Gone already: nothing is to be carried.
+            // The client has disconnected already: nothing is to be carried.
             Err(e) if e.kind() == ErrorKind::NotConnected => Ok(()),
             done => done.map_err(|e| raise(py, "TargetError", &format!("{}: {e}", self.server))),
         }
     }
 
-    /// Turns whoever knocked away.
+    /// Close the connection of the accepted client.
     fn turn_away(&self) {
         drop(self.taken());
     }
 
-    /// How late the line was since this was last asked: pieces, the sum over them and the latest of them [ns].
+    /// Return the line's lateness since the last call: number of pieces, sum and maximum of their lateness [ns].
     fn lateness(&self) -> (u64, u64, u64) {
         let late = self.line.lateness();
         (late.pieces, late.late_ns, late.late_max_ns)

@@ -1,4 +1,4 @@
-//! `dyno-load` for Python: one object that owns the sessions, block by block.
+//! Python interface of `dyno-load`: one object that holds the sessions, block by block.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::errors::raise;
 use crate::evidence::column;
 use crate::values::{from_python, to_python};
 
-/// (arm, slice, length in ns or None, transactions or None)
+/// Arm, slice, length [ns] or None, and number of transactions or None.
 pub(crate) type SliceArgument = (u16, u32, Option<u64>, Option<u64>);
 
 struct State {
@@ -21,31 +21,31 @@ struct State {
     writer: Option<CallsWriter>,
 }
 
-/// MariaDB's own errors: (number, SQLSTATE, name of the condition).
+/// Return MariaDB's own errors as tuples of number, SQLSTATE and name of the condition.
 #[pyfunction]
 pub(crate) fn mariadb_errors() -> Vec<(u16, &'static str, &'static str)> {
     dyno_load::known_errors().map(|error| (error.number, error.state, error.condition)).collect()
 }
 
-/// The answer to the challenge of MariaDB's `ed25519`.
+/// Return the answer to the challenge of MariaDB's `ed25519` authentication.
 #[pyfunction]
 pub(crate) fn mariadb_signed(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     dyno_load::mariadb_signed(password, challenge)
 }
 
-/// What an external client reports of an error, without values: the message, and all of it in one line. `known` is text
-/// that may be repeated.
+/// Return an error that an external client reports, without values: its message, and the whole error in one line.
+///
+/// `known` is text that may be quoted in it.
 #[pyfunction]
 pub(crate) fn reported_error(code: &str, vendor: u16, text: &str, known: &str) -> (String, String) {
     let error = dyno_load::ServerError::reported(code, vendor, text);
     (error.said(known), error.words(known))
 }
 
-/// How an operation failed: SQLSTATE, the engine's own number (0 for none), the message without values, and whether the
-/// plan expects it.
+/// Failure of an operation: SQLSTATE, MariaDB's error number (0 for none), message without values, is expected.
 type GivenFailure = (String, u16, String, bool);
 
-/// Sessions of all arms against PostgreSQL; every operation lands in the part of the open block.
+/// Sessions of all arms; every operation is recorded in the part of the open block.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Load {
     state: Mutex<State>,
@@ -62,7 +62,10 @@ impl Load {
 
 #[pymethods]
 impl Load {
-    /// Reads a specification (`LoadSpec` of the stub) and compiles its scripts; connects nothing.
+    /// Compile the scripts of a specification (`LoadSpec` of the stub); connect nothing.
+    ///
+    /// Raises:
+    ///     PlanError: The specification is invalid, or a script does not parse.
     #[new]
     fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
         let spec = from_python::<LoadSpec>(spec).map_err(|e| LoadError::unreadable(&e));
@@ -79,23 +82,31 @@ impl Load {
         })
     }
 
-    /// Logs in to the server of each arm once and out again; raises `TargetError` where one of its
-    /// sessions would be refused.
+    /// Log in to the server of each arm once and out again.
+    ///
+    /// Raises:
+    ///     TargetError: A server refuses the login.
     fn try_connect(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.state().load.try_connect(&self.stop)).map_err(|e| raise(py, "TargetError", &e.to_string()))
     }
 
-    /// Opens the sessions of an arm (again, where they were closed).
+    /// Open the sessions of an arm that are not open.
+    ///
+    /// Raises:
+    ///     TargetError: A connection fails.
     fn connect(&self, py: Python<'_>, arm: usize) -> PyResult<()> {
         py.detach(|| self.state().load.connect(arm, &self.stop)).map_err(|e| raise(py, "TargetError", &e.to_string()))
     }
 
-    /// Closes the sessions of an arm.
+    /// Close the sessions of an arm.
     fn disconnect(&self, py: Python<'_>, arm: usize) {
         py.detach(|| self.state().load.disconnect(arm));
     }
 
-    /// Opens the part `<dir>/<name>.parquet` for the next runs.
+    /// Create the part `<dir>/<name>.parquet` for the next runs.
+    ///
+    /// Raises:
+    ///     EvidenceError: The part cannot be created.
     fn begin_block(&self, py: Python<'_>, dir: PathBuf, name: &str) -> PyResult<()> {
         let mut state = self.state();
         let statements = state.load.statement_names().to_vec();
@@ -105,8 +116,14 @@ impl Load {
         Ok(())
     }
 
-    /// Runs slices of (arm, slice number, length in ns or None, transactions or None); returns the
-    /// report. Lets go of the interpreter lock.
+    /// Run slices of a block and return the report; the interpreter lock is released.
+    ///
+    /// Args:
+    ///     slices: Tuples of arm, slice number, length [ns] or None, and number of transactions or None.
+    ///
+    /// Raises:
+    ///     EvidenceError: No block is open.
+    ///     TargetError: The load cannot continue.
     fn run<'py>(&self, py: Python<'py>, block: u32, slices: Vec<SliceArgument>) -> PyResult<Bound<'py, PyAny>> {
         let slices: Vec<Slice> = slices
             .into_iter()
@@ -131,14 +148,20 @@ impl Load {
         to_python(py, &report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
-    /// Names of scripts and commands of all arms: what `add_calls` counts.
+    /// Return the names of scripts and commands of all arms; `statement` in `add_calls` is an index into them.
     fn statement_names(&self) -> Vec<String> {
         self.state().load.statement_names().to_vec()
     }
 
-    /// Puts operations that another program timed into the part of the open block: a dict of equally long lists,
-    /// `slice`, `session`, `statement`, `kind` (as `CallKind`), `started_ns`, `elapsed_ns`, `rows`
-    /// and `intended_ns` (negative: none), and `error` (0, or 1 + its place in `failures`).
+    /// Add operations that another program timed to the part of the open block.
+    ///
+    /// Args:
+    ///     columns: A dict of equally long lists: `slice`, `session`, `statement`, `kind` (as `CallKind`),
+    ///         `started_ns`, `elapsed_ns`, `rows` and `intended_ns` (negative for none), and `error`
+    ///         (0, or 1 + index in `failures`).
+    ///
+    /// Raises:
+    ///     EvidenceError: No block is open, the columns differ in length, or the evidence cannot be written.
     fn add_calls(
         &self,
         py: Python<'_>,
@@ -177,7 +200,10 @@ impl Load {
             .map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
-    /// Closes the block's part and puts it in place; returns its rows.
+    /// Publish the block's part and return its number of rows; 0 if no block is open.
+    ///
+    /// Raises:
+    ///     EvidenceError: The evidence cannot be written.
     fn end_block(&self, py: Python<'_>) -> PyResult<u64> {
         let writer = self.state().writer.take();
         match writer {
@@ -186,17 +212,17 @@ impl Load {
         }
     }
 
-    /// Gives the open block up; nothing of it stays.
+    /// Discard the open block.
     fn abandon_block(&self) {
         self.state().writer = None;
     }
 
-    /// Ends a running `run` or `connect` soon; callable from another thread.
+    /// Stop a running `run` or `connect` soon; callable from another thread.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Transactions done since the beginning; callable from another thread.
+    /// Return the number of transactions since the beginning; callable from another thread.
     fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
     }
@@ -219,14 +245,16 @@ impl Given<'_, '_> {
     }
 }
 
-/// Draws the transactions of an arm for a client that is another program.
+/// Drawer of an arm's transactions, for a client that is another program.
 #[pyclass(module = "dbdyno._core")]
 pub(crate) struct Drawer(dyno_load::Drawer);
 
 #[pymethods]
 impl Drawer {
-    /// Reads an arm (`LoadArm` of the stub) and compiles its scripts. Raises `PlanError` for what no other client can
-    /// run.
+    /// Compile the scripts of an arm (`LoadArm` of the stub).
+    ///
+    /// Raises:
+    ///     PlanError: A script does not parse, or no other client can run it.
     #[new]
     fn new(py: Python<'_>, arm: &Bound<'_, PyAny>, seed: u64) -> PyResult<Self> {
         let arm = from_python::<ArmSpec>(arm).map_err(|e| LoadError::unreadable(&e));
@@ -235,31 +263,38 @@ impl Drawer {
             .map_err(|e| raise(py, "PlanError", &e.to_string()))
     }
 
-    /// The different SQL commands: `name`, `kind`, and `pieces` between their values.
+    /// Return the distinct SQL commands as dicts of `name`, `kind` and the `pieces` between their values.
     fn statements<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.0.statements()).map_err(|e| raise(py, "PlanError", &e.to_string()))
     }
 
-    /// The scripts: `name`, and whether it is a `single` command.
+    /// Return the scripts as dicts, with `name` and whether each is a `single` command.
     fn scripts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.0.scripts()).map_err(|e| raise(py, "PlanError", &e.to_string()))
     }
 
-    /// Whether one transaction differs from the next.
+    /// Return True if transactions can differ from each other.
     fn varies(&self) -> bool {
         self.0.varies()
     }
 
-    /// The next transactions of a session: `script`, and `steps` of a statement's number and its values (None and
-    /// microseconds for a pause). Raises `PlanError` for an expression that has no value.
+    /// Draw the next transactions of a session.
+    ///
+    /// Returns:
+    ///     Dicts of `script` and `steps`: a statement's index and its values, or None and the microseconds of a pause.
+    ///
+    /// Raises:
+    ///     PlanError: An expression has no value, or a script does not end.
     fn draw<'py>(&mut self, py: Python<'py>, session: usize, count: usize) -> PyResult<Bound<'py, PyAny>> {
         let drawn = self.0.draw(session, count).map_err(|e| raise(py, "PlanError", &e.to_string()))?;
         to_python(py, &drawn).map_err(|e| raise(py, "PlanError", &e.to_string()))
     }
 }
 
-/// Compiles a script in pgbench's syntax; returns its number of SQL commands. Raises `PlanError`
-/// with line and column.
+/// Compile a script in pgbench's syntax and return its number of SQL commands.
+///
+/// Raises:
+///     PlanError: The script does not parse; the message has line and column.
 #[pyfunction]
 pub(crate) fn check_script(py: Python<'_>, name: &str, text: &str) -> PyResult<usize> {
     let script =

@@ -1,4 +1,4 @@
-//! The model for Python: machines as text and as tables, runs block by block, fits to measurements.
+//! Python interface of the model: machines as text and as tables, runs block by block, fits to measurements.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -13,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::errors::raise;
 use crate::values::{from_python, to_python};
 
-/// A `dbdyno.errors.ModelError`.
+/// Returns the error as a `dbdyno.base.errors.ModelError`.
 fn refused(py: Python<'_>, error: &MachineError) -> PyErr {
     let made = || -> PyResult<Bound<'_, PyAny>> {
         let named = PyDict::new(py);
@@ -23,7 +23,7 @@ fn refused(py: Python<'_>, error: &MachineError) -> PyErr {
         if !error.next_step.is_empty() {
             named.set_item("next_step", &error.next_step)?;
         }
-        let class = py.import("dbdyno.errors")?.getattr("ModelError")?;
+        let class = py.import("dbdyno.base.errors")?.getattr("ModelError")?;
         class.call((&error.message,), Some(&named))
     };
     made().map_or_else(|error| error, PyErr::from_value)
@@ -37,28 +37,38 @@ pub(crate) fn failed(py: Python<'_>, error: &RunError) -> PyErr {
     }
 }
 
-/// Names of the built-in machines.
+/// Return the names of the built-in machines.
 #[pyfunction]
 pub(crate) fn model_machines() -> Vec<&'static str> {
     built_in_names().collect()
 }
 
-/// The text (TOML) of a built-in machine. Raises `ModelError` if there is none of that name.
+/// Return the text (TOML) of a built-in machine.
+///
+/// Raises:
+///     ModelError: There is no machine of this name.
 #[pyfunction]
 pub(crate) fn model_machine(py: Python<'_>, name: &str) -> PyResult<&'static str> {
     built_in(name).map_err(|error| refused(py, &error))
 }
 
-/// Checks a machine (TOML); returns its title, databases, parts and parameters. Raises `ModelError`
-/// with line, key and what is allowed.
+/// Check a machine (TOML) and return its title, databases, parts and parameters.
+///
+/// Raises:
+///     ModelError: The machine is invalid; the error has line, key and what is allowed.
 #[pyfunction]
 pub(crate) fn model_check<'py>(py: Python<'py>, toml: &str) -> PyResult<Bound<'py, PyAny>> {
     let machine = Machine::parse(toml).map_err(|error| refused(py, &error))?;
     to_python(py, &machine.describe()).map_err(|error| raise(py, "ModelError", &error.to_string()))
 }
 
-/// Fits an empirical device to latencies (bytes of little-endian floats, us, in the order measured);
-/// returns the report. Raises `ModelError`.
+/// Fit an empirical device to latencies and return the report.
+///
+/// Args:
+///     latencies_us: Little-endian 64-bit floats [us], in the order of measurement.
+///
+/// Raises:
+///     ModelError: A latency is not a finite number, or the device cannot be fitted.
 #[pyfunction]
 pub(crate) fn model_calibrate<'py>(py: Python<'py>, latencies_us: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let (whole, rest) = latencies_us.as_chunks::<8>();
@@ -74,14 +84,13 @@ pub(crate) fn model_calibrate<'py>(py: Python<'py>, latencies_us: &[u8]) -> PyRe
     to_python(py, &fitted).map_err(|error| raise(py, "ModelError", &error.to_string()))
 }
 
-/// CPU time of this thread; 0 where the system does not tell.
+/// Returns the CPU time of this thread [ns]; 0 if the system does not report it.
 fn thread_cpu_ns() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
-/// Arms on a machine, checked and ready; each block is a replication with the same random numbers
-/// in all arms.
+/// Arms on a machine, checked and ready; a block is a replication with the same random numbers in all arms.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct ModelRun {
     run: Run,
@@ -90,7 +99,10 @@ pub(crate) struct ModelRun {
 
 #[pymethods]
 impl ModelRun {
-    /// Reads a specification (`ModelSpec` of the stub) and checks everything; runs nothing. Raises `ModelError`.
+    /// Check a specification (`ModelSpec` of the stub); run nothing.
+    ///
+    /// Raises:
+    ///     ModelError: The specification is invalid.
     #[new]
     fn new(py: Python<'_>, spec: &Bound<'_, PyAny>) -> PyResult<Self> {
         let spec: Spec = from_python(spec).map_err(|error| failed(py, &RunError::Spec(error.to_string())))?;
@@ -98,8 +110,13 @@ impl ModelRun {
         Ok(Self { run, control: Control::default() })
     }
 
-    /// Runs every arm of a block and writes its parts below `folder`; returns the report.
-    /// Lets go of the interpreter lock; several threads may each run another block at once.
+    /// Run every arm of a block, write its parts to `folder`, and return the report.
+    ///
+    /// The interpreter lock is released, and several threads may run different blocks at the same time.
+    ///
+    /// Raises:
+    ///     ModelError: The run failed or was stopped.
+    ///     EvidenceError: The evidence cannot be written.
     fn block<'py>(&self, py: Python<'py>, index: u32, folder: PathBuf) -> PyResult<Bound<'py, PyAny>> {
         let begin = Instant::now();
         let timed = || {
@@ -116,12 +133,12 @@ impl ModelRun {
         Ok(value)
     }
 
-    /// Ends running blocks soon; they leave nothing behind and say `stopped`.
+    /// Stop running blocks soon; they leave nothing behind and raise an error that says `stopped`.
     fn stop(&self) {
         self.control.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Transactions done since the beginning; callable from another thread.
+    /// Return the number of transactions since the beginning; callable from another thread.
     fn progress(&self) -> u64 {
         self.control.progress.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! The redo probe for Python: an object that owns the logs, block by block, and the recovery.
+//! Python interface of the redo probe: an object that holds the logs, block by block, and the recovery.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,10 +13,10 @@ use crate::errors::raise;
 use crate::load::SliceArgument;
 use crate::values::{from_python, to_python};
 
-/// (object type, object, metric, unit, kind, value)
+/// Object type, object, metric, unit, kind and value.
 type Counter = (&'static str, &'static str, &'static str, &'static str, &'static str, u64);
 
-/// What a write costs on a sink.
+/// Cost of a write on a sink.
 #[derive(Serialize)]
 struct Cost {
     commits: u64,
@@ -42,7 +42,10 @@ impl Probe {
 
 #[pymethods]
 impl Probe {
-    /// Reads a specification (`ProbeSpec` of the stub); touches no file. `run` is written into every block.
+    /// Check a specification (`ProbeSpec` of the stub); touch no file. `run` is the id written into every block.
+    ///
+    /// Raises:
+    ///     PlanError: The specification is invalid.
     #[new]
     fn new(py: Python<'_>, spec: &Bound<'_, PyAny>, run: u64) -> PyResult<Self> {
         let spec = from_python::<ProbeSpec>(spec).map_err(|e| ProbeError::unreadable(&e));
@@ -52,7 +55,10 @@ impl Probe {
         Ok(Self { spec, run, logs: Mutex::new(None), stop, progress })
     }
 
-    /// Makes and fills the files of all arms.
+    /// Create and fill the files of all arms.
+    ///
+    /// Raises:
+    ///     TargetError: A file cannot be created.
     fn open(&self, py: Python<'_>) -> PyResult<()> {
         let made = py
             .detach(|| probe::Probe::new(&self.spec, self.run))
@@ -61,16 +67,26 @@ impl Probe {
         Ok(())
     }
 
-    /// Runs the same arms on a sink for so many commits each: the probe's own cost. Returns
-    /// per arm the time and the CPU time of a write [ns], of the middle one of nine turns.
+    /// Measure the probe's own cost by running the arms on a sink, with `commits` commits each.
+    ///
+    /// Returns:
+    ///     Per arm, time and CPU time of a write [ns]: the median of nine runs.
+    ///
+    /// Raises:
+    ///     TargetError: The probe failed.
     fn cost<'py>(&self, py: Python<'py>, commits: u64) -> PyResult<Bound<'py, PyAny>> {
         let measured = py.detach(|| cost(&self.spec, commits));
         let measured = measured.map_err(|e| raise(py, "TargetError", &e.to_string()))?;
         to_python(py, &measured).map_err(|e| raise(py, "TargetError", &e.to_string()))
     }
 
-    /// Runs slices of (arm, slice number, length in ns or None, commits or None); returns the
-    /// report. Lets go of the interpreter lock.
+    /// Run slices of a block and return the report; the interpreter lock is released.
+    ///
+    /// Args:
+    ///     slices: Tuples of arm, slice number, length [ns] or None, and number of commits or None.
+    ///
+    /// Raises:
+    ///     TargetError: The files are not open, or a write failed.
     fn run<'py>(&self, py: Python<'py>, block: u32, slices: Vec<SliceArgument>) -> PyResult<Bound<'py, PyAny>> {
         let slices: Vec<Slice> = slices.into_iter().map(slice).collect();
         let result = py.detach(|| {
@@ -84,38 +100,40 @@ impl Probe {
         to_python(py, &report).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
-    /// Writes the block's parts below `folder`; returns the rows of calls.
+    /// Write the block's parts to `folder` and return the number of calls.
+    ///
+    /// Raises:
+    ///     EvidenceError: The evidence cannot be written.
     fn end_block(&self, py: Python<'_>, folder: PathBuf, name: &str) -> PyResult<u64> {
         let rows = py.detach(|| self.logs().as_mut().map(|probe| probe.save(&folder, name)));
         rows.transpose().map(Option::unwrap_or_default).map_err(|e| raise(py, "EvidenceError", &e.to_string()))
     }
 
-    /// Gives the rows of the open block up.
+    /// Discard the rows of the open block.
     fn abandon_block(&self) {
         if let Some(probe) = self.logs().as_mut() {
             probe.abandon();
         }
     }
 
-    /// What was counted so far: per arm a list of (object type, object, metric, unit,
-    /// kind, value).
+    /// Return the counters so far: per arm a list of object type, object, metric, unit, kind and value.
     fn counters(&self) -> Vec<Vec<Counter>> {
         let guard = self.logs();
         let arms = guard.as_ref().map(probe::Probe::counts).unwrap_or_default();
         arms.iter().zip(&self.spec.arms).map(|(counts, arm)| counters(counts, arm.paths.len())).collect()
     }
 
-    /// Ends all threads; removes the files, unless they are to be kept.
+    /// End all threads and remove the files, unless they are to be kept.
     fn close(&self, py: Python<'_>) {
         py.detach(|| drop(self.logs().take()));
     }
 
-    /// Ends a running `run` soon; callable from another thread.
+    /// Stop a running `run` soon; callable from another thread.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Commits done since the beginning; callable from another thread.
+    /// Return the number of commits since the beginning; callable from another thread.
     fn progress(&self) -> u64 {
         self.progress.load(Ordering::Relaxed)
     }
@@ -129,7 +147,7 @@ fn slice((arm, slice, ns, count): SliceArgument) -> Slice {
     Slice { arm, slice, length }
 }
 
-/// Turns in which the cost is measured: what else the machine does hits some of them.
+/// Number of runs in which the cost is measured, because other activity of the machine disturbs some of them.
 const COST_TURNS: u64 = 9;
 
 fn cost(spec: &ProbeSpec, commits: u64) -> Result<Vec<Cost>, ProbeError> {
@@ -175,7 +193,10 @@ fn counters(counts: &Counts, paths: usize) -> Vec<Counter> {
     rows
 }
 
-/// What the files of a killed probe hold; one file, or both of a run.
+/// Return what the files of a killed probe hold; one file, or both of a run.
+///
+/// Raises:
+///     TargetError: A file cannot be read or is not a log of a probe, or the two are not copies of one log.
 #[pyfunction]
 pub(crate) fn recover_probe(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Bound<'_, PyAny>> {
     let found = py.detach(|| probe::recover(&paths)).map_err(|e| raise(py, "TargetError", &e.to_string()))?;

@@ -1,4 +1,4 @@
-//! `dyno-proxy` for Python: a proxy, and a replay, that can be watched and stopped.
+//! Python interface of `dyno-proxy`: a proxy, and a replay, that can be watched and stopped.
 
 use std::path::PathBuf;
 
@@ -14,8 +14,10 @@ fn failed(py: Python<'_>, error: &ProxyError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// A proxy on PostgreSQL's wire. `request` is JSON: listen, host, port, out, for_ns, spin_ns, binds, tls_cert, tls_key,
-/// server_tls, server_ca.
+/// Proxy on PostgreSQL's protocol.
+///
+/// `request` is JSON: listen, host, port, out, for_ns, spin_ns, binds, tls_cert, tls_key, server_tls, server_ca. A
+/// proxy that cannot start raises `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Proxy {
     job: Job,
@@ -29,22 +31,26 @@ impl Proxy {
         Ok(Self { job })
     }
 
-    /// Where it listens: address and port.
+    /// Return the address and port on which it listens.
     fn address(&self) -> String {
         self.job.address()
     }
 
-    /// How it goes, as JSON; `null` before anything is known.
+    /// Return the progress as JSON; `null` before anything is known.
     fn progress(&self) -> String {
         self.job.progress()
     }
 
-    /// Whether it has ended by itself.
+    /// Return True if the proxy has ended.
     fn is_over(&self) -> bool {
         self.job.is_over()
     }
 
-    /// Ends it, writes what is left, and tells about it as JSON.
+    /// Stop the proxy, write what is left, and return the report as JSON.
+    ///
+    /// Raises:
+    ///     TraceError: The proxy failed.
+    ///     EvidenceError: The evidence cannot be written.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.job.finish()).map_err(|error| failed(py, &error))
     }
@@ -55,14 +61,20 @@ fn not_replayed(py: Python<'_>, error: &ReplayError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// What a captured run holds, as JSON: sessions, `at_once`, turns, transactions, `then_ns`.
+/// Return a summary of a captured run as JSON: sessions, `at_once`, turns, transactions, `then_ns`.
+///
+/// Raises:
+///     TraceError: The run has no messages.
+///     EvidenceError: The evidence cannot be read.
 #[pyfunction]
 pub(crate) fn captured(py: Python<'_>, run: PathBuf) -> PyResult<String> {
     py.detach(|| dyno_proxy::replay::told(&run)).map_err(|error| not_replayed(py, &error))
 }
 
-/// A captured run that is run again. `request` is JSON: run, connection (as the load's), speed (0: no pause), order,
-/// writes, `session_sql`, and whether transactions are timed.
+/// Replay of a captured run.
+///
+/// `request` is JSON: run, connection (as the load's), speed (0 for no pauses), order, writes, `session_sql`, timed,
+/// from_ns, to_ns. A replay that cannot start raises `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Replay {
     player: Player,
@@ -76,27 +88,30 @@ impl Replay {
         Ok(Self { player })
     }
 
-    /// How it goes, as JSON.
+    /// Return the progress as JSON.
     fn progress(&self) -> String {
         self.player.progress()
     }
 
-    /// Whether it is over.
+    /// Return True if the replay has ended.
     fn is_over(&self) -> bool {
         self.player.is_over()
     }
 
-    /// Ends it soon.
+    /// Ask the replay to stop soon.
     fn stop(&self) {
         self.player.stop();
     }
 
-    /// Waits for its end, and tells about it as JSON.
+    /// Wait for the end of the replay and return its report as JSON.
+    ///
+    /// Raises:
+    ///     TraceError: The replay failed.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.player.finish()).map_err(|error| not_replayed(py, &error))
     }
 
-    /// Transactions as they went, as JSON, where they were timed; after its end.
+    /// Return the timed transactions as JSON; empty before the end, or if they are not timed.
     fn timed(&self, py: Python<'_>) -> String {
         py.detach(|| self.player.timed())
     }

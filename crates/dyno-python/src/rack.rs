@@ -1,4 +1,4 @@
-//! Modelled storage cells for Python: a rack that runs on, is asked and commanded.
+//! Python interface of modelled storage cells: a rack that keeps running, and answers queries and commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,8 +10,9 @@ use crate::errors::raise;
 use crate::model::failed;
 use crate::values::{Failed, from_python, to_python};
 
-/// Storage cells of a machine under a workload that never ends, in virtual time, on a thread of
-/// their own. Every method lets go of the interpreter lock and may be called from any thread.
+/// Storage cells of a machine under a workload that never ends, in virtual time, on their own thread.
+///
+/// Every method releases the interpreter lock and may be called from any thread.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct ModelRack {
     rig: Rig,
@@ -19,9 +20,15 @@ pub(crate) struct ModelRack {
 
 #[pymethods]
 impl ModelRack {
-    /// Builds the machine (TOML) with these settings (path to value, as text) and starts its
-    /// sessions; `workload` is that of an arm of `ModelRun`, `beside` a list of further `sessions` and
-    /// their `workload`. Raises `ModelError`.
+    /// Build the machine (TOML) and start its sessions.
+    ///
+    /// Args:
+    ///     settings: Values as text, by the path of the setting.
+    ///     workload: The workload, as for an arm of `ModelRun`.
+    ///     beside: Further groups of `sessions` with their `workload`.
+    ///
+    /// Raises:
+    ///     ModelError: The machine, a setting or a workload is invalid.
     #[new]
     #[pyo3(signature = (machine, seed, workload, sessions, settings, beside=None))]
     fn new(
@@ -46,29 +53,44 @@ impl ModelRack {
         Ok(Self { rig: rig.map_err(|error| failed(py, &error))? })
     }
 
-    /// Lets `virtual_ns` pass, or less if that takes longer than `wall_s` seconds; returns virtual
-    /// time at the end, ns.
+    /// Advance by `virtual_ns`, or less if that takes longer than `wall_s` seconds.
+    ///
+    /// Return the virtual time at the end [ns].
+    ///
+    /// Raises:
+    ///     ModelError: The model failed.
     fn advance(&self, py: Python<'_>, virtual_ns: u64, wall_s: f64) -> PyResult<u64> {
         let wall = Duration::try_from_secs_f64(wall_s)
             .map_err(|error| raise(py, "ModelError", &format!("wall_s: {error}")))?;
         py.detach(|| self.rig.advance(virtual_ns, wall)).map_err(|error| failed(py, &error))
     }
 
-    /// The metrics of a cell, by its number from 0, as they are now; its next rates count from
-    /// here: `at_ns` and `rows` of [object type, object, name, value, unit, kind].
+    /// Return the current metrics of a cell, by its number from 0.
+    ///
+    /// Returns:
+    ///     `at_ns`, and `rows` of object type, object, name, value, unit and kind. The cell's next rates count from
+    ///     here.
+    ///
+    /// Raises:
+    ///     ModelError: The model failed.
     fn collect<'py>(&self, py: Python<'py>, cell: usize) -> PyResult<Bound<'py, PyAny>> {
         let found = py.detach(|| self.rig.collect(cell)).map_err(|error| failed(py, &error))?;
         to_python(py, &found).map_err(|error| raise(py, "ModelError", &error.to_string()))
     }
 
-    /// Everything about the cells that is not a metric.
+    /// Return everything about the cells that is not a metric.
+    ///
+    /// Raises:
+    ///     ModelError: The model failed.
     fn facts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let facts = py.detach(|| self.rig.facts()).map_err(|error| failed(py, &error))?;
         to_python(py, &facts).map_err(|error| raise(py, "ModelError", &error.to_string()))
     }
 
-    /// Carries out a command (with `do` and `cell`). Raises `ModelError` where the cell
-    /// refuses it.
+    /// Execute a command (with `do` and `cell`).
+    ///
+    /// Raises:
+    ///     ModelError: The cell refuses the command.
     fn command(&self, py: Python<'_>, command: &Bound<'_, PyAny>) -> PyResult<()> {
         let command = from_python(command).map_err(|error| raise(py, "ModelError", &error.to_string()))?;
         py.detach(|| self.rig.command(command)).map_err(|error| failed(py, &error))

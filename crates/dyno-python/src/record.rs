@@ -1,4 +1,4 @@
-//! `dyno-record` for Python: a recording that can be watched and stopped.
+//! Python interface of `dyno-record`: a recording that can be watched and stopped.
 
 use dyno_record::RecordError;
 use dyno_record::job::Job;
@@ -11,7 +11,10 @@ fn failed(py: Python<'_>, error: &RecordError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// A recording of a server's waits. `request` is JSON: pid, mode, only, out, database, user, for_ns, cost_limit, details.
+/// Recording of a server's waits.
+///
+/// `request` is JSON: pid, mode, only, out, database, user, for_ns, cost_limit, details. A recording that cannot
+/// start raises `TraceError`.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct Recorder {
     job: Job,
@@ -25,46 +28,56 @@ impl Recorder {
         Ok(Self { job })
     }
 
-    /// `sites` or `watch`, and why the latter where nobody asked for it.
+    /// Return the technique, `sites` or `watch`, and the reason for `watch` if it was not requested.
     fn mode(&self) -> (&'static str, Option<&str>) {
         self.job.mode()
     }
 
-    /// How it goes, as JSON; `null` before anything is known.
+    /// Return the progress as JSON; `null` before anything is known.
     fn progress(&self) -> String {
         self.job.progress()
     }
 
-    /// Writes the parts of all that took place until now; tells the sessions that had a part in it, as JSON.
+    /// Write everything up to now to parts of the trace; return the sessions that contributed to it as JSON.
     fn cut(&self, py: Python<'_>) -> String {
         py.detach(|| self.job.cut())
     }
 
-    /// Whether it has ended by itself.
+    /// Return True if the recording has ended.
     fn is_over(&self) -> bool {
         self.job.is_over()
     }
 
-    /// Ends it, writes what is left, and tells about it as JSON.
+    /// Stop the recording, write what is left, and return the report as JSON.
+    ///
+    /// Raises:
+    ///     TraceError: The recording failed.
+    ///     EvidenceError: The evidence cannot be written.
     fn finish(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.job.finish()).map_err(|error| failed(py, &error))
     }
 }
 
-/// What a probe costs here, ns of CPU; fails where the kernel allows none.
+/// Return the CPU time that a probe costs on this machine [ns].
+///
+/// Raises:
+///     TraceError: The kernel allows no probes.
 #[pyfunction]
 pub(crate) fn trap_cost_ns(py: Python<'_>) -> PyResult<u64> {
     py.detach(dyno_record::trap_cost).map(|trap| trap.emulated_ns).map_err(|error| failed(py, &error))
 }
 
-/// What a watchpoint costs here, ns of CPU; fails where the kernel allows none, or none on this process.
+/// Return the CPU time that a watchpoint costs on this machine [ns].
+///
+/// Raises:
+///     TraceError: The kernel allows no watchpoints, or none on the process `pid`.
 #[pyfunction]
 #[pyo3(signature = (pid=None))]
 pub(crate) fn watch_cost_ns(py: Python<'_>, pid: Option<i32>) -> PyResult<u64> {
     py.detach(|| dyno_record::watch_cost(pid)).map(|price| price.wait_ns).map_err(|error| failed(py, &error))
 }
 
-/// A statement without its literals, as recordings keep it.
+/// Return a statement without its literals, as recordings keep it.
 #[pyfunction]
 pub(crate) fn without_literals(text: &str) -> String {
     dyno_evidence::normal::normal(text.as_bytes())

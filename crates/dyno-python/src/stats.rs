@@ -1,7 +1,7 @@
-//! Statistics on any column: from Parquet files or from arrays, one request, one JSON answer.
+//! Python interface of statistics on a column, of Parquet files or arrays: one request, one answer.
 //!
-//! Numbers come out as they are; a missing one (no value, no interval) is `null`. Names of groups
-//! and blocks stand in their natural order: as numbers where all are numbers, else as text.
+//! Numbers are returned as they are; a missing one (no value, no interval) is None. Names of groups and blocks are in
+//! natural order: as numbers if all are numbers, else as text.
 
 use std::path::PathBuf;
 
@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 use crate::errors::raise;
 use crate::values::{from_python, to_python};
 
-/// Most cells of groups and blocks.
+/// Largest number of cells, which are pairs of group and block.
 const CELLS_MAX: usize = 1 << 20;
 
-/// What Python asks, taken out of its JSON.
+/// Request from Python, parsed.
 struct Question {
     sets: Vec<(String, Vec<PathBuf>)>,
     value: String,
@@ -76,7 +76,7 @@ impl Question {
     }
 }
 
-/// Names in their natural order, the first one wanted before all; and the new number of each old.
+/// Returns the names in natural order, with `first` at the front, and the new index of each old one.
 fn in_order(names: &[String], first: Option<&str>) -> (Vec<String>, Vec<u32>) {
     let numbers: Option<Vec<f64>> = names.iter().map(|name| name.parse().ok()).collect();
     let mut order: Vec<usize> = (0..names.len()).collect();
@@ -94,7 +94,7 @@ fn in_order(names: &[String], first: Option<&str>) -> (Vec<String>, Vec<u32>) {
     (order.iter().map(|&at| names[at].clone()).collect(), new)
 }
 
-/// A column as the kernels take it, with the names of its groups and blocks.
+/// Column in the form that the kernels need, with the names of its groups and blocks.
 struct Prepared<T> {
     pieces: Vec<Piece<T>>,
     groups: Vec<String>,
@@ -154,7 +154,7 @@ fn answer<T: Ordered>(made: &Prepared<T>, q: &Question, integer: bool) -> Result
     Ok(written(&found, made, integer))
 }
 
-/// A value of the column: JSON has no number for what is infinite, which crosses as a word.
+/// Returns a value of the column; infinities, which JSON cannot represent, become words.
 fn number(value: f64) -> Value {
     if value.is_infinite() { json!(if value > 0.0 { "inf" } else { "-inf" }) } else { json!(value) }
 }
@@ -183,7 +183,7 @@ fn written<T>(found: &Description, made: &Prepared<T>, integer: bool) -> Value {
     json!({
         "integer": integer, "shift": found.shift,
         "groups": groups.collect::<Vec<_>>(),
-        // Whole numbers beyond 2^64: as text.
+        // Integers beyond 2^64 are returned as text.
         "pair": found.pair.map(|(u, ks)| json!({
             "u_doubled": u.u_doubled.to_string(), "tie_term": u.tie_term.to_string(),
             "above": ks.above.to_string(), "below": ks.below.to_string(), "tied": found.tied,
@@ -202,22 +202,25 @@ fn written<T>(found: &Description, made: &Prepared<T>, integer: bool) -> Value {
     })
 }
 
-/// A request of Python's.
+/// Parses a request from Python.
 fn asked(py: Python<'_>, request: &Bound<'_, PyAny>) -> PyResult<Question> {
     let read = from_python::<Value>(request).map_err(|error| raise(py, "StatsError", &error.to_string()))?;
     Ok(Question::of(&read))
 }
 
-/// An answer as Python's values.
+/// Converts an answer to Python values.
 fn made<'py>(py: Python<'py>, answer: &Value) -> PyResult<Bound<'py, PyAny>> {
     to_python(py, answer).map_err(|error| raise(py, "StatsError", &error.to_string()))
 }
 
-/// Describes a column of Parquet files.
+/// Describe a column of Parquet files; return a dict, or {"unsupported": reason} if another reader is needed.
 ///
-/// `request` has sets [{label, files}], value, group, block, first (the group that stands
-/// first), quantiles, level, longest, fences. Without `group` each set is a group. Returns a dict,
-/// {"unsupported": reason} where another reader must do it. Raises `EvidenceError`.
+/// `request` has sets [{label, files}], value, group, block, first (the group to list first), quantiles, level,
+/// longest, fences. Without `group` each set is a group.
+///
+/// Raises:
+///     EvidenceError: A file cannot be read.
+///     StatsError: The request is invalid, or has too many groups and blocks.
 #[pyfunction]
 pub(crate) fn stats_parquet<'py>(py: Python<'py>, request: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let q = asked(py, request)?;
@@ -247,13 +250,18 @@ pub(crate) fn stats_parquet<'py>(py: Python<'py>, request: &Bound<'py, PyAny>) -
     }
 }
 
-/// Copies an array of one kind of number.
+/// Copies an array of one number type.
 fn numbers<T: pyo3::buffer::Element>(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<Vec<T>> {
     PyBuffer::<T>::get(array)?.to_vec(py)
 }
 
-/// Describes arrays: `values` int64 or float64, `groups` and `blocks` uint32 numbers into the lists
-/// `groups` and `blocks` of the request (see `stats_parquet`). NaN is left out and counted.
+/// Describe arrays; NaN values are left out and counted.
+///
+/// Args:
+///     values: int64 or float64 values.
+///     groups: uint32 indexes into `groups` of the request.
+///     blocks: uint32 indexes into `blocks` of the request.
+///     request: As for `stats_parquet`.
 #[pyfunction]
 #[pyo3(signature = (values, groups, blocks, request))]
 pub(crate) fn stats_arrays<'py>(
@@ -320,9 +328,10 @@ fn of_arrays<T: Ordered>(
     answer(&made, q, integer)
 }
 
-/// Correlation of two float64 arrays of one length without NaN: n, means, sums of squares
-/// and products, Pearson's r, Spearman's rho with the sum of squared rank differences and whether
-/// there are ties, and, where `with_tau`, Kendall's score, tau-b and the sizes of tied groups.
+/// Return the correlation of two float64 arrays of equal length without NaN.
+///
+/// The dict has n, means, sums of squares and products, Pearson's r, Spearman's rho with the sum of squared rank
+/// differences and whether there are ties, and, with `with_tau`, Kendall's score, tau-b and the sizes of tied groups.
 #[pyfunction]
 pub(crate) fn stats_pairs<'py>(
     py: Python<'py>,
@@ -351,27 +360,31 @@ pub(crate) fn stats_pairs<'py>(
     made(py, &found)
 }
 
-/// log10 of the two-sided p of a correlation r over n pairs; None where it is not defined.
+/// Return log10 of the two-sided p of a correlation r over n pairs; None where it is not defined.
 #[pyfunction]
 pub(crate) fn prob_r_log10(r: f64, n: u64) -> Option<f64> {
     correlation_ln_p(r, n).map(|ln_p| ln_p / std::f64::consts::LN_10)
 }
 
-/// Two-sided p of a correlation r over n pairs; None where it is not defined.
+/// Return the two-sided p of a correlation r over n pairs; None where it is not defined.
 #[pyfunction]
 pub(crate) fn prob_r(r: f64, n: i64) -> Option<f64> {
     correlation_ln_p(r, u64::try_from(n).ok()?).map(f64::exp)
 }
 
-/// How many of the n! orders of n pairs give each half sum of squared rank differences; n at most 9.
+/// Return how many of the n! orders of n pairs give each half sum of squared rank differences; n is at most 9.
 #[pyfunction]
 pub(crate) fn spearman_orders(py: Python<'_>, n: usize) -> PyResult<Vec<u64>> {
     orders_of(n).ok_or_else(|| raise(py, "StatsError", "exact orders are there for 9 pairs at most"))
 }
 
-/// Least squares of float64 arrays without NaN: a dict with coefficients, errors, n, residual and
-/// explained sums of squares; and the residuals as float64, little endian. With `degree` above 1 the
-/// powers of the only x are the columns. Raises `StatsError`.
+/// Fit float64 arrays without NaN by least squares; with `degree` above 1 the columns are powers of the only x.
+///
+/// Returns:
+///     A dict of coefficients, errors, n, residual and explained sums of squares; residuals as little-endian float64.
+///
+/// Raises:
+///     StatsError: There are too few rows, or the columns are dependent or differ in length.
 #[pyfunction]
 pub(crate) fn stats_fit<'py>(
     py: Python<'py>,

@@ -1,7 +1,7 @@
-//! Summaries per block and arm of one kind of operation, and the pooled latencies of an arm.
+//! Python interface of summaries: one kind of operation per block and arm, and the pooled latencies of an arm.
 //!
-//! Whatever kind is measured (a commit, say), throughput is that of transactions: they carry the
-//! spans of the sessions and the count of what went well and what failed.
+//! Whatever kind is measured (a commit, for example), the throughput is that of transactions: they contain the spans
+//! of the sessions and the numbers of successes and failures.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,23 +15,23 @@ use rayon::prelude::*;
 
 use crate::errors::raise;
 
-/// More quantiles than this are read off sorted values.
+/// Number of quantiles above which the values are sorted instead of selected.
 const SELECT_MOST: usize = 8;
 
-/// A part and the slices of it that do not count.
+/// A part, and its slices that do not count.
 type PartArgument = (PathBuf, Vec<u32>);
 
-/// The columns that a summary needs.
+/// Columns that a summary needs.
 const COLUMNS: [&str; 10] =
     ["arm", "kind", "error", "slice", "session", "intended_ns", "started_ns", "elapsed_ns", "rows", "expected"];
 
-/// First start and last end of a session in a slice.
+/// First start and last end of a session in a slice [ns since the epoch].
 #[derive(Clone, Copy)]
 struct Span(i64, i64);
 
 const EMPTY: Span = Span(i64::MAX, i64::MIN);
 
-/// What one arm did in one group of parts.
+/// Counts of one arm in one group of parts.
 #[derive(Default)]
 struct Tally {
     latencies: Vec<u64>,
@@ -66,14 +66,14 @@ impl Tally {
         }
     }
 
-    /// A row of the measured kind that went well.
+    /// Adds a successful row of the measured kind.
     fn add(&mut self, calls: &CallColumns, row: usize) {
         let intended = calls.intended_ns[row];
         let late = if intended == NONE { 0 } else { calls.started_ns[row] - intended };
         self.latencies.push((late + calls.elapsed_ns[row]).max(0) as u64);
     }
 
-    /// Takes in the spans of the sessions, slice by slice; `sessions` is the length of a row.
+    /// Adds the spans of the sessions, slice by slice; `sessions` is the number of sessions per slice.
     fn close(&mut self, spans: &[Span], sessions: usize) {
         self.sessions = vec![false; sessions];
         (self.started_ns, self.ended_ns) = (i64::MAX, 0);
@@ -86,15 +86,15 @@ impl Tally {
     }
 }
 
-/// What is measured: operations of one kind, and the SQLSTATEs that are outcomes of it like any other.
+/// Kind of operation to measure, and the SQLSTATEs that count as normal outcomes.
 struct Measured<'a> {
     kind: &'a str,
     expected: &'a [String],
 }
 
-/// The tallies of one part by the arm's name.
+/// Returns the tallies of one part by the arm's name.
 fn tally(part: &PartArgument, of: &Measured<'_>) -> Result<BTreeMap<String, Tally>, EvidenceError> {
-    // Where the plan expects none, no row says of itself that it was expected.
+    // If the plan expects no errors, the rows have no column that says whether they were expected.
     let calls = read_columns(&part.0, &COLUMNS[..COLUMNS.len() - usize::from(of.expected.is_empty())])?;
     let absent = u32::MAX - 1;
     let measured = calls.word(of.kind).unwrap_or(absent);
@@ -159,7 +159,7 @@ fn tally_group(parts: &[PartArgument], of: &Measured<'_>) -> Result<BTreeMap<Str
     Ok(whole)
 }
 
-/// What is told of an arm in a group.
+/// Summary of an arm in a group.
 struct Summary {
     group: usize,
     arm: String,
@@ -176,8 +176,9 @@ fn summary(group: usize, arm: String, mut tally: Tally, quantiles: &[f64]) -> Su
     Summary { group, arm, tally, moments, quantiles, max_ns }
 }
 
-/// Type 7 quantiles by selection: each rank is found in what lies beyond the one before it.
-/// `quantiles` may come in any order; `None` where there are no values.
+/// Returns type 7 quantiles by selection: each rank is searched beyond the previous one.
+///
+/// `quantiles` may be in any order; the results are `None` if there are no values.
 fn select_quantiles(values: &mut [u64], quantiles: &[f64]) -> Vec<Option<f64>> {
     if quantiles.len() > SELECT_MOST {
         values.sort_unstable();
@@ -194,7 +195,7 @@ fn select_quantiles(values: &mut [u64], quantiles: &[f64]) -> Vec<Option<f64>> {
             done = low + 1;
         }
         if high >= done {
-            // The next larger value is the least of those beyond.
+            // The next larger value is the smallest of those beyond.
             let beyond = &mut values[done..];
             if let Some(least) = (0..beyond.len()).min_by_key(|&i| beyond[i]) {
                 beyond.swap(0, least);
@@ -207,14 +208,21 @@ fn select_quantiles(values: &mut [u64], quantiles: &[f64]) -> Vec<Option<f64>> {
     found
 }
 
-/// Summaries of the successful operations of one kind for each group of parts and each arm.
+/// Summarise the successful operations of one kind for each group of parts and each arm.
 ///
-/// `groups` holds lists of (path, slices that do not count); each list is taken as one block.
-/// Latency is the response time from the intended start in an open loop, else the service time.
-/// Returns dicts: group, arm, count, transactions, failed, skipped, rows, mean_ns, m2, max_ns,
-/// quantiles_ns, busy_ns (sum over slices and sessions), sessions, started_ns, ended_ns. Of these
-/// count, mean_ns, m2, max_ns and quantiles_ns are of the kind, the others of transactions. What ended
-/// with an `expected` SQLSTATE counts as a success; a row that says itself whether it was expected is taken at its word.
+/// The latency is the response time from the intended start in an open loop, else the service time. An operation that
+/// ended with an `expected` SQLSTATE counts as a success; if a row itself says whether it was expected, that decides.
+///
+/// Args:
+///     groups: Lists of (path, slices that do not count); each list is treated as one block.
+///
+/// Returns:
+///     Dicts: group, arm, count, transactions, failed, skipped, rows, mean_ns, m2, max_ns, quantiles_ns, busy_ns (sum
+///     over slices and sessions), sessions, started_ns, ended_ns. Of these count, mean_ns, m2, max_ns and quantiles_ns
+///     are of the kind, the others of transactions.
+///
+/// Raises:
+///     EvidenceError: A part cannot be read.
 #[pyfunction]
 #[pyo3(signature = (groups, quantiles, kind="transaction", expected=Vec::new()))]
 pub(crate) fn summarise<'py>(
@@ -259,7 +267,10 @@ fn row<'py>(py: Python<'py>, found: &Summary) -> PyResult<Bound<'py, PyDict>> {
     Ok(row)
 }
 
-/// All latencies of an arm's successful operations of one kind: sorted u64 ns, little endian.
+/// Return all latencies of an arm's successful operations of one kind: sorted little-endian u64 [ns].
+///
+/// Raises:
+///     EvidenceError: A part cannot be read.
 #[pyfunction]
 #[pyo3(signature = (parts, arm, kind="transaction", expected=Vec::new()))]
 pub(crate) fn latencies<'py>(

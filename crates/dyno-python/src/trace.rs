@@ -1,4 +1,4 @@
-//! `dyno-trace` for Python: a reading of traces that can be watched and stopped.
+//! Python interface of `dyno-trace`: a reading of traces that can be watched and stopped.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// How often a running job lets Python look for signals.
+/// Interval at which a running job lets Python check for signals.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 fn failed(py: Python<'_>, error: &JobError) -> PyErr {
@@ -17,15 +17,16 @@ fn failed(py: Python<'_>, error: &JobError) -> PyErr {
     raise(py, kind, &error.to_string())
 }
 
-/// A reading of traces. `options` is JSON: files (paths, or {"path", "arm"}), think_time_ns, binds,
-/// threads, tim_unit_ns.
+/// Reading of traces.
+///
+/// `options` is JSON: files (paths, or {"path", "arm"}), think_time_ns, binds, threads, tim_unit_ns.
 #[pyclass(frozen, module = "dbdyno._core")]
 pub(crate) struct TraceJob {
     job: Arc<Job>,
 }
 
 impl TraceJob {
-    /// Works on a thread of its own, so that this one can answer Ctrl-C.
+    /// Runs the work on a separate thread, so that this one can react to Ctrl-C.
     fn run(
         &self,
         py: Python<'_>,
@@ -71,41 +72,61 @@ impl TraceJob {
         Ok(Self { job: Arc::new(Job::new(options)) })
     }
 
-    /// Where the time went, as JSON. `request` is JSON: by, where, from_ns, to_ns, depth, top.
+    /// Return where the time went, as JSON.
+    ///
+    /// Args:
+    ///     request: JSON: by, where, from_ns, to_ns, depth, top.
+    ///
+    /// Raises:
+    ///     TraceError: The request is invalid, or a trace cannot be read.
     fn profile(&self, py: Python<'_>, request: &str) -> PyResult<String> {
         let request = request_from_json(request).map_err(|error| failed(py, &error))?;
         self.run(py, move |job| job.profile(&request))
     }
 
-    /// Writes the evidence, except the manifest, into a folder; tells about it as JSON.
+    /// Write the evidence, except the manifest, to a folder; return a report as JSON.
+    ///
+    /// Raises:
+    ///     TraceError: A trace cannot be read.
+    ///     EvidenceError: The evidence cannot be written.
     fn import_(&self, py: Python<'_>, out: PathBuf) -> PyResult<String> {
         self.run(py, move |job| job.import(&out))
     }
 
-    /// What is in the files and what could not be read, as JSON.
+    /// Return what is in the files and what could not be read, as JSON.
+    ///
+    /// Raises:
+    ///     TraceError: A trace cannot be read.
     fn check(&self, py: Python<'_>) -> PyResult<String> {
         self.run(py, Job::check)
     }
 
-    /// Bytes read and bytes in all; callable from another thread.
+    /// Return the number of bytes read and of bytes in total; callable from another thread.
     fn progress(&self) -> (u64, u64) {
         self.job.progress()
     }
 
-    /// Ends the running work soon; callable from another thread.
+    /// Stop the running work soon; callable from another thread.
     fn stop(&self) {
         self.job.stop();
     }
 }
 
-/// Writes the traces of an import into the folder `out`; tells paths and records as JSON.
+/// Write the traces of an import to the folder `out`; return paths and records as JSON.
+///
+/// Raises:
+///     EvidenceError: The import cannot be read, or the traces cannot be written.
 #[pyfunction]
 pub(crate) fn write_trace(py: Python<'_>, run: PathBuf, out: PathBuf) -> PyResult<String> {
     py.detach(|| dyno_trace::oracle_10046::writer::write_trace(&run, &out))
         .map_err(|error| raise(py, "EvidenceError", &error.to_string()))
 }
 
-/// The profile of an import, as `TraceJob.profile` gives that of traces.
+/// Return the profile of an import, in the form of `TraceJob.profile`.
+///
+/// Raises:
+///     TraceError: The request is invalid.
+///     EvidenceError: The import cannot be read.
 #[pyfunction]
 pub(crate) fn profile_run(py: Python<'_>, run: PathBuf, request: &str) -> PyResult<String> {
     let request = request_from_json(request).map_err(|error| failed(py, &error))?;

@@ -1,7 +1,7 @@
-//! Values that cross: structures of the rooms to Python's own and back, without text in between.
+//! Conversion of structures between Rust and Python, without text in between.
 //!
-//! A structure becomes a dict with its fields in their order, a list a list, `None` is None; the
-//! stub (`_core.pyi`) says which keys each dict has. A float that is no number becomes None.
+//! A structure becomes a dict with its fields in order, a list becomes a list, and `None` is None. The stub
+//! (`_core.pyi`) lists the keys of each dict. A float that is not finite becomes None.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString};
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::ser::{self, Serialize, Serializer};
 use serde_json::{Map, Number, Value};
 
-/// What a value could not be made of, in words.
+/// Error of a conversion: why a value could not be converted.
 #[derive(Debug)]
 pub(crate) struct Failed(String);
 
@@ -33,17 +33,17 @@ impl From<PyErr> for Failed {
     }
 }
 
-/// A structure as Python's own values.
+/// Converts a structure to Python values.
 pub(crate) fn to_python<'py, T: Serialize + ?Sized>(py: Python<'py>, value: &T) -> Result<Bound<'py, PyAny>, Failed> {
     value.serialize(Maker { py })
 }
 
-/// A structure out of Python's own values; what is wrong with them, in words.
+/// Converts Python values to a structure; the error says what is wrong with them.
 pub(crate) fn from_python<T: DeserializeOwned>(given: &Bound<'_, PyAny>) -> Result<T, Failed> {
     serde_json::from_value(value_of(given)?).map_err(|error| Failed(error.to_string()))
 }
 
-/// A tree of Python's values.
+/// Converts Python values to a tree of JSON values.
 fn value_of(given: &Bound<'_, PyAny>) -> Result<Value, Failed> {
     if given.is_none() {
         return Ok(Value::Null);
@@ -74,7 +74,7 @@ fn value_of(given: &Bound<'_, PyAny>) -> Result<Value, Failed> {
     Ok(Value::Array(items.collect::<Result<_, Failed>>()?))
 }
 
-/// Makes Python's values.
+/// Serializer that creates Python values.
 #[derive(Clone, Copy)]
 struct Maker<'py> {
     py: Python<'py>,
@@ -91,7 +91,7 @@ impl<'py> Maker<'py> {
         Fields { maker: self, dict: PyDict::new(self.py), key: None, variant: None }
     }
 
-    /// `{variant: content}`, as serde names a variant with content.
+    /// Returns `{variant: content}`, serde's form of a variant with content; without a variant, the content.
     fn tagged(self, variant: Option<&str>, content: Bound<'py, PyAny>) -> Made<'py> {
         let Some(variant) = variant else { return Ok(content) };
         let dict = PyDict::new(self.py);
@@ -215,7 +215,7 @@ impl<'py> Serializer for Maker<'py> {
     }
 }
 
-/// A list that is being made.
+/// List that is being built.
 struct Items<'py> {
     maker: Maker<'py>,
     list: Bound<'py, PyList>,
@@ -232,7 +232,7 @@ impl<'py> Items<'py> {
     }
 }
 
-/// A dict that is being made.
+/// Dict that is being built.
 struct Fields<'py> {
     maker: Maker<'py>,
     dict: Bound<'py, PyDict>,

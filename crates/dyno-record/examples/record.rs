@@ -1,4 +1,4 @@
-//! Records without Python: `record PID FOLDER SECONDS`.
+//! Recorder without Python: `record PID FOLDER SECONDS`.
 
 use dyno_record::job::Job;
 

@@ -1,4 +1,4 @@
-//! Opening all probes of a server on every processor.
+//! Opening of all probes of a server on every processor.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -19,7 +19,7 @@ use crate::shed::Step;
 use crate::tracefs::{self, Defined, Definition};
 use crate::{RecordError, Trap};
 
-/// Pages of a processor's ring: 2 MiB.
+/// Size of a processor's ring [pages]: 2 MiB.
 const RING_PAGES: usize = 512;
 const KINDS: &str = "/sys/bus/event_source/devices/uprobe/type";
 
@@ -30,52 +30,52 @@ const WATCHED: &str = "another `dbdyno trace record --mode watch` watches a serv
                        set beside watchpoints";
 const BY_WATCH: &str = "end the other recorder, or record with --mode watch";
 
-/// How an event tells what it tells.
+/// How the meaning of an event's samples is found.
 #[derive(Clone, Copy, Debug)]
 pub enum Told {
-    /// A probe of its own, with a register at most, and its address.
+    /// Event with a single probe: what it reports (with at most one register), and the probe's address.
     Register(What, u64),
-    /// Many probes, with fields.
+    /// Event that many probes share, whose samples have fields.
     Fields(probes::Event),
 }
 
-/// A server under probes. Dropped, nothing of it is left.
+/// Server under probes; all probes are removed when it is dropped.
 pub struct Attached {
-    /// The postmaster.
+    /// Process id of the postmaster.
     pub postmaster: i32,
-    /// Version.
+    /// Version of the server.
     pub version: Version,
-    /// The program.
+    /// Path of the server's program.
     pub program: String,
-    /// What each event tells, by its id.
+    /// What each event reports, by its id.
     pub events: HashMap<u64, Told>,
-    /// Names of events: class and name, by number.
+    /// Class and name of each wait event, by its number.
     pub names: HashMap<u32, (String, String)>,
-    /// Number of `ClientRead`.
+    /// Number of the wait event `ClientRead`.
     pub client_read: u32,
-    /// One for each processor.
+    /// One ring per processor.
     pub rings: Vec<Ring>,
-    /// Stores that are probed; of these, stepped over.
+    /// Number of probed stores, and how many of them the kernel must single-step.
     pub sites: (usize, usize),
-    /// Why texts and rows are missing, where they are.
+    /// Reason why texts and row counts are missing, if they are.
     pub without_fields: Option<String>,
-    /// What a probe costs.
+    /// Cost of a probe.
     pub trap: Trap,
-    /// The probes, by their addresses in the processes.
+    /// Probes by their addresses in the processes.
     pub places: HashMap<u64, Probe>,
     /// Address of `my_wait_event_info` in the processes.
     pub pointer: u64,
-    /// Address of `debug_query_string`.
+    /// Address of `debug_query_string` in the processes; 0 if it is not exported.
     pub query: u64,
-    // Events before definitions: a definition cannot be taken away while an event is open on it.
+    // Events before definitions: a definition cannot be removed while an event is open on it.
     opened: Vec<Event>,
     defined: Option<Defined>,
     closing: Vec<JoinHandle<()>>,
-    // The last to go: others may watch when nothing is left.
+    // Dropped last: other recorders may set watchpoints only when no probe is left.
     _claim: Claim,
 }
 
-/// The processors that are there.
+/// Returns the numbers of the processors that are online.
 fn processors() -> io::Result<Vec<i32>> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online")?;
     let mut found = Vec::new();
@@ -93,17 +93,20 @@ fn kind() -> Result<u32, RecordError> {
     text.trim().parse().map_err(|error| RecordError::System(KINDS.to_owned(), io::Error::other(error)))
 }
 
-/// What a probe costs on this machine; an error where the kernel allows none.
+/// Measures the cost of a probe on this machine.
+///
+/// # Errors
+/// The kernel allows no probes.
 pub fn trap_cost() -> Result<Trap, RecordError> {
     crate::trap::measure(kind()?).map_err(|error| RecordError::Refused("uprobes", error, BY_RIGHT))
 }
 
-/// All names that a server can show: classes 1 to 11, so many events each.
+/// Returns class and name of every wait event: classes 1 to 11, with 160 numbers each.
 pub(crate) fn all_names(names: &mut Names<'_>) -> HashMap<u32, (String, String)> {
     (1..=11u32).flat_map(|class| (0..160).map(move |at| class << 24 | at)).map(|at| (at, names.of(at))).collect()
 }
 
-/// Whether the server computes query ids.
+/// Returns true if the server computes query ids.
 fn query_ids(image: &Image, postmaster: i32, shift: u64) -> bool {
     let read = |name, size: usize| {
         let mut bytes = [0; 4];
@@ -118,8 +121,12 @@ fn query_ids(image: &Image, postmaster: i32, shift: u64) -> bool {
 }
 
 impl Attached {
-    /// Probes the server that process `pid` belongs to; notes begin with [`Attached::enable`]. For `details` see
-    /// [`probes::plan`].
+    /// Opens the probes of the server that process `pid` belongs to; recording begins with [`Attached::enable`].
+    ///
+    /// `details` is explained at [`probes::plan`].
+    ///
+    /// # Errors
+    /// The process or its program cannot be read, the version is unknown, or the kernel refuses the probes.
     pub fn to(pid: i32, details: bool) -> Result<Self, RecordError> {
         let postmaster = process::postmaster(pid)?;
         let program = process::program_name(postmaster)?;
@@ -160,7 +167,7 @@ impl Attached {
         Ok(made)
     }
 
-    /// Probes with fields, each of which belongs to one of a few events; none where the kernel does not allow it.
+    /// Defines probes with fields; returns each event's index and kernel number, none if the kernel refuses.
     fn define(&mut self, probes: &[Probe]) -> Vec<(usize, u64)> {
         let definitions: Vec<Definition> = probes
             .iter()
@@ -219,13 +226,16 @@ impl Attached {
         Ok(())
     }
 
-    /// Lets the kernel take its notes.
+    /// Enables all events.
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn enable(&self) -> Result<(), RecordError> {
         let failed = |error| RecordError::System("a probe cannot be switched on".to_owned(), error);
         self.opened.iter().try_for_each(|event| event.enable().map_err(failed))
     }
 
-    /// Whether an event's samples hold a register, fields.
+    /// Returns whether an event's samples contain a register, and whether they contain fields.
     pub fn holds(&self, id: u64) -> (bool, bool) {
         match self.events.get(&id) {
             Some(Told::Register(what, _)) => (what.register().is_some(), false),
@@ -234,7 +244,7 @@ impl Attached {
         }
     }
 
-    /// Closes the probes of a step; what they still note has no meaning from here on.
+    /// Closes the probes of a step; samples that they still produce are ignored from here on.
     pub fn shed(&mut self, step: Step) {
         let places = &self.places;
         let is_of_step = |told: &Told| match told {
@@ -246,11 +256,11 @@ impl Attached {
             opened.partition(|event| self.events.get(&event.id).is_some_and(is_of_step));
         self.opened = kept;
         self.events.retain(|_, told| !is_of_step(told));
-        // The kernel waits for a grace period: not while the rings fill.
+        // Closing waits for a grace period of the kernel, during which the rings must be drained.
         self.closing.push(std::thread::spawn(move || drop(shed)));
     }
 
-    /// What a sample tells, and its number where it has one.
+    /// Returns what a sample reports, and its number (0 if it has none); `None` for an unknown event.
     pub fn meaning(&self, id: u64, register: u64, raw: &[u8]) -> Option<(What, u64)> {
         match self.events.get(&id)? {
             Told::Fields(event) => event.meaning(raw),
@@ -259,7 +269,7 @@ impl Attached {
         }
     }
 
-    /// The address of the probe that a sample is of.
+    /// Returns the address of the probe that produced a sample; 0 if unknown.
     pub fn place(&self, id: u64, raw: &[u8]) -> u64 {
         match self.events.get(&id) {
             Some(Told::Fields(_)) => tracefs::number(raw, tracefs::PLACE).unwrap_or(0),
@@ -268,14 +278,14 @@ impl Attached {
         }
     }
 
-    /// What the note of a probe costs, ns.
+    /// Returns the cost of one note of the probe at this address [ns].
     pub fn price_ns(&self, place: u64) -> u64 {
         let is_stepped = self.places.get(&place).is_some_and(|probe| probe.is_stepped);
         if is_stepped { self.trap.stepped_ns } else { self.trap.emulated_ns }
     }
 }
 
-/// Threads that close events. The kernel waits for a grace period at each, which many closings at once share.
+/// Number of threads that close events: the kernel waits for a grace period per event, and parallel waits overlap.
 const CLOSERS: usize = 64;
 
 impl Drop for Attached {
@@ -299,10 +309,10 @@ fn number(register: Register) -> u32 {
     REGISTERS[register.full_register().number()]
 }
 
-/// As many open files as the probes of all processors need, as far as the hard limit goes.
+/// Raises the limit on open files to what the probes of all processors need, at most to the hard limit.
 pub(crate) fn allow_files(needed: usize) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit lives through both calls.
+    // SAFETY: `limit` is valid during both calls.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < (needed + 256) as u64 {
             limit.rlim_cur = limit.rlim_max.min((needed + 256) as u64);

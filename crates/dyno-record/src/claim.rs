@@ -1,9 +1,9 @@
-//! Probes and watchpoints never on one process: a kernel may lose track where they meet there.
+//! Mutual exclusion of probes and watchpoints on one program: a kernel may lose track of a process that has both.
 //!
-//! Probes belong to the program file and so to all servers that run it. So a recorder says on that file by which means it
-//! works, with a lock that ends with its process, however that ends, and then looks for locks of the other means. Two that
-//! come at once both see the other. The locks are notes (shared, on bytes far behind the file's end) and stop nobody else;
-//! other tools' tracers set none.
+//! Probes belong to the program file and so to all servers that run it. A recorder therefore puts a lock on that file
+//! that says whether it uses probes or watchpoints, and then looks for locks of the other kind. If two recorders
+//! start at the same time, both see the other's lock. A lock ends with its process, however that ends. The locks are
+//! shared locks on bytes far beyond the end of the file, so they block nobody else; other tools' tracers set none.
 
 use std::fs::File;
 use std::io;
@@ -11,17 +11,17 @@ use std::os::fd::AsRawFd;
 
 use crate::process;
 
-/// By which means a recorder works.
+/// Technique of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Means {
-    /// Probes.
+    /// Probes beside the stores.
     Sites,
     /// Watchpoints.
     Watch,
 }
 
 impl Means {
-    /// The byte that stands for it.
+    /// Returns the position of the byte that represents this technique.
     fn place(self) -> i64 {
         const BEHIND: i64 = 1 << 60;
         BEHIND + i64::from(self == Self::Watch)
@@ -32,15 +32,16 @@ impl Means {
     }
 }
 
-/// What a recorder says on the program file, for as long as this lives.
+/// Lock of a recorder on the program file, held until it is dropped.
 #[derive(Debug)]
 pub struct Claim {
     _file: Option<File>,
 }
 
 impl Claim {
-    /// Of a server's program; none where a recorder works by the other means. A file system that knows no locks cannot
-    /// tell: then nobody is seen.
+    /// Claims the program of a server; returns `None` if another recorder uses the other technique on it.
+    ///
+    /// On a file system without locks other recorders cannot be seen.
     pub fn of(postmaster: i32, means: Means) -> Option<Self> {
         let Ok(file) = File::open(process::program(postmaster)) else { return Some(Self { _file: None }) };
         let is_kept = lock(&file, libc::F_OFD_SETLK, libc::F_RDLCK, means).is_ok();
@@ -50,7 +51,7 @@ impl Claim {
     }
 }
 
-/// Sets a lock, or asks which one is in its way: the kind of lock that is then told.
+/// Sets a lock, or queries which lock conflicts with it; returns the kind of lock that the kernel reports.
 fn lock(file: &File, command: i32, kind: i32, means: Means) -> io::Result<i32> {
     let mut one = libc::flock {
         l_type: kind as i16,
@@ -59,7 +60,7 @@ fn lock(file: &File, command: i32, kind: i32, means: Means) -> io::Result<i32> {
         l_len: 1,
         l_pid: 0,
     };
-    // SAFETY: the lock lives through the call, which takes nothing else.
+    // SAFETY: the lock structure is valid during the call, and the call uses no other memory.
     let answer = unsafe { libc::fcntl(file.as_raw_fd(), command, &raw mut one) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(i32::from(one.l_type)) }
 }

@@ -1,10 +1,10 @@
-//! Which class of waits each store belongs to, where that can be told from the code, so that the probes of a class can
-//! be given up without those of another.
+//! Class of waits that each store belongs to, as far as the code shows it.
 //!
-//! The begin of a wait writes its number, whose first byte is the class; the end writes zero, whatever the class. So
-//! each begin is followed to the ends that it reaches, and what hangs together is of one class or of none. A number that
-//! comes in a register has the class of its function. The latch's waits (the client, heavyweight locks, a rest) have one
-//! place for many classes and are of none: they are never given up alone.
+//! With it the probes of one class can be removed without those of another. The store at the begin of a wait writes
+//! its event number, whose first byte is the class; the store at its end writes zero, whatever the class. So each
+//! begin is followed to the ends that it reaches, and connected stores have one class or none. A number that is
+//! passed in a register gets the class of its function. The latch's waits (client, heavyweight locks, idle) share one
+//! place among many classes and get none: their probes are never removed alone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,18 +13,18 @@ use iced_x86::FlowControl;
 use crate::code::Code;
 use crate::place::{Site, Value};
 
-/// LWLock.
+/// Class of lightweight locks.
 pub const LWLOCK: u8 = 0x01;
-/// IPC.
+/// Class of waits for other processes.
 pub const IPC: u8 = 0x08;
-/// Timeout.
+/// Class of timeouts.
 pub const TIMEOUT: u8 = 0x09;
-/// IO.
+/// Class of input and output.
 pub const IO: u8 = 0x0a;
-/// What can be given up alone.
+/// Classes whose probes can be removed separately.
 pub const CLASSES: [u8; 4] = [LWLOCK, IPC, TIMEOUT, IO];
 
-/// Functions whose waits have their number in a register.
+/// Functions whose waits have their event number in a register.
 const LOCKING: [&str; 3] = ["LWLockAcquire", "LWLockAcquireOrWait", "LWLockWaitForVar"];
 const FILING: [&str; 11] = [
     "FileRead",
@@ -39,13 +39,13 @@ const FILING: [&str; 11] = [
     "FileFallocate",
     "pgaio_io_perform_synchronously",
 ];
-/// Instructions behind a begin that are looked at for its end.
+/// Largest number of instructions after a begin that are searched for its end.
 const WALK: usize = 3_000;
 
-/// Instructions in front of the store of a function that ends a wait.
+/// Largest number of instructions before the store in a function that ends a wait.
 const AT_ONCE: usize = 3;
 
-/// What a class is called.
+/// Returns the name of a class.
 pub fn name(class: u8) -> &'static str {
     match class {
         LWLOCK => "LWLock",
@@ -56,14 +56,14 @@ pub fn name(class: u8) -> &'static str {
     }
 }
 
-/// The class of each store, by its address; those that are of none are not in it.
+/// Returns the class of each store, by its address; stores without a class are left out.
 pub fn classes(code: &Code<'_>, sites: &[Site]) -> HashMap<u64, u8> {
     let stores: HashMap<u64, usize> = sites.iter().enumerate().map(|(at, site)| (site.store, at)).collect();
     let mut groups: Vec<usize> = (0..sites.len()).collect();
     let mut labels = vec![None; sites.len()];
     for (at, site) in sites.iter().enumerate().filter(|(_, site)| site.value != Value::Known(0)) {
         let ends = ends(code, site.store, &stores, sites);
-        // Without an end its probe would open a wait that nothing closes once the others are gone.
+        // Without an end, its probe would open a wait that nothing closes once the other classes' probes are gone.
         labels[at] = Some(if ends.is_empty() { 0 } else { label(code, site) });
         for end in ends {
             let (one, other) = (root(&groups, at), root(&groups, end));
@@ -88,7 +88,7 @@ fn root(groups: &[usize], mut at: usize) -> usize {
     at
 }
 
-/// The stores of zero that a begin reaches before any other store.
+/// Returns the stores of zero that a begin reaches before any other store.
 fn ends(code: &Code<'_>, begin: u64, stores: &HashMap<u64, usize>, sites: &[Site]) -> Vec<usize> {
     let (mut open, mut seen, mut found) = (vec![begin], HashSet::new(), Vec::new());
     while let Some(addr) = open.pop().filter(|_| seen.len() < WALK) {
@@ -111,7 +111,7 @@ fn ends(code: &Code<'_>, begin: u64, stores: &HashMap<u64, usize>, sites: &[Site
     found
 }
 
-/// The store that a function does at once, if it does: compilers that spare room leave the end of a wait a function.
+/// Returns the store that a called function starts with, if any: builds for size put the end of a wait in a function.
 fn called(code: &Code<'_>, function: u64, stores: &HashMap<u64, usize>) -> Option<usize> {
     let mut next = function;
     for _ in 0..AT_ONCE {
@@ -124,7 +124,7 @@ fn called(code: &Code<'_>, function: u64, stores: &HashMap<u64, usize>) -> Optio
     None
 }
 
-/// The class of a begin; 0 where it is not known.
+/// Returns the class of a begin; 0 if it is unknown.
 fn label(code: &Code<'_>, site: &Site) -> u8 {
     let inside = |names: &[&str]| {
         let of = |name: &&str| code.image.symbol(name);
@@ -133,7 +133,7 @@ fn label(code: &Code<'_>, site: &Site) -> u8 {
     match site.value {
         Value::Known(event) => (event >> 24) as u8,
         Value::Register(_) if inside(&LOCKING) => LWLOCK,
-        // The caller says which event of IO.
+        // The caller passes which IO event it is.
         Value::Register(_) if inside(&FILING) => IO,
         Value::Register(_) => 0,
     }

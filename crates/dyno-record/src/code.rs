@@ -1,4 +1,4 @@
-//! The server's code, decoded once: where its instructions begin, which of them are jumped to, who calls whom.
+//! Machine code of the server, decoded once: instruction starts, jump targets, and callers.
 
 use std::collections::HashMap;
 
@@ -6,26 +6,26 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKi
 
 use crate::elf::Image;
 
-/// The whole code. Jumps by a table are not known: see [`crate::sites`].
+/// Decoded code of a program. Jumps through tables are not known: see [`crate::sites`].
 pub struct Code<'a> {
     /// The program.
     pub image: &'a Image,
-    /// Whether the kernel carries long `nop`s out itself.
+    /// True if the kernel emulates long `nop`s.
     pub long_nops: bool,
     begin: u64,
     bytes: &'a [u8],
     /// Offset of each instruction.
     starts: Vec<u32>,
-    /// A bit for each byte that something jumps to.
+    /// One bit per byte, set if something jumps to it.
     targets: Vec<u64>,
-    /// Calls (and jumps out of a function) by the function that they go to.
+    /// Calls, and jumps out of a function, by the function that they go to.
     callers: HashMap<u64, Vec<u64>>,
-    /// Instructions that name an address asked for.
+    /// Instructions that name one of the requested addresses, by address.
     users: HashMap<u64, Vec<u64>>,
 }
 
 impl<'a> Code<'a> {
-    /// Decodes the code; keeps who calls `functions` and who names `addresses`.
+    /// Decodes the code; records the callers of `functions` and the users of `addresses`.
     pub fn read(image: &'a Image, functions: &[u64], addresses: &[u64]) -> Self {
         let (begin, bytes) = image.text();
         let mut code = Self {
@@ -66,7 +66,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Whether something jumps to this address, or calls it.
+    /// Returns true if something jumps to this address or calls it.
     pub fn is_target(&self, addr: u64) -> bool {
         addr.checked_sub(self.begin)
             .map(|at| at as usize)
@@ -74,12 +74,14 @@ impl<'a> Code<'a> {
             .unwrap_or(false)
     }
 
-    /// Who calls the function at `addr`.
+    /// Returns the addresses of the calls to the function at `addr`, if it was requested.
     pub fn callers(&self, addr: u64) -> &[u64] {
         self.callers.get(&addr).map_or(&[], Vec::as_slice)
     }
 
-    /// What jumps to, or calls, each of some addresses, for which this was not kept; in the order of the code.
+    /// Returns the jumps and calls to any of these addresses, in the order of the code.
+    ///
+    /// The addresses need not have been requested from [`Code::read`].
     pub fn jumps_to(&self, addresses: &[u64]) -> Vec<Instruction> {
         let all = self.starts.iter().filter_map(|start| self.at(self.begin + u64::from(*start)));
         let is_it =
@@ -87,18 +89,18 @@ impl<'a> Code<'a> {
         all.filter(is_it).collect()
     }
 
-    /// Whether a function may be called by what is no call of it in this code: see [`Image::is_handed_out`].
+    /// Returns true if a function may be called other than directly in this code: see [`Image::is_handed_out`].
     pub fn may_be_called_elsewhere(&self, addr: u64, name: &str) -> bool {
         let mut all = self.starts.iter().filter_map(|start| self.at(self.begin + u64::from(*start)));
         all.any(|at| named(&at) == Some(addr)) || self.image.is_handed_out(addr, name)
     }
 
-    /// Which instructions name the address.
+    /// Returns the addresses of the instructions that name `addr`, if it was requested.
     pub fn users(&self, addr: u64) -> &[u64] {
         self.users.get(&addr).map_or(&[], Vec::as_slice)
     }
 
-    /// The instruction at `addr`; none outside of the code.
+    /// Returns the instruction at `addr`, or `None` outside of the code.
     pub fn at(&self, addr: u64) -> Option<Instruction> {
         let from = addr.checked_sub(self.begin)? as usize;
         let bytes = self.bytes.get(from..)?;
@@ -107,7 +109,7 @@ impl<'a> Code<'a> {
         (!found.is_invalid()).then_some(found)
     }
 
-    /// The instruction in front of the one at `addr`.
+    /// Returns the instruction before the one at `addr`.
     pub fn before(&self, addr: u64) -> Option<Instruction> {
         let at = u32::try_from(addr.checked_sub(self.begin)?).ok()?;
         let place = self.starts.binary_search(&at).ok()?;
@@ -116,7 +118,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// The address that an instruction names: relative to itself, as a whole operand, or as a number.
+/// Returns the address that an instruction names: relative to itself, as a memory operand, or as an immediate.
 pub fn named(found: &Instruction) -> Option<u64> {
     for at in 0..found.op_count() {
         match found.op_kind(at) {
@@ -133,17 +135,19 @@ pub fn named(found: &Instruction) -> Option<u64> {
     None
 }
 
-/// The one long `nop` that is left alone: new kernels turn it into a call, which writes below the stack pointer, where a
-/// function that calls none may keep data.
+/// The only long `nop` that is not probed.
+///
+/// New kernels turn it into a call, which writes below the stack pointer, where a leaf function may keep data.
 const NOP5: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
 
-/// Prefixes of a segment: the kernel takes no probe on an instruction with one (ENOTSUPP), be it the padding of a compiler.
+/// Returns true for segment prefixes: the kernel refuses probes on instructions with one (ENOTSUPP), even on padding.
 fn is_refused(prefix: u8) -> bool {
     matches!(prefix, 0x26 | 0x2e | 0x36 | 0x3e)
 }
 
-/// Whether the kernel carries the instruction out itself when a probe stands on it, instead of stepping over a copy;
-/// `long_nops` says whether this kernel does so with those.
+/// Returns true if the kernel emulates a probed instruction instead of single-stepping a copy.
+///
+/// `long_nops` is true if this kernel emulates long `nop`s.
 pub fn is_emulated(found: &Instruction, bytes: &[u8], long_nops: bool) -> bool {
     match bytes {
         [0x90 | 0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => true,
@@ -164,7 +168,7 @@ pub fn is_emulated(found: &Instruction, bytes: &[u8], long_nops: bool) -> bool {
 }
 
 impl Code<'_> {
-    /// Whether a probe on the instruction is a cheap one.
+    /// Returns true if a probe on this instruction is cheap.
     pub fn is_cheap(&self, found: &Instruction) -> bool {
         let bytes = self.image.bytes(found.ip());
         is_emulated(found, &bytes[..found.len().min(bytes.len())], self.long_nops)

@@ -1,6 +1,6 @@
-//! The server's program file: its segments, its exported names, the pointers that the loader fills in.
+//! Program file of the server: its segments, its exported symbols, and the pointers that the loader fills in.
 //!
-//! Everything is an address as the file has it (`vaddr`); where the program really lies is [`crate::process`]'s.
+//! All addresses are those of the file (`vaddr`); [`crate::process`] knows where the program is loaded.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, RelocationFlags
 
 use crate::RecordError;
 
-/// A symbol that the program exports.
+/// Symbol that the program exports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Symbol {
-    /// Where it begins.
+    /// Address of its first byte.
     pub addr: u64,
-    /// How long it is.
+    /// Size [bytes].
     pub size: u64,
 }
 
@@ -25,22 +25,25 @@ struct Segment {
     size: u64,
 }
 
-/// A program file, read whole.
+/// Program file, read completely.
 pub struct Image {
     data: Vec<u8>,
     segments: Vec<Segment>,
     symbols: HashMap<String, Symbol>,
-    /// What the loader writes where.
+    /// Pointers that the loader writes, by their address.
     pointers: HashMap<u64, u64>,
     text: (u64, u64),
-    /// Where the server's libraries are.
+    /// Folder of the server's libraries.
     libraries: Option<PathBuf>,
-    /// Address of the first loadable byte: what lies at the base of the mapping.
+    /// Address of the first loadable byte, which is at the base of the mapping.
     pub first: u64,
 }
 
 impl Image {
     /// Reads the program at `path`.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not an ELF program, or is not for x86-64.
     pub fn open(path: &Path) -> Result<Self, RecordError> {
         let unreadable = |error: &dyn std::fmt::Display| RecordError::Program(format!("{}: {error}", path.display()));
         let data = std::fs::read(path).map_err(|error| unreadable(&error))?;
@@ -95,31 +98,36 @@ impl Image {
         Ok(Self { data, segments, symbols, pointers, text, libraries: None, first })
     }
 
-    /// The exported symbol of this name.
+    /// Returns the exported symbol of this name.
     pub fn symbol(&self, name: &str) -> Option<Symbol> {
         self.symbols.get(name).copied()
     }
 
-    /// The same, or a sentence that says that it is missing.
+    /// Returns the exported symbol of this name.
+    ///
+    /// # Errors
+    /// There is no such symbol.
     pub fn need(&self, name: &'static str) -> Result<Symbol, RecordError> {
         self.symbol(name).ok_or(RecordError::Symbol(name))
     }
 
-    /// Whether somebody may have the address of a function: data of the program, or a library of the server that asks the
-    /// loader for it by its name. Where no library is found that is not known, so it may be.
+    /// Returns true if the address of a function may be known outside of the code.
+    ///
+    /// That is so if the program's data contains it, or if a library of the server imports it by name. If no library
+    /// is found it is unknown, so the result is true.
     pub fn is_handed_out(&self, addr: u64, name: &str) -> bool {
         let found = self.libraries.as_deref().map(|folder| libraries(folder, LIBRARIES_DEEP)).unwrap_or_default();
         let is_known = (1..=LIBRARIES_MOST).contains(&found.len());
         !is_known || self.pointers.values().any(|value| *value == addr) || found.iter().any(|at| asks_for(at, name))
     }
 
-    /// Where the file has what the program has at `addr`.
+    /// Returns the file offset of what the program has at `addr`.
     pub fn file_offset(&self, addr: u64) -> Option<u64> {
         let holds = |segment: &&Segment| addr >= segment.addr && addr - segment.addr < segment.size;
         self.segments.iter().find(holds).map(|segment| addr - segment.addr + segment.offset)
     }
 
-    /// The bytes from `addr` to the end of its segment.
+    /// Returns the bytes from `addr` to the end of its segment.
     pub fn bytes(&self, addr: u64) -> &[u8] {
         let holds = |segment: &&Segment| addr >= segment.addr && addr - segment.addr < segment.size;
         let Some(segment) = self.segments.iter().find(holds) else {
@@ -130,13 +138,13 @@ impl Image {
         self.data.get(from..to.min(self.data.len())).unwrap_or(&[])
     }
 
-    /// The code: where it begins, and its bytes.
+    /// Returns the address of the code and its bytes.
     pub fn text(&self) -> (u64, &[u8]) {
         let bytes = self.bytes(self.text.0);
         (self.text.0, &bytes[..bytes.len().min(self.text.1 as usize)])
     }
 
-    /// A number of `size` bytes (1, 2, 4 or 8) as the program finds it when it starts.
+    /// Returns the number of `size` bytes (1, 2, 4 or 8) at `addr`, as the program finds it when it starts.
     pub fn number(&self, addr: u64, size: usize) -> Option<u64> {
         if size == 8
             && let Some(value) = self.pointers.get(&addr)
@@ -149,14 +157,14 @@ impl Image {
         Some(u64::from_le_bytes(whole))
     }
 
-    /// The text that ends with a zero at `addr`; none where there is no such text.
+    /// Returns the zero-terminated text at `addr`, or `None` if there is none.
     pub fn text_at(&self, addr: u64) -> Option<&str> {
         let bytes = self.bytes(addr);
         let end = bytes.iter().take(256).position(|byte| *byte == 0)?;
         std::str::from_utf8(&bytes[..end]).ok()
     }
 
-    /// The version that the program carries: what stands between `PostgreSQL ` and ` on ` in the text of `version()`.
+    /// Returns the server version: what is between `PostgreSQL ` and ` on ` in the text of `version()`.
     pub fn server_version(&self) -> Option<String> {
         const BEGIN: &[u8] = b"PostgreSQL ";
         let mut rest = &self.data[..];
@@ -174,13 +182,13 @@ impl Image {
     }
 }
 
-/// Folders below `lib` that libraries of a server are in: `lib/postgresql`.
+/// Depth of the search for the server's libraries below `lib`: `lib/postgresql`.
 const LIBRARIES_DEEP: usize = 2;
 
-/// A folder with more is not the server's own.
+/// Number of libraries above which a folder is not taken for the server's own.
 const LIBRARIES_MOST: usize = 500;
 
-/// The shared libraries of a folder.
+/// Returns the shared libraries of a folder and of its subfolders down to `deep` levels.
 fn libraries(folder: &Path, deep: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -194,7 +202,7 @@ fn libraries(folder: &Path, deep: usize) -> Vec<PathBuf> {
     found
 }
 
-/// Whether a library wants a function of this name of somebody else. One that cannot be read might.
+/// Returns true if a library imports a function of this name; also if the file cannot be read.
 fn asks_for(library: &Path, name: &str) -> bool {
     let Ok(data) = std::fs::read(library) else { return true };
     let Ok(file) = ElfFile64::<object::Endianness>::parse(&*data) else { return false };

@@ -1,5 +1,7 @@
-//! Where the end of a wait is told in servers that were built for size: nothing beside the store is cheap there, but what
-//! runs right before or behind the function that has it is.
+//! Ends of waits in servers that were built for size.
+//!
+//! There, no instruction beside the store is cheap to probe; the probe is placed right before or behind the call of
+//! the function that contains the store.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,8 +10,10 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory};
 use crate::code::Code;
 use crate::place::{Site, Value, WAITS, behind, ways};
 
-/// Compilers that spare room make the end of a wait a function of three instructions, none of which is cheap. Its callers
-/// are: the probe of each stands on its call, a few nanoseconds in front of the store.
+/// Moves the probes of wait ends that are in a tiny function to the calls of that function.
+///
+/// Builds for size make the end of a wait a function of three instructions, none of which is cheap. Its callers are:
+/// the probe of each is on the call, a few nanoseconds before the store.
 pub(crate) fn at_callers(code: &Code<'_>, places: &mut BTreeMap<u64, Site>) {
     let ends: HashMap<u64, Site> =
         stepped_ends(places).filter_map(|site| Some((small_function(code, site.store)?, *site))).collect();
@@ -30,9 +34,11 @@ pub(crate) fn at_callers(code: &Code<'_>, places: &mut BTreeMap<u64, Site>) {
     }
 }
 
-/// `WaitEventSetWait` ends its wait once, right before it returns: where nothing beside that store is cheap, the probe of
-/// each caller stands behind its call, a few nanoseconds after the store. Only where nobody else can call it: the wait of a
-/// library's call would begin and not end.
+/// Moves the probe of the wait end in `WaitEventSetWait` behind the calls of that function.
+///
+/// The function ends its wait once, right before it returns. If nothing beside that store is cheap, the probe of each
+/// caller is behind its call, a few nanoseconds after the store. This is done only if nobody else can call the
+/// function: a wait begun by a library's call would never end.
 pub(crate) fn at_returns(code: &Code<'_>, factory: &mut InstructionInfoFactory, places: &mut BTreeMap<u64, Site>) {
     let Some(function) = code.image.symbol(WAITS) else { return };
     let inside = function.addr..function.addr + function.size;
@@ -42,7 +48,8 @@ pub(crate) fn at_returns(code: &Code<'_>, factory: &mut InstructionInfoFactory, 
     if !end.is_stepped || !returns(code, end.store, &inside) || code.may_be_called_elsewhere(function.addr, WAITS) {
         return;
     }
-    // Where nothing cheap follows (the postmaster's own loop, whose waits are nobody's), the step is right behind the call.
+    // If nothing cheap follows (in the postmaster's own loop, whose waits are not recorded), the probe directly
+    // behind the call is single-stepped.
     let behind_call = |at: &Instruction| {
         let cheap = (at.flow_control() == FlowControl::Call).then(|| behind(code, factory, at.ip(), end.value))?;
         let place = cheap.or_else(|| (!code.is_target(at.next_ip())).then_some(at.next_ip()))?;
@@ -57,13 +64,13 @@ fn stepped_ends(places: &BTreeMap<u64, Site>) -> impl Iterator<Item = &Site> {
     places.values().filter(|site| site.is_stepped && site.value == Value::Known(0))
 }
 
-/// A site is told at other places.
+/// Replaces a site by sites at other places.
 fn moved(places: &mut BTreeMap<u64, Site>, site: Site, to: impl Iterator<Item = Site>) {
     places.remove(&site.probe);
     places.extend(to.map(|site| (site.probe, site)));
 }
 
-/// Whether nothing but a return follows an instruction: no call, and no way back into the function.
+/// Returns true if only a return follows an instruction: no call, and no way back into the function.
 fn returns(code: &Code<'_>, store: u64, inside: &std::ops::Range<u64>) -> bool {
     let Some(next) = code.at(store).map(|at| at.next_ip()) else { return false };
     let (seen, _) = ways(code, next, store, inside);
@@ -73,7 +80,9 @@ fn returns(code: &Code<'_>, store: u64, inside: &std::ops::Range<u64>) -> bool {
     !seen.contains(&store) && !seen.iter().any(calls)
 }
 
-/// The begin of the function that is the store, the reading of its pointer, and a return; nothing runs into it.
+/// Returns the start of a function of three instructions: reading the pointer, the store, and a return.
+///
+/// `None` if the function is larger, or if other code runs into it.
 fn small_function(code: &Code<'_>, store: u64) -> Option<u64> {
     let reads = code.before(store).filter(|at| at.flow_control() == FlowControl::Next)?;
     let ends = code.at(code.at(store)?.next_ip())?;

@@ -1,64 +1,64 @@
-//! Why nothing is recorded, in a sentence, with the next step.
+//! Errors of the recorder, each with the next step.
 
 use dyno_evidence::EvidenceError;
 
-/// Why a recording cannot begin or go on.
+/// Reason why a recording cannot begin or continue.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// The program cannot be read as one.
+    /// The program file cannot be parsed.
     #[error("the server's program cannot be read: {0}")]
     Program(String),
-    /// No x86-64.
+    /// The program is not for x86-64.
     #[error(
         "the server's program is for {0}: exact waits are recorded on x86-64 alone so far\n  next: sample its waits: \
          dbdyno snap watch"
     )]
     Architecture(String),
-    /// An exported name is not there.
+    /// The program does not export a required symbol.
     #[error(
         "the server's program does not export {0}: it is no PostgreSQL of version 14 to 18, or it was linked without \
          its names\n  next: sample its waits: dbdyno snap watch"
     )]
     Symbol(&'static str),
-    /// The code is not what it is taken for.
+    /// The code has too few stores to be a known PostgreSQL.
     #[error(
         "the server's code has {0} places that write to my_wait_event_info, far fewer than a PostgreSQL has: its waits \
          cannot be told from the code\n  next: sample its waits: dbdyno snap watch"
     )]
     Sites(usize),
-    /// A version that is not known.
+    /// The server's version is unknown.
     #[error(
         "the server is PostgreSQL {0}; exact waits are known to be right for 14 to 18\n  next: sample its waits: dbdyno snap watch"
     )]
     Version(String),
-    /// No such process.
+    /// The process does not exist or cannot be read.
     #[error("process {0}: {1}")]
     Process(i32, String),
-    /// The kernel refuses.
+    /// The kernel refuses the probes.
     #[error("the kernel refuses to probe the server ({0}): {1}\n  next: {2}")]
     Refused(&'static str, std::io::Error, &'static str),
-    /// Neither probes nor watchpoints.
+    /// Neither probes nor watchpoints are possible.
     #[error("{0}; watchpoints are refused as well: {1}")]
     Neither(String, String),
-    /// No watchpoint may be set.
+    /// Watchpoints cannot be set.
     #[error("the server cannot be watched: {0}\n  next: {1}")]
     Unwatched(String, &'static str),
-    /// No probe may be set.
+    /// Probes cannot be set.
     #[error("the server cannot be probed: {0}\n  next: {1}")]
     Unprobed(&'static str, &'static str),
-    /// The kernel's other troubles.
+    /// Another call of the operating system failed.
     #[error("{0}: {1}")]
     System(String, std::io::Error),
     /// The evidence cannot be written.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Request(String),
 }
 
 impl RecordError {
-    /// The sentence without the next step.
+    /// Returns the first line of the message, without the next step.
     pub fn said(&self) -> String {
         let whole = self.to_string();
         whole.lines().next().unwrap_or_default().to_owned()

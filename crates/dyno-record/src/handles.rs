@@ -1,4 +1,4 @@
-//! How a recording is watched, cut and stopped from outside.
+//! Control of a running recording from other threads: progress, cuts, stop.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,18 +8,18 @@ use serde_json::{Value as Json, json};
 use crate::session::Session;
 use crate::store::Store;
 
-/// A cut: what was recorded so far is written, and the sessions that had a part in it are told.
+/// State of cuts. A cut writes what was recorded so far and reports the sessions that contributed to it.
 #[derive(Default)]
 struct Cuts {
     asked: AtomicU64,
     made: AtomicU64,
-    /// When the cut that is asked for was first seen, or 0; when the last was made.
+    /// When the requested cut was first noticed (0: not yet), and when the last cut was made [ns].
     first_ns: AtomicU64,
     before_ns: AtomicU64,
     told: Mutex<Json>,
 }
 
-/// How a recording is watched and stopped from outside.
+/// Handles to watch, cut and stop a running recording.
 #[derive(Clone, Default)]
 pub struct Handles {
     stop: Arc<AtomicBool>,
@@ -27,46 +27,46 @@ pub struct Handles {
     cuts: Arc<Cuts>,
 }
 
-/// A cut that is asked for: its number, and when it was first seen.
+/// Requested cut: its number, and when it was first noticed [ns].
 pub type Cut = (u64, u64);
 
 impl Handles {
-    /// Ends it soon.
+    /// Asks the recording to stop soon.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it is to end.
+    /// Returns true if a stop was requested.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// How it goes, as JSON.
+    /// Returns the progress as JSON.
     pub fn progress(&self) -> String {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner).to_string()
     }
 
-    /// Asks for a cut: its number.
+    /// Requests a cut and returns its number.
     pub fn ask_cut(&self) -> u64 {
         self.cuts.asked.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Whether a cut is made.
+    /// Returns true once the cut with this number was made.
     pub fn is_cut(&self, number: u64) -> bool {
         self.cuts.made.load(Ordering::Acquire) >= number
     }
 
-    /// What the last cut told, as JSON.
+    /// Returns the sessions of the last cut as JSON.
     pub fn told_cut(&self) -> String {
         self.cuts.told.lock().unwrap_or_else(PoisonError::into_inner).to_string()
     }
 
-    /// Says how it goes.
+    /// Sets the progress.
     pub fn tell(&self, told: Json) {
         *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = told;
     }
 
-    /// A cut that is asked for, once all of its time is there: all until `ripe_ns` is.
+    /// Returns the requested cut once all notes up to its time have been processed, that is, all up to `ripe_ns`.
     pub fn asked_cut(&self, at_ns: u64, ripe_ns: u64) -> Option<Cut> {
         let asked = self.cuts.asked.load(Ordering::Relaxed);
         if asked == self.cuts.made.load(Ordering::Relaxed) {
@@ -77,7 +77,7 @@ impl Handles {
         (ripe_ns >= at_ns).then_some((asked, at_ns))
     }
 
-    /// Makes the cut: what was recorded so far is written, and told with the sessions that had a part in it.
+    /// Makes the cut: writes what was recorded so far, and reports the sessions that contributed to it.
     pub fn cut(&self, (number, at_ns): Cut, store: &mut Store, sessions: &[Session], told: Json) {
         if let Err(error) = store.finish() {
             store.failed.get_or_insert(error);

@@ -1,4 +1,4 @@
-//! A recording from its begin to its end, on a thread of its own.
+//! Recording by probes, from its start to its end, on its own thread.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,65 +20,65 @@ use crate::small;
 use crate::store::{Server, Store};
 use crate::watch;
 
-/// How often the rings are emptied.
+/// Interval at which the rings are drained.
 pub const DRAIN_EVERY: Duration = Duration::from_millis(10);
-/// Notes younger than this wait for those that another processor is still writing.
+/// Age below which notes are held back [ns], because another processor may still be writing earlier ones.
 const YOUNG_NS: u64 = 1_000_000;
-/// So many probes are told one by one in the end.
+/// Largest number of probes that are listed in the final report.
 const PLACES: usize = 40;
-/// Why a statement has no text.
+/// Reason shown for statements without a text.
 const TEXTLESS: &str = "probes with texts are not allowed here";
-/// Over how long the price is judged.
+/// Interval over which the cost of probes is checked against the limit [ns].
 pub const JUDGED_NS: u64 = 5_000_000_000;
 
-/// How a server is recorded.
+/// Technique of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// By probes where they are allowed, else by watchpoints.
+    /// Probes if they are allowed, otherwise watchpoints.
     #[default]
     Auto,
-    /// By probes beside the stores.
+    /// Probes beside the stores.
     Sites,
-    /// By watchpoints on the words.
+    /// Watchpoints on the words in shared memory.
     Watch,
 }
 
-/// What to record.
+/// Parameters of a recording.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// A process of the server.
     pub pid: i32,
-    /// How.
+    /// Technique.
     #[serde(default)]
     pub mode: Mode,
-    /// Whether that process alone is meant.
+    /// True to record only that process and its parallel workers.
     #[serde(default)]
     pub only: bool,
-    /// Folder to write into.
+    /// Folder for the trace.
     pub out: PathBuf,
-    /// A database.
+    /// Record only backends of this database.
     #[serde(default)]
     pub database: Option<String>,
-    /// A user.
+    /// Record only backends of this user.
     #[serde(default)]
     pub user: Option<String>,
-    /// Stops by itself.
+    /// Length after which the recording stops [ns].
     #[serde(default)]
     pub for_ns: Option<u64>,
-    /// The share of a backend's time that probes may take; 0: no limit.
+    /// Largest share of a backend's time that probes may take; 0 for no limit.
     #[serde(default)]
     pub cost_limit: f64,
-    /// Whether to note where binds begin: one note more a call.
+    /// True to record also the begin of binds, which costs one more note per call.
     #[serde(default)]
     pub details: bool,
 }
 
-/// A recording that runs.
+/// Running recording.
 pub struct Job {
     handles: Handles,
-    /// Why it is done by watchpoints though nobody asked for them.
+    /// Reason for using watchpoints although `auto` was requested.
     instead: Option<String>,
     mode: Mode,
     thread: Mutex<Option<JoinHandle<Result<Json, RecordError>>>>,
@@ -87,7 +87,10 @@ pub struct Job {
 type Work = Box<dyn FnOnce() -> Result<Json, RecordError> + Send>;
 
 impl Job {
-    /// Begins to record; probes or watchpoints stand when this returns.
+    /// Starts a recording; its probes or watchpoints are set when this returns.
+    ///
+    /// # Errors
+    /// The request is invalid, or the server cannot be probed or watched.
     pub fn start(request: &str) -> Result<Self, RecordError> {
         let request: Request =
             serde_json::from_str(request).map_err(|error| RecordError::Request(error.to_string()))?;
@@ -120,19 +123,20 @@ impl Job {
         Ok(Self { handles, instead, mode, thread: Mutex::new(Some(thread)) })
     }
 
-    /// By what it records, and why by watchpoints where nobody asked for them.
+    /// Returns the technique, and the reason for watchpoints if `auto` could not use probes.
     pub fn mode(&self) -> (&'static str, Option<&str>) {
         let name = if self.mode == Mode::Watch { "watch" } else { "sites" };
         (name, self.instead.as_deref())
     }
 
-    /// How it goes, as JSON.
+    /// Returns the progress as JSON.
     pub fn progress(&self) -> String {
         self.handles.progress()
     }
 
-    /// Writes the parts of all that took place until now; tells the sessions since the cut before, as JSON: number,
-    /// process, what it is.
+    /// Writes everything up to now to parts of the trace.
+    ///
+    /// Returns the sessions since the previous cut as JSON: number, process, kind.
     pub fn cut(&self) -> String {
         let number = self.handles.ask_cut();
         while !self.handles.is_cut(number) && !self.is_over() {
@@ -141,18 +145,21 @@ impl Job {
         self.handles.told_cut()
     }
 
-    /// Whether it is over.
+    /// Returns true if the recording has ended.
     pub fn is_over(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends it soon.
+    /// Asks the recording to stop soon.
     pub fn stop(&self) {
         self.handles.stop();
     }
 
-    /// What was recorded, as JSON, when it is over.
+    /// Stops the recording, waits for its end, and returns its report as JSON.
+    ///
+    /// # Errors
+    /// The recording failed, or was finished before.
     pub fn finish(&self) -> Result<String, RecordError> {
         self.stop();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -162,10 +169,10 @@ impl Job {
     }
 }
 
-/// A recording by probes, ready to run.
+/// Prepares a recording by probes.
 fn by_sites(request: Request, handles: Handles) -> Result<Work, RecordError> {
     let attached = Attached::to(request.pid, request.details)?;
-    // The kernel's clock of notes and the wall's, read one after the other.
+    // The clock of the notes and the wall clock, read in direct succession.
     let offset_ns = clock(libc::CLOCK_REALTIME) as i64 - now_ns() as i64;
     let mut store = Store::new(&request.out, offset_ns);
     if attached.without_fields.is_some() {
@@ -181,7 +188,7 @@ fn by_sites(request: Request, handles: Handles) -> Result<Work, RecordError> {
     Ok(Box::new(move || Running { attached, recording, request, handles, shed: Vec::new(), offset_ns }.run()))
 }
 
-/// The session that paid most since this was last asked, and the share of its time, where that is above the limit.
+/// Returns the session that paid most since the last call and its share of the time, if it is above the limit.
 pub(crate) fn dearest(busy: &mut HashMap<usize, u64>, over_ns: u64, limit: f64) -> Option<(usize, f64)> {
     let (at, paid_ns) = busy.drain().max_by_key(|busy| busy.1)?;
     let share = paid_ns as f64 / over_ns as f64;
@@ -193,14 +200,14 @@ struct Running {
     recording: Recording,
     request: Request,
     handles: Handles,
-    /// What was given up, when by the wall's clock, and the sentence about it.
+    /// Removed steps, when that was by the wall clock [ns], and the sentence about it.
     shed: Vec<(Step, u64, String)>,
-    /// Monotonic clock to that of the wall.
+    /// Wall clock minus monotonic clock [ns].
     offset_ns: i64,
 }
 
 impl Running {
-    /// Makes the cut that is asked for, as soon as all notes of its time are there.
+    /// Makes the requested cut as soon as all notes up to its time are there.
     fn cut(&mut self, ripe_ns: u64, elapsed_ns: u64) {
         if let Some(cut) = self.handles.asked_cut(now_ns(), ripe_ns) {
             let told = self.told(elapsed_ns);
@@ -243,7 +250,7 @@ impl Running {
         }
     }
 
-    /// Takes all notes and gives those before `until_ns` to their sessions, in the order of time.
+    /// Drains the rings and hands the notes before `until_ns` to their sessions, in time order.
     fn drain(&mut self, open: &mut Vec<Record>, until_ns: u64) {
         let mut rings = std::mem::take(&mut self.attached.rings);
         for ring in &mut rings {
@@ -257,7 +264,7 @@ impl Running {
         }
     }
 
-    /// Where a backend pays more for the probes than is allowed, some are given up; why it stops, where none is left to.
+    /// Removes the next step's probes if a backend pays more than allowed; returns why to stop if no step is left.
     fn too_dear(&mut self, over_ns: u64, at_ns: u64, begin_ns: u64) -> Option<String> {
         let given_up: Vec<Step> = self.shed.iter().map(|one| one.0).collect();
         let next = self.recording.next_step(&given_up);
@@ -303,7 +310,7 @@ impl Running {
         })
     }
 
-    /// The probes that were met most: what they tell, how often, and what it cost.
+    /// Returns the most used probes: what they report, how often, and what that cost.
     fn places(&self) -> Json {
         let mut most: Vec<_> = self.recording.places.iter().map(|(place, count)| (*count, *place)).collect();
         most.sort_unstable_by(|a, b| b.cmp(a));
@@ -331,7 +338,7 @@ impl Running {
             gaps: recording.gaps.clone(),
         };
         let (without, postmaster) = (attached.without_fields.clone(), attached.postmaster);
-        // The probes go first: what is written from here on costs the server nothing.
+        // The probes are removed first: what is written from here on costs the server nothing.
         drop(attached);
         recording.store.finish()?;
         small::write(&recording.store, &recording.sessions, &server)?;

@@ -1,12 +1,12 @@
-//! Every wait of an unmodified PostgreSQL, exact.
+//! Recorder of every wait of an unmodified PostgreSQL, with exact times.
 //!
-//! A backend tells what it waits for by a store to one word of shared memory. [`sites`] finds these stores in the
-//! server's own program, [`probes`] says where the kernel is to take a note of them, [`perf`] reads the notes, and
-//! [`session`] makes calls and waits of them, which [`store`](dyno_evidence::trace_store) writes as a trace: the same tables that an import of
-//! trace files has.
+//! A backend publishes what it waits for by a store to one word of shared memory. [`sites`] finds these stores in the
+//! server's program. [`probes`] decides where the kernel writes a *note*: a record of an event, in a ring of perf.
+//! [`perf`] reads the notes, and [`session`] turns them into calls and waits. [`store`](dyno_evidence::trace_store)
+//! writes those as a trace, in the same tables as an import of trace files.
 //!
 //! Limits: x86-64; PostgreSQL 14 to 18. Nothing is written to the server's memory, and nothing outlives the recorder:
-//! the kernel takes its probes away when the descriptors close.
+//! the kernel removes the probes when the descriptors close.
 
 #![allow(clippy::doc_markdown)] // names of products
 

@@ -1,12 +1,12 @@
-//! What an event is called: asked of the server's own code.
+//! Names of wait events, found by emulating the server's own code.
 //!
 //! The numbers of events change from version to version, and forks have their own. Every server has a function that
-//! turns a number into the name that pg_stat_activity shows (`pgstat_get_wait_event`); it compares, looks a name up in a
-//! table and returns it. A few instructions carried out here give the names of the very program that runs, where a table
-//! of ours would have to be believed.
+//! maps a number to the name shown in pg_stat_activity (`pgstat_get_wait_event`); it compares, looks the name up in a
+//! table, and returns it. Emulating a few instructions therefore gives the names of exactly the program that runs,
+//! without relying on a built-in table.
 //!
-//! Limits: names that are made while the server runs (events and lock tranches of extensions) are in its memory, not in
-//! its program: they are called after their class and number.
+//! Limits: names that are created at run time (events and lock tranches of extensions) are in the server's memory
+//! instead of its program. Such events are named by their class and number.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use iced_x86::{Code as Op, ConditionCode, FlowControl, Instruction, Mnemonic, Op
 
 use crate::code::Code;
 
-/// Instructions of one look-up.
+/// Largest number of instructions of one look-up.
 const STEPS: usize = 400;
 
-/// Asks the server's code for names.
+/// Looks up names by emulating the server's code.
 pub struct Names<'a> {
     code: &'a Code<'a>,
     event: u64,
@@ -26,12 +26,12 @@ pub struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// `event` and `kind` are where `pgstat_get_wait_event` and `pgstat_get_wait_event_type` are.
+    /// Creates a look-up from the addresses of `pgstat_get_wait_event` and `pgstat_get_wait_event_type`.
     pub fn new(code: &'a Code<'a>, event: u64, kind: u64) -> Self {
         Self { code, event, kind, known: HashMap::new() }
     }
 
-    /// The engine's class of an event and its name.
+    /// Returns the class and the name of an event.
     pub fn of(&mut self, number: u32) -> (String, String) {
         if let Some(found) = self.known.get(&number) {
             return found.clone();
@@ -52,15 +52,15 @@ impl<'a> Names<'a> {
     }
 }
 
-/// A processor that can do what such a function does.
+/// Emulator of the instructions that such a function uses.
 #[allow(clippy::struct_excessive_bools)] // its flags
 struct Machine<'a> {
     code: &'a Code<'a>,
     registers: [u64; 16],
     stack: Vec<u64>,
-    /// What stands in the function's own memory, by the distance from the stack pointer.
+    /// Contents of the function's stack slots, by address relative to the stack pointer.
     slots: HashMap<u64, u64>,
-    /// Where calls return to.
+    /// Return addresses of calls.
     returns: Vec<u64>,
     zero: bool,
     carry: bool,
@@ -87,7 +87,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What the function returns; none where it does what is not known here.
+    /// Calls the function and returns its result, or `None` if it uses an unknown instruction.
     fn call(mut self, function: u64, argument: u64) -> Option<u64> {
         self.registers[Register::RDI.number()] = argument;
         let mut next = function;
@@ -141,7 +141,7 @@ impl<'a> Machine<'a> {
     fn read(&self, at: &Instruction, operand: u32) -> Option<u64> {
         match at.op_kind(operand) {
             OpKind::Register => Some(self.register(at.op_register(operand))),
-            // The canary of the stack: whatever it is, it stays what it is.
+            // The stack canary: any value will do, as long as it stays the same.
             OpKind::Memory if at.memory_segment() == Register::FS => Some(0),
             OpKind::Memory if at.memory_base() == Register::RSP => self.slots.get(&self.address(at)).copied(),
             OpKind::Memory => self.code.image.number(self.address(at), at.memory_size().size()),
@@ -176,7 +176,7 @@ impl<'a> Machine<'a> {
                 let value = self.read(at, 1)?;
                 self.slots.insert(self.address(at), value);
             }
-            // What is kept elsewhere is read by what cannot be followed anyway.
+            // Values stored elsewhere are only read by code that cannot be followed anyway.
             Mnemonic::Mov if at.op0_kind() == OpKind::Memory => {}
             Mnemonic::Add | Mnemonic::Sub if at.op0_register() == Register::RSP => {}
             Mnemonic::Mov | Mnemonic::Movzx => {

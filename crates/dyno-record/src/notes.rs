@@ -1,42 +1,42 @@
-//! The records in a ring of perf, as far as they are needed. Pure: bytes in, a note out.
+//! Records in a ring of perf, parsed as far as they are needed. Pure: bytes in, a note out.
 //!
-//! Records come in two forms. The full one has behind it who, when and which event. The light one has the time alone:
-//! looking up process ids costs the kernel a tenth of a note, twice as much of a switch, and the fields of a defined
-//! tracepoint name it and its process anyway.
+//! Records have two forms. A full record ends with process, time and event. A light one ends with the time only:
+//! looking up process ids costs the kernel a tenth of a note, and twice as much for a switch; the fields of a defined
+//! tracepoint contain event and process anyway.
 
-/// One record, as far as it is needed.
+/// Contents of one record, as far as they are needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// An event took place: its id, the register asked for, the fields of a tracepoint.
+    /// An event occurred.
     Sample {
-        /// Of the event.
+        /// Id of the event.
         id: u64,
-        /// What the register held.
+        /// Value of the requested register.
         register: u64,
-        /// Fields.
+        /// Fields of the tracepoint, as raw bytes.
         raw: Vec<u8>,
     },
-    /// The task went off (`true`) or came on the processor.
+    /// The task was taken off the processor (`true`) or put on it (`false`).
     Switch(bool),
-    /// A process was born of another.
+    /// A process was created.
     Fork {
         /// Its parent.
         parent: i32,
     },
-    /// The process is gone.
+    /// The process ended.
     Exit,
-    /// So many records were lost.
+    /// This number of records was lost.
     Lost(u64),
 }
 
-/// A note, when and of whom.
+/// Note with its time and process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Monotonic clock, ns.
+    /// Monotonic clock [ns].
     pub at_ns: u64,
-    /// The process.
+    /// Process id; 0 if it is unknown.
     pub pid: i32,
-    /// What.
+    /// Contents.
     pub note: Note,
 }
 
@@ -51,24 +51,26 @@ fn u32_at(body: &[u8], at: usize) -> Option<u32> {
 const LOST: u32 = 2;
 const EXIT: u32 = 4;
 const FORK: u32 = 7;
-/// The kind of a record that is a sample.
+/// Kind of a record that is a sample.
 pub(crate) const SAMPLE: u32 = 9;
 const SWITCH: u32 = 14;
 const SWITCH_CPU_WIDE: u32 = 15;
-/// Of a switch: the task goes off.
+/// Flag of a switch: the task is taken off the processor.
 const OUT: u16 = 1 << 13;
 
-/// A record of its body. `holds` says of an event's id what its samples hold: (a register, fields).
+/// Parses a full record.
+///
+/// `holds` returns for an event id whether its samples contain a register, and whether they contain fields.
 pub fn full(kind: u32, misc: u16, body: &[u8], holds: &dyn Fn(u64) -> (bool, bool)) -> Option<Record> {
     if kind == SAMPLE { sample(body, holds) } else { record(kind, misc, body) }
 }
 
-/// The same of a ring whose records have neither processes nor events; `on` is who is on its processor.
+/// Parses a light record; `on` tracks which process is on the ring's processor.
 pub fn light(kind: u32, misc: u16, body: &[u8], on: &mut Option<i32>) -> Option<Record> {
     if kind == SAMPLE { light_sample(body) } else { light_record(kind, misc, body, on) }
 }
 
-/// A record of its body, other than a sample. All end with who, when and which event.
+/// Parses a full record that is not a sample; all end with process, time and event.
 pub(crate) fn record(kind: u32, misc: u16, body: &[u8]) -> Option<Record> {
     let trailer = body.len().checked_sub(24)?;
     let (pid, at_ns) = (u32_at(body, trailer)? as i32, u64_at(body, trailer + 8)?);
@@ -78,8 +80,10 @@ pub(crate) fn record(kind: u32, misc: u16, body: &[u8]) -> Option<Record> {
     other_record(kind, body, at_ns, pid)
 }
 
-/// The same where only the time is behind it. A switch tells whom the task gives the processor to, or had it from; so
-/// who goes off is whom the last switch of this processor brought on.
+/// Parses a light record that is not a sample.
+///
+/// A switch names the task to which the processor is given, or from which it comes. So the task that is taken off is
+/// the one that the previous switch of this processor put on.
 fn light_record(kind: u32, misc: u16, body: &[u8], on: &mut Option<i32>) -> Option<Record> {
     let at_ns = u64_at(body, body.len().checked_sub(8)?)?;
     if kind == SWITCH_CPU_WIDE {
@@ -95,7 +99,7 @@ fn light_record(kind: u32, misc: u16, body: &[u8], on: &mut Option<i32>) -> Opti
 
 fn other_record(kind: u32, body: &[u8], at_ns: u64, pid: i32) -> Option<Record> {
     let (pid, note) = match kind {
-        // A thread of a process is no process.
+        // A thread is not a process.
         FORK if u32_at(body, 0)? == u32_at(body, 8)? => {
             (u32_at(body, 0)? as i32, Note::Fork { parent: u32_at(body, 4)? as i32 })
         }
@@ -122,8 +126,10 @@ fn sample(body: &[u8], holds: &dyn Fn(u64) -> (bool, bool)) -> Option<Record> {
     Some(Record { at_ns, pid, note: Note::Sample { id, register, raw } })
 }
 
-/// A sample of a time and fields. The fields begin with the tracepoint's number (two bytes) and, after two more, the
-/// thread as the first of all namespaces of processes counts it; the server's processes have one thread.
+/// Parses a sample that consists of a time and fields.
+///
+/// The fields begin with the tracepoint's number (two bytes) and, two bytes later, the thread id in the initial pid
+/// namespace; the server's processes have one thread.
 fn light_sample(body: &[u8]) -> Option<Record> {
     let at_ns = u64_at(body, 0)?;
     let size = u32_at(body, 8)? as usize;

@@ -1,5 +1,6 @@
-//! `perf_event_open`: opening events, the rings they write into, and the records in them. Small, and all of the crate's
-//! dealings with the kernel that need `unsafe`.
+//! Interface to `perf_event_open`: events, the rings they write into, and the records in them.
+//!
+//! It is small, and contains all calls of the kernel in this crate that need `unsafe`.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::notes;
 pub use crate::notes::{Note, Record};
 
-/// What an event is, as the kernel takes it (`struct perf_event_attr`, its first 128 bytes).
+/// Attributes of an event for the kernel (`struct perf_event_attr`, its first 128 bytes).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct Attributes {
@@ -66,54 +67,57 @@ const ENABLE: u64 = 0x2400;
 const SET_OUTPUT: u64 = 0x2405;
 const ID: u64 = 0x8008_2407;
 
-/// Numbers of the sixteen registers as perf counts them, in the processor's own order (rax, rcx, rdx, rbx, rsp ...).
+/// perf's numbers of the sixteen general registers, in the processor's order (rax, rcx, rdx, rbx, rsp ...).
 pub const REGISTERS: [u32; 16] = [0, 2, 3, 1, 7, 6, 4, 5, 16, 17, 18, 19, 20, 21, 22, 23];
 
-/// All general registers, as bits.
+/// Bit mask of all general registers, in perf's numbers.
 const GENERAL: u64 = 0x00ff_00ff;
 
-/// What an event is to note.
+/// What an event records.
 #[derive(Clone, Debug)]
 pub enum Source<'a> {
-    /// A probe of the kernel's own kind: (number of the kind, program, offset in the file).
+    /// Probe of the kernel's uprobe type: type number, program, offset in the file.
     Probe(u32, &'a std::ffi::CStr, u64),
-    /// A defined tracepoint, by its number: with its fields, and nothing but them and the time where it is `true`.
+    /// Defined tracepoint by its number, with its fields; `true` for light records, with only the time in addition.
     Tracepoint(u64, bool),
-    /// Forks, exits, and who is on the processor; with nothing but the time behind them where it is `true`.
+    /// Forks, exits and task switches; `true` for light records, with only the time in addition.
     Tasks(bool),
     /// Switches and exit of one process, for its owner.
     OwnTasks,
     /// Forks of one process; the reader is woken at each.
     Forks,
-    /// Writes to so many bytes at an address, with all registers and so many bytes of the stack.
+    /// Writes to bytes at an address, with all registers and a part of the stack.
     Watch {
-        /// Where.
+        /// Watched address.
         address: u64,
-        /// 4 or 8.
+        /// Number of watched bytes: 4 or 8.
         bytes: u64,
-        /// A multiple of 8.
+        /// Number of stack bytes in each sample, a multiple of 8.
         stack: u32,
     },
 }
 
-/// Whom an event is about.
+/// Processes and processors that an event covers.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    /// The process; -1 for all.
+    /// Process id; -1 for all.
     pub pid: i32,
-    /// The processor; -1 for all.
+    /// Processor number; -1 for all.
     pub cpu: i32,
 }
 
-/// An open event.
+/// Open event.
 pub struct Event {
     file: File,
-    /// What its records carry: the kernel's number of it, or of its tracepoint where they carry nothing but fields.
+    /// Id in its records: the kernel's id of the event, or the tracepoint's number for light records.
     pub id: u64,
 }
 
 impl Event {
-    /// Opens an event that is off; `register` is noted where it is given (perf's number).
+    /// Opens an event, disabled; `register` (perf's number) is recorded if it is given.
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn open(source: &Source<'_>, scope: Scope, register: Option<u32>) -> io::Result<Self> {
         let mut attributes = Attributes {
             size: size_of::<Attributes>() as u32,
@@ -173,14 +177,14 @@ impl Event {
             attributes.sample_type |= SAMPLE_REGS_USER;
             attributes.sample_regs_user = 1 << register;
         }
-        // SAFETY: the attributes live through the call, and say their own size.
+        // SAFETY: the attributes are valid during the call and contain their own size.
         let fd = unsafe {
             libc::syscall(libc::SYS_perf_event_open, &raw const attributes, scope.pid, scope.cpu, -1, CLOEXEC)
         };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just given us this descriptor.
+        // SAFETY: the kernel has just returned this descriptor to us.
         let file = unsafe { File::from_raw_fd(fd as i32) };
         let mut id = 0u64;
         ioctl(&file, ID, (&raw mut id) as u64)?;
@@ -190,53 +194,63 @@ impl Event {
         Ok(Self { file, id })
     }
 
-    /// Lets it note.
+    /// Enables the event.
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn enable(&self) -> io::Result<()> {
         ioctl(&self.file, ENABLE, 0)
     }
 
-    /// Waits until its ring has something to read, or the time is over.
+    /// Waits until its ring has something to read, or until the time is over.
     pub fn wait(&self, at_most: std::time::Duration) {
         let mut one = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let time = libc::timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: i64::from(at_most.subsec_nanos()) };
-        // SAFETY: both live through the call; an interruption is as good as an end.
+        // SAFETY: both structures are valid during the call; an interruption is treated as an end.
         unsafe { libc::ppoll(&raw mut one, 1, &raw const time, std::ptr::null()) };
     }
 
-    /// Sends its records into the ring of another event.
+    /// Redirects its records into the ring of another event.
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn into_ring_of(&self, other: &Self) -> io::Result<()> {
         ioctl(&self.file, SET_OUTPUT, other.file.as_raw_fd() as u64)
     }
 }
 
 fn ioctl(file: &File, request: u64, argument: u64) -> io::Result<()> {
-    // SAFETY: the requests used here take a number, a descriptor, or a pointer to eight bytes that live on.
+    // SAFETY: the requests used here take a number, a descriptor, or a pointer to eight valid bytes.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), request, argument) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 const PAGE: usize = 4096;
-/// Where the kernel says how far it has written, and we how far we have read.
+/// Offsets in the first page of the positions up to which the kernel has written and the reader has read.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
-/// The ring of one processor, shared by its events.
+/// Ring of one processor, shared by its events.
 pub struct Ring {
     base: *mut u8,
     size: usize,
     spill: Vec<u8>,
-    /// Whether records say when and what, and not who and which event: two look-ups of a process id cost the kernel a
-    /// tenth of a note.
+    /// True if records have a time and contents but neither process nor event id.
+    ///
+    /// Looking up two process ids would cost the kernel a tenth of a note.
     pub is_light: bool,
-    /// Who is on the processor, where that is known.
+    /// Process on this processor, if it is known.
     on: Option<i32>,
 }
 
-// SAFETY: the memory is the kernel's and ours alone; one thread reads it.
+// SAFETY: the memory is shared only with the kernel, and one thread reads it.
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// A ring of `pages` pages (a power of two) behind an event.
+    /// Maps a ring of `pages` pages (a power of two) for an event.
+    ///
+    /// # Errors
+    /// The memory cannot be mapped, for example because the user may not lock as much.
     pub fn of(event: &Event, pages: usize) -> io::Result<Self> {
         let whole = (pages + 1) * PAGE;
         // SAFETY: a new mapping of our own descriptor.
@@ -256,13 +270,15 @@ impl Ring {
         Ok(Self { base: base.cast(), size: pages * PAGE, spill: Vec::new(), is_light: false, on: None })
     }
 
-    #[allow(clippy::cast_ptr_alignment)] // the kernel's own layout
+    #[allow(clippy::cast_ptr_alignment)] // layout defined by the kernel
     fn counter(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: both counters are eight aligned bytes in the first page, which is mapped as long as we are.
+        // SAFETY: both counters are eight aligned bytes in the first page, which stays mapped as long as `self` exists.
         unsafe { &*self.base.add(at).cast::<AtomicU64>() }
     }
 
-    /// Takes what is there. `holds` says of an event's id what its samples hold: (a register, fields).
+    /// Reads all available records into `into`; returns the number of bytes read.
+    ///
+    /// `holds` returns for an event id whether its samples contain a register, and whether they contain fields.
     pub fn drain(&mut self, holds: &dyn Fn(u64) -> (bool, bool), into: &mut Vec<Record>) -> usize {
         let (is_light, mut on) = (self.is_light, self.on);
         let read = self.each(&mut |kind, misc, body| {
@@ -276,17 +292,17 @@ impl Ring {
         read
     }
 
-    /// How far the kernel has written.
+    /// Returns the position up to which the kernel has written [bytes].
     pub fn head(&self) -> u64 {
         self.counter(HEAD).load(Ordering::Acquire)
     }
 
-    /// How far what was written was taken.
+    /// Returns the position up to which records were read [bytes].
     pub fn taken(&self) -> u64 {
         self.counter(TAIL).load(Ordering::Relaxed)
     }
 
-    /// Hands on the kind, the flags and the body of each record that is there, and frees its place.
+    /// Calls `take` with kind, flags and body of each available record, and frees its space; returns the bytes read.
     #[allow(clippy::cast_ptr_alignment)] // records begin at multiples of eight
     pub fn each(&mut self, take: &mut dyn FnMut(u32, u16, &[u8])) -> usize {
         let head = self.head();
@@ -295,7 +311,8 @@ impl Ring {
         let mut spill = std::mem::take(&mut self.spill);
         while tail < head {
             let at = (tail % self.size as u64) as usize;
-            // SAFETY: the kernel has written whole records up to `head`; a header is eight aligned bytes, never cut.
+            // SAFETY: the kernel has written complete records up to `head`; a header is eight aligned bytes, never
+            // split.
             let header = unsafe { self.base.add(PAGE + at).cast::<u64>().read() };
             let (kind, misc, length) = (header as u32, (header >> 32) as u16, (header >> 48) as usize);
             if length < 8 {
@@ -303,7 +320,7 @@ impl Ring {
             }
             let first = length.min(self.size - at);
             spill.clear();
-            // SAFETY: as above; what goes over the ring's end is taken from its beginning.
+            // SAFETY: as above; the part beyond the end of the ring is read from its beginning.
             unsafe {
                 spill.extend_from_slice(std::slice::from_raw_parts(self.base.add(PAGE + at), first));
                 spill.extend_from_slice(std::slice::from_raw_parts(self.base.add(PAGE), length - first));
@@ -326,29 +343,29 @@ impl Drop for Ring {
     }
 }
 
-/// The monotonic clock, ns.
+/// Returns the monotonic clock [ns].
 pub fn now_ns() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// A clock of the kernel, ns.
+/// Returns a clock of the kernel [ns].
 pub fn clock(which: i32) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the place lives through the call.
+    // SAFETY: `time` is valid during the call.
     unsafe { libc::clock_gettime(which, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Who we are.
+/// Returns the effective user id.
 pub fn user() -> u32 {
-    // SAFETY: asks for a number.
+    // SAFETY: the call only returns a number.
     unsafe { libc::geteuid() }
 }
 
-/// So many bytes may be locked by this process; raised as far as it may.
+/// Raises the limit on locked memory as far as allowed, and returns it [bytes].
 pub fn lockable() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the limit lives through both calls.
+    // SAFETY: `limit` is valid during both calls.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) == 0 {
             limit.rlim_cur = limit.rlim_max;

@@ -1,4 +1,4 @@
-//! A store's place in the code: what stands beside it, and what runs exactly when it does.
+//! Neighbourhood of a store in the code: which nearby instructions run exactly when the store does.
 
 use std::collections::HashSet;
 
@@ -6,44 +6,44 @@ use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, OpAccess, Regis
 
 use crate::code::{Code, named};
 
-/// What a store writes.
+/// Value that a store writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// This number.
+    /// Constant.
     Known(u32),
-    /// What is in this register (its number as perf counts: see [`crate::perf::REGISTERS`]).
+    /// Contents of this register.
     Register(Register),
 }
 
-/// A store and the place of its probe.
+/// Store and the place of its probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Where the store is.
+    /// Address of the store.
     pub store: u64,
-    /// Where the probe stands.
+    /// Address of the probe.
     pub probe: u64,
-    /// What is written.
+    /// Value that is written.
     pub value: Value,
-    /// Whether the kernel must step over a copy of the instruction.
+    /// True if the kernel must single-step a copy of the probed instruction.
     pub is_stepped: bool,
 }
 
-/// How far a neighbour may be.
+/// Largest distance of a neighbour behind and before the store [instructions].
 const AFTER: usize = 16;
 const BEFORE: usize = 4;
-/// Instructions that are followed from a function's entry to its store, and behind it.
+/// Largest number of instructions that are followed from a function's entry to its store, and behind the store.
 const ENTRY_WALK: usize = 2_000;
 
-/// The function whose waits have many callers.
+/// Name of the function whose waits have many callers.
 pub(crate) const WAITS: &str = "WaitEventSetWait";
 
-/// The bit of a register, whatever part of it is named.
+/// Returns the bit of a register, whatever part of it is named.
 pub(crate) fn bit(register: Register) -> u16 {
     let whole = register.full_register();
     if whole.is_gpr64() { 1 << whole.number() } else { 0 }
 }
 
-/// The registers that an instruction changes.
+/// Returns the bits of the registers that an instruction changes.
 pub(crate) fn written(factory: &mut InstructionInfoFactory, at: &Instruction) -> u16 {
     let writes = |access| matches!(access, OpAccess::Write | OpAccess::ReadWrite | OpAccess::CondWrite);
     let used = factory.info(at).used_registers();
@@ -54,7 +54,9 @@ fn changes(factory: &mut InstructionInfoFactory, at: &Instruction, value: Value)
     matches!(value, Value::Register(register) if written(factory, at) & bit(register) != 0)
 }
 
-/// The cheap instruction behind one that runs exactly when that does; what `value` is in must stay what it is.
+/// Returns the cheap instruction behind the store that runs exactly when the store does.
+///
+/// The register of `value` must not change in between.
 pub(crate) fn behind(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {
     let mut next = code.at(store)?.next_ip();
     for _ in 0..AFTER {
@@ -73,7 +75,9 @@ pub(crate) fn behind(code: &Code<'_>, factory: &mut InstructionInfoFactory, stor
     None
 }
 
-/// The same in front of it.
+/// Returns the cheap instruction before the store that runs exactly when the store does.
+///
+/// The register of `value` must not change in between.
 pub(crate) fn in_front(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Option<u64> {
     let mut next = store;
     for _ in 0..BEFORE {
@@ -92,7 +96,7 @@ pub(crate) fn in_front(code: &Code<'_>, factory: &mut InstructionInfoFactory, st
     None
 }
 
-/// What is executed from `from` on until `to`, inside of a function; whether all ways lead there.
+/// Returns the addresses executed from `from` until `to` within a function, and whether all paths lead to `to`.
 pub(crate) fn ways(code: &Code<'_>, from: u64, to: u64, inside: &std::ops::Range<u64>) -> (HashSet<u64>, bool) {
     let (mut open, mut seen, mut is_sure) = (vec![from], HashSet::new(), true);
     while let Some(addr) = open.pop() {

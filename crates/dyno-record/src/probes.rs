@@ -1,5 +1,7 @@
-//! What is probed beside the waits: the places where a backend takes up a statement, learns its query id, ends it, fails,
-//! and where a process says who it is.
+//! Probes other than those of waits.
+//!
+//! They are at the places where a backend begins a statement, learns its query id, ends it or fails, and where a
+//! process identifies itself.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -14,10 +16,10 @@ use crate::shed::Step;
 use crate::sites::sites;
 use crate::tracefs::{FIELDS, number};
 
-/// What kind of call a backend takes up.
+/// Kind of call that a backend begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A statement by the simple protocol, or Execute.
+    /// Statement by the simple protocol, or Execute.
     Exec = 0,
     /// Parse.
     Parse = 1,
@@ -25,58 +27,59 @@ pub enum Kind {
     Bind = 2,
 }
 
-/// What a probe tells.
+/// What a probe reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A wait begins, or ends (0).
     Wait(Value),
-    /// A backend takes up a statement; its text.
+    /// A backend begins a statement; with its text.
     Running(Kind),
-    /// A statement is done; its rows.
+    /// A statement is complete; with its row count.
     Done,
-    /// The query id of the statement.
+    /// Query id of the statement.
     QueryId,
-    /// The SQLSTATE of what is being reported, and the statement: a bind that fails has told none. With the place of the
-    /// statement's variable, counted from the file's offsets as the kernel wants it.
+    /// SQLSTATE that is being reported, and the statement's text, because a failing bind has not reported it before.
+    ///
+    /// Contains the place of the variable with the text, relative to the file's offsets as the kernel requires it.
     State(u64),
     /// The transaction is aborted after an error.
     Abort,
     /// The process is a parallel worker of this leader.
     Leader,
-    /// The database and the user of the process.
+    /// Database and user of the process.
     Login,
 }
 
-/// Events with fields: all probes of one have the same.
+/// Tracepoints with fields; all probes of one tracepoint have the same fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Event {
-    /// A number and what it is.
+    /// A number and its meaning.
     Number,
-    /// The text of what is parsed or bound.
+    /// Text of the statement that is parsed or bound.
     Prepared,
-    /// A query id.
+    /// Query id.
     Id,
-    /// A statement's text and its kind.
+    /// Text of a statement that is executed.
     Text,
-    /// Rows.
+    /// Row count.
     Rows,
     /// Database and user.
     Login,
-    /// A number, of a wait of one class that can be given up alone.
+    /// Number of a lightweight lock's wait; this class can be removed separately.
     Lwlock,
-    /// The same.
+    /// Number of a wait of the class IPC; this class can be removed separately.
     Ipc,
-    /// The same.
+    /// Number of a wait of the class Timeout; this class can be removed separately.
     Timeout,
-    /// The same.
+    /// Number of a wait of the class IO; this class can be removed separately.
     Io,
-    /// A SQLSTATE and a statement's text.
+    /// SQLSTATE and a statement's text.
     State,
 }
 
 impl Event {
-    /// All, in the order of their numbers.
+    /// All tracepoints, in the order of their numbers.
     pub const ALL: [Self; 11] = [
         Self::Number,
         Self::Prepared,
@@ -101,7 +104,7 @@ impl Event {
         }
     }
 
-    /// What it is given up with where probes are too dear; none: never.
+    /// Returns the step with which its probes are removed if they cost too much; `None` if they never are.
     pub fn step(self) -> Option<Step> {
         Some(match self {
             Self::Prepared | Self::Id => Step::Details,
@@ -114,7 +117,7 @@ impl Event {
         })
     }
 
-    /// What a sample of it tells, and its number where it has one.
+    /// Returns what a sample reports, and its number (0 if it has none); `None` if the sample is too short.
     pub fn meaning(self, raw: &[u8]) -> Option<(What, u64)> {
         match self {
             Self::Number | Self::Lwlock | Self::Ipc | Self::Timeout | Self::Io => {
@@ -140,7 +143,7 @@ impl Event {
 }
 
 impl What {
-    /// The event and its fields, as tracefs spells them.
+    /// Returns the tracepoint and its fields, in the syntax of tracefs.
     fn fields(self) -> (Event, String) {
         let number = |code: u8| {
             let value = match (self, self.register()) {
@@ -163,7 +166,7 @@ impl What {
         }
     }
 
-    /// What it tells, in words; `name` is that of an event.
+    /// Describes what the probe reports; `name` returns the name of a wait event.
     pub fn said(self, name: &dyn Fn(u32) -> Option<String>) -> String {
         match self {
             Self::Wait(Value::Known(0)) => "a wait ends".to_owned(),
@@ -183,7 +186,7 @@ impl What {
         }
     }
 
-    /// The register to note.
+    /// Returns the register that must be recorded, if any.
     pub fn register(self) -> Option<Register> {
         match self {
             Self::Wait(Value::Register(register)) => Some(register),
@@ -194,52 +197,55 @@ impl What {
     }
 }
 
-/// A register as tracefs spells it: `ax`, `r12`.
+/// Returns a register's name in the syntax of tracefs: `ax`, `r12`.
 fn spelled(register: Register) -> String {
     let name = format!("{register:?}").to_lowercase();
     let is_old = !name.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
     if is_old { name.trim_start_matches('r').to_owned() } else { name }
 }
 
-/// A probe: its place in the program file, and what it tells.
+/// Probe: its place in the program file, and what it reports.
 #[derive(Clone, Copy, Debug)]
 pub struct Probe {
     /// Address in the program.
     pub addr: u64,
     /// Offset in the file.
     pub offset: u64,
-    /// What it tells.
+    /// What it reports.
     pub what: What,
-    /// The class of its wait where that can be given up alone, else 0.
+    /// Class of its wait if that can be removed separately, else 0.
     pub class: u8,
-    /// Whether the kernel must step over a copy of the instruction.
+    /// True if the kernel must single-step a copy of the probed instruction.
     pub is_stepped: bool,
 }
 
 impl Probe {
-    /// The event and its fields, as tracefs spells them.
+    /// Returns the tracepoint and its fields, in the syntax of tracefs.
     pub fn fields(&self) -> (Event, String) {
         let (event, fields) = self.what.fields();
         (if self.class == 0 { event } else { Event::of_class(self.class) }, fields)
     }
 
-    /// See [`Event::step`].
+    /// Returns the step with which the probe is removed; see [`Event::step`].
     pub fn step(&self) -> Option<Step> {
         self.fields().0.step()
     }
 }
 
-/// What a version's numbers are.
+/// Version of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// As the program says it: `15.16 (Debian 15.16-0+deb12u1)`.
+    /// Version text of the program: `15.16 (Debian 15.16-0+deb12u1)`.
     pub text: String,
-    /// The number in front.
+    /// Major version.
     pub major: u32,
 }
 
 impl Version {
-    /// What the program says of itself.
+    /// Reads the version from the program.
+    ///
+    /// # Errors
+    /// There is no version text, or the major version is not 14 to 18.
     pub fn of(image: &Image) -> Result<Self, RecordError> {
         let text = image.server_version().ok_or(RecordError::Symbol("its version"))?;
         let major = text.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0);
@@ -249,31 +255,40 @@ impl Version {
         Ok(Self { text, major })
     }
 
-    /// `STATE_RUNNING` and `STATE_FASTPATH`: 18 put a state in front.
+    /// Returns the values of `STATE_RUNNING` and `STATE_FASTPATH`; 18 has one more state before them.
     fn running(&self) -> [u64; 2] {
         if self.major >= 18 { [3, 5] } else { [2, 4] }
     }
 }
 
-/// All probes of a server and what was found on the way.
+/// Probes of a server, and the stores they were derived from.
 pub struct Plan {
-    /// Them.
+    /// Probes.
     pub probes: Vec<Probe>,
-    /// The stores.
+    /// Stores.
     pub sites: Vec<Site>,
 }
 
-/// How far behind the taking up of a statement its kind is told, in instructions on all ways.
+/// Distance behind the begin of a statement within which its kind is searched, over all paths [instructions].
 const KIND_WITHIN: usize = 300;
 
-/// Addresses that the code must be read for: functions and data.
+/// Returns the addresses that [`Code::read`] must be asked for: functions and data.
+///
+/// # Errors
+/// A symbol is missing.
 pub fn wanted(image: &Image) -> Result<(Vec<u64>, Vec<u64>), RecordError> {
     let functions = ["pgstat_report_activity", "EndCommand", "pgstat_report_query_id"];
     let functions = functions.into_iter().map(|name| image.need(name).map(|symbol| symbol.addr));
     Ok((functions.collect::<Result<_, _>>()?, vec![image.need("my_wait_event_info")?.addr]))
 }
 
-/// Plans the probes; query ids only where the server computes them, the begin of binds only where `details` are asked for.
+/// Plans the probes of a server.
+///
+/// Query ids are probed only if the server computes them (`query_ids`), the begin of binds only if `details` are
+/// requested.
+///
+/// # Errors
+/// A symbol is missing, or there are too few stores.
 pub fn plan(code: &Code<'_>, version: &Version, query_ids: bool, details: bool) -> Result<Plan, RecordError> {
     let image = code.image;
     let sites = sites(code, image.need("my_wait_event_info")?.addr)?;
@@ -324,15 +339,16 @@ pub fn plan(code: &Code<'_>, version: &Version, query_ids: bool, details: bool) 
     Ok(Plan { probes, sites })
 }
 
-/// Where a variable is, seen from a probe on a function: the kernel adds the difference of the function's address and its
-/// offset in the file.
+/// Returns the place of a variable relative to a probe on a function.
+///
+/// The kernel adds the difference between the function's address and its offset in the file.
 fn from_offsets(image: &Image, function: &'static str, variable: &'static str) -> Result<u64, RecordError> {
     let addr = image.need(function)?.addr;
     let offset = image.file_offset(addr).ok_or(RecordError::Symbol(function))?;
     Ok(image.need(variable)?.addr.wrapping_sub(addr).wrapping_add(offset))
 }
 
-/// The state that a call reports: the number that was put into edi before it.
+/// Returns the state that a call reports: the constant that was put into edi before it.
 fn state(code: &Code<'_>, caller: u64) -> Option<u64> {
     let mut at = caller;
     for _ in 0..12 {
@@ -347,7 +363,7 @@ fn state(code: &Code<'_>, caller: u64) -> Option<u64> {
     None
 }
 
-/// Parse and Bind put their names into the process's title soon after; what is nearest counts.
+/// Returns the kind of a call: Parse and Bind set the process title soon after, and the nearest title text decides.
 pub(crate) fn kind(code: &Code<'_>, caller: u64) -> Kind {
     let word = |at: &Instruction| match code.image.text_at(named(at)?)? {
         "PARSE" => Some(Kind::Parse),

@@ -1,4 +1,4 @@
-//! Processes of the server, as /proc shows them. Only read.
+//! Processes of the server, read from /proc; nothing is written.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -23,12 +23,15 @@ fn refused(pid: i32, error: &std::io::Error) -> RecordError {
     RecordError::Process(pid, why)
 }
 
-/// The program of a process: a path that stays right when the file was replaced since, or lies in a container.
+/// Returns a path to a process's program that works even if the file was replaced or is in a container.
 pub fn program(pid: i32) -> PathBuf {
     proc(pid, "exe")
 }
 
-/// What the program's path is called.
+/// Returns the path of a process's program.
+///
+/// # Errors
+/// There is no such process, or it belongs to another user.
 pub fn program_name(pid: i32) -> Result<PathBuf, RecordError> {
     fs::read_link(program(pid)).map_err(|error| refused(pid, &error))
 }
@@ -41,7 +44,7 @@ fn stat(pid: i32) -> Option<(char, i32)> {
     Some((state, words.next()?.parse().ok()?))
 }
 
-/// Why nothing more will come: the server, or the one process that is recorded, is over.
+/// Returns why nothing more will be recorded, because the server or the only recorded process has ended.
 pub fn over(postmaster: i32, only: Option<i32>) -> Option<String> {
     let is_over = |pid: i32| stat(pid).is_none_or(|(state, _)| matches!(state, 'Z' | 'X'));
     if is_over(postmaster) {
@@ -50,28 +53,31 @@ pub fn over(postmaster: i32, only: Option<i32>) -> Option<String> {
     only.filter(|pid| is_over(*pid)).map(|pid| format!("ended with process {pid}"))
 }
 
-/// The parent of a process.
+/// Returns the parent of a process.
 pub fn parent(pid: i32) -> Option<i32> {
     stat(pid).map(|(_, parent)| parent)
 }
 
-/// The children of a process.
+/// Returns the children of a process.
 pub fn children(pid: i32) -> Vec<i32> {
     let text = fs::read_to_string(proc(pid, &format!("task/{pid}/children"))).unwrap_or_default();
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// What the process calls itself: `postgres: user database host idle`, `postgres: checkpointer`.
+/// Returns a process's title without `postgres: `: `user database host idle`, `checkpointer`.
 pub fn title(pid: i32) -> Option<String> {
     let bytes = fs::read(proc(pid, "cmdline")).ok()?;
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |at| at + 1);
     let text = String::from_utf8_lossy(&bytes[..end]).replace('\0', " ");
     let text = text.strip_prefix("postgres: ")?;
-    // A cluster with a name puts it in front.
+    // A cluster with a name has the name at the beginning.
     Some(text.trim().to_owned())
 }
 
-/// Where the first byte of the program lies in the process.
+/// Returns the address in the process of the program's first byte.
+///
+/// # Errors
+/// The process cannot be read, or its program is not mapped.
 pub fn base(pid: i32) -> Result<u64, RecordError> {
     let name = program_name(pid)?;
     let text = fs::read_to_string(proc(pid, "maps")).map_err(|error| refused(pid, &error))?;
@@ -80,25 +86,25 @@ pub fn base(pid: i32) -> Result<u64, RecordError> {
         .ok_or_else(|| RecordError::Process(pid, "its program is not where its memory says it is".to_owned()))
 }
 
-/// Bytes of a process's memory.
+/// Reads bytes of a process's memory.
 pub fn read(pid: i32, addr: u64, into: &mut [u8]) -> Option<()> {
     fs::File::open(proc(pid, "mem")).ok()?.read_exact_at(into, addr).ok()
 }
 
-/// A pointer in a process's memory.
+/// Reads a pointer in a process's memory; `None` also for a null pointer.
 pub fn pointer(pid: i32, addr: u64) -> Option<u64> {
     let mut bytes = [0; 8];
     read(pid, addr, &mut bytes)?;
     Some(u64::from_le_bytes(bytes)).filter(|value| *value != 0)
 }
 
-/// Whether we number processes as the kernel itself does: we are in no container with numbers of its own.
+/// Returns true if this process is in the initial pid namespace, so that process ids are those of the kernel.
 pub fn numbers_are_the_kernels() -> bool {
     const FIRST: &str = "pid:[4026531836]"; // PROC_PID_INIT_INO
     fs::read_link("/proc/self/ns/pid").is_ok_and(|name| name.as_os_str() == FIRST)
 }
 
-/// The text at an address, up to `most` bytes.
+/// Reads the text at an address, up to `most` bytes.
 pub fn text(pid: i32, addr: u64, most: usize) -> Option<String> {
     let file = fs::File::open(proc(pid, "mem")).ok()?;
     let mut bytes = vec![0; most];
@@ -107,7 +113,10 @@ pub fn text(pid: i32, addr: u64, most: usize) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
-/// The process that all of a server's others are children of; `pid` is it, or one of its children.
+/// Returns the postmaster of a server; `pid` is the postmaster or one of its children.
+///
+/// # Errors
+/// The process cannot be read.
 pub fn postmaster(pid: i32) -> Result<i32, RecordError> {
     let own = program_name(pid)?;
     let above = parent(pid).filter(|above| *above > 1);

@@ -1,4 +1,4 @@
-//! The notes of a server, in the order of time, given to the sessions that they are of.
+//! Assignment of a server's notes, in time order, to their sessions.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,14 @@ use crate::shed::{Step, Tally};
 use crate::store::Store;
 use crate::tracefs::{FIELDS, number, text};
 
-/// Whom to record.
+/// Filter of the backends to record.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// One backend and its parallel workers.
+    /// Only this backend and its parallel workers.
     pub pid: Option<i32>,
-    /// Backends of this database.
+    /// Only backends of this database.
     pub database: Option<String>,
-    /// Backends of this user.
+    /// Only backends of this user.
     pub user: Option<String>,
 }
 
@@ -35,22 +35,22 @@ impl Wanted {
     }
 }
 
-/// What was counted.
+/// Counters of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
-    /// Notes of this server's processes from probes.
+    /// Notes of probes from this server's processes.
     pub notes: u64,
-    /// The same, of other servers that run the same program.
+    /// Notes of probes from other servers that run the same program.
     pub foreign: u64,
-    /// Lost by the kernel.
+    /// Notes lost by the kernel.
     pub lost: u64,
-    /// What the probes cost the server's processes, ns.
+    /// Time that the probes cost the server's processes [ns].
     pub probes_ns: u64,
 }
 
-/// A recording while it runs.
+/// Running recording.
 pub struct Recording {
-    /// Whom.
+    /// Filter of the backends.
     pub wanted: Wanted,
     /// All sessions so far.
     pub sessions: Vec<Session>,
@@ -58,22 +58,22 @@ pub struct Recording {
     pub store: Store,
     /// Counters.
     pub counts: Counts,
-    /// Lost: how many, from, to.
+    /// Gaps by lost notes: number of notes, begin and end [ns].
     pub gaps: Vec<(u64, u64, u64)>,
-    /// Notes by probe.
+    /// Number of notes by the probe's address.
     pub places: HashMap<u64, u64>,
-    /// What probes cost by session, ns, since it was last asked.
+    /// Cost of probes by session since the last check [ns].
     pub busy: HashMap<usize, u64>,
-    /// The same by what they could be given up with; none: by nothing.
+    /// Cost of probes by the step that would remove them [ns]; `None` for those that no step removes.
     costs: HashMap<Option<Step>, u64>,
     known: Known,
     live: HashMap<i32, usize>,
-    /// Processes of the server that are not recorded, and those of which that is not known yet.
+    /// Processes of the server that are not recorded; with their notes while it is unknown whether they are wanted.
     others: HashMap<i32, Option<Vec<Record>>>,
 }
 
 impl Recording {
-    /// Of a server; nobody yet.
+    /// Returns a recording of a server, without sessions.
     pub fn new(attached: &Attached, wanted: Wanted, mut store: Store) -> Self {
         for (event, name) in &attached.names {
             store.name_event(*event, || name.clone());
@@ -101,12 +101,12 @@ impl Recording {
         }
     }
 
-    /// How many are alive.
+    /// Returns the number of live sessions.
     pub fn alive(&self) -> usize {
         self.live.len()
     }
 
-    /// Takes up the processes that are there; their notes begin before.
+    /// Adds the processes that exist now; their first call began before the recording.
     pub fn take_up(&mut self, attached: &Attached) {
         for pid in process::children(attached.postmaster) {
             let mut event = [0; 4];
@@ -140,7 +140,7 @@ impl Recording {
         at
     }
 
-    /// Takes one note.
+    /// Processes one note.
     pub fn note(&mut self, attached: &Attached, record: Record) {
         match &record.note {
             Note::Lost(count) => return self.lost(*count, record.at_ns),
@@ -169,7 +169,7 @@ impl Recording {
         }
     }
 
-    /// Whether a new process is wanted is known when it says who it is.
+    /// Decides whether a new process is wanted, once it has identified itself.
     fn settle(&mut self, attached: &Attached, record: &Record) {
         let mut found = Who::default();
         let Note::Sample { id, register, raw } = &record.note else { return };
@@ -190,7 +190,7 @@ impl Recording {
         }
     }
 
-    /// A parallel worker has the database and the user of its leader.
+    /// Marks a process as a parallel worker; it has the database and user of its leader.
     fn follow(&self, found: &mut Who, leader: i32) {
         "parallel worker".clone_into(&mut found.kind);
         found.leader = Some(leader);
@@ -247,7 +247,7 @@ impl Recording {
     }
 
     fn lost(&mut self, count: u64, at_ns: u64) {
-        // What was lost lies between the last drain and here.
+        // The lost notes are from between the previous drain and now.
         let since_ns = at_ns.saturating_sub(crate::job::DRAIN_EVERY.as_nanos() as u64 * 2);
         self.counts.lost += count;
         self.gaps.push((count, since_ns, at_ns));
@@ -256,7 +256,7 @@ impl Recording {
         }
     }
 
-    /// What to give up next, by what was told and paid since this was last asked.
+    /// Returns the step to remove next, from waits and costs since the last call.
     pub fn next_step(&mut self, given_up: &[Step]) -> Option<Step> {
         let (costs, waited_ns) = (std::mem::take(&mut self.costs), std::mem::take(&mut self.known.waited_ns));
         let tally = |step| Tally {
@@ -266,7 +266,7 @@ impl Recording {
         crate::shed::next(given_up, &tally, costs.values().sum())
     }
 
-    /// What it tells is no longer noted.
+    /// Ends the open waits of a step whose probes were removed.
     pub fn give_up(&mut self, step: Step, at_ns: u64) {
         if let Step::Class(class) = step {
             for session in self.sessions.iter_mut().filter(|session| !session.is_over()) {
@@ -275,7 +275,7 @@ impl Recording {
         }
     }
 
-    /// Asks new processes what they call themselves.
+    /// Reads the titles of new processes.
     pub fn ask_titles(&mut self) {
         for at in self.live.values() {
             let session = &mut self.sessions[*at];
@@ -290,7 +290,7 @@ impl Recording {
         }
     }
 
-    /// The recording is over.
+    /// Ends all sessions because the recording is over.
     pub fn end(&mut self, at_ns: u64) {
         for session in self.sessions.iter_mut().filter(|session| !session.is_over()) {
             session.end(at_ns, false, &mut self.store, &mut self.known);
@@ -307,7 +307,7 @@ fn login(who: &mut Who, raw: &[u8]) {
     }
 }
 
-/// Processes that are no client's.
+/// Titles of processes that serve no client.
 const OWN: [&str; 16] = [
     "archiver",
     "autovacuum launcher",
@@ -327,9 +327,9 @@ const OWN: [&str; 16] = [
     "walwriter",
 ];
 
-/// What a process is, from what it calls itself.
+/// Returns what a process is, from its title.
 pub fn who(title: &str) -> Who {
-    // A cluster that has a name puts it in front.
+    // A cluster with a name has the name at the beginning.
     let plain = title.split_once(": ").map_or(title, |(_, rest)| rest);
     for text in [title, plain] {
         if let Some(kind) = OWN.iter().find(|kind| text.starts_with(**kind)) {

@@ -1,11 +1,10 @@
-//! One process of the server: its notes, in the order of time, become calls and waits that leave no time out.
+//! One process of the server: its notes, in time order, become calls and waits that account for all of its time.
 //!
-//! A client's backend either waits for its client (think time) or works; what it works from the end of one such wait to
-//! the begin of the next is cut into calls where it takes up a statement. So calls and think time add up to the time that
-//! was seen, and inside a call CPU, waits and the rest do: CPU is when the kernel had the process on a processor outside
-//! of its waits; what is left is time in which it could have run and did not.
+//! A client's backend waits for its client (think time) or works. Its work is cut into calls where it begins a
+//! statement. So calls and think time add up to the observed time, and within a call CPU, waits and the rest do. CPU
+//! is the time on a processor outside of waits; the rest is time in which the process could have run and did not.
 //!
-//! Limits: a wait for the client in the middle of a COPY belongs to the call; one in the middle of any other call ends it.
+//! Limits: a wait for the client during a COPY belongs to the call; during any other call it ends the call.
 
 mod late;
 mod text;
@@ -14,12 +13,12 @@ use crate::probes::Kind;
 use crate::store::{CallRow, Store, Sums, UNOBSERVED, WaitRow};
 use text::{Sort, statement_of};
 
-/// What a process is.
+/// Identity of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Who {
-    /// `client backend`, `parallel worker`, `checkpointer` ...
+    /// Kind: `client backend`, `parallel worker`, `checkpointer` ...
     pub kind: String,
-    /// The leader of a parallel worker.
+    /// Leader of a parallel worker.
     pub leader: Option<i32>,
     /// Its database.
     pub database: String,
@@ -27,7 +26,7 @@ pub struct Who {
     pub user: String,
 }
 
-/// How a wait was seen.
+/// Flags of a wait whose begin or end was not observed.
 const BEGUN_BEFORE: i64 = 1;
 const NOT_ENDED: i64 = 2;
 
@@ -49,7 +48,7 @@ struct Calling {
     since_ns: u64,
     statement: u32,
     query_id: u64,
-    /// Whether it has taken up a statement.
+    /// True if a statement was begun in it.
     is_taken_up: bool,
     sort: Sort,
     is_done: bool,
@@ -66,22 +65,22 @@ impl Calling {
     }
 }
 
-/// So many waits wait for the end of their call, where its query id is known; a longer call's are written before.
+/// Number of waits kept until the end of their call, when its query id is known; beyond it they are written earlier.
 const WAITS_KEPT: usize = 1 << 12;
 
-/// A process that is recorded.
+/// Recorded process.
 pub struct Session {
     /// Number in the recording.
     pub number: u32,
-    /// The process.
+    /// Process id.
     pub pid: i32,
-    /// What it is.
+    /// Identity.
     pub who: Who,
-    /// Monotonic clock.
+    /// First observation, by the monotonic clock [ns].
     pub since_ns: u64,
-    /// The same, of its last note.
+    /// Time of its last note, by the monotonic clock [ns].
     pub until_ns: u64,
-    /// Sums.
+    /// Sums of its calls and waits.
     pub sums: Sums,
     is_born_here: bool,
     had_statement: bool,
@@ -90,42 +89,42 @@ pub struct Session {
     ticked_ns: u64,
     waiting: Option<Waiting>,
     calling: Option<Calling>,
-    /// The statement that was bound last, since the client was waited for.
+    /// Statement that was bound last since the last wait for the client.
     bound: Option<u32>,
-    /// The query id that was said before a statement is taken up; 0: none.
+    /// Query id that was reported before a statement began; 0 for none.
     bound_id: u64,
     lost_since: Option<u64>,
     done: bool,
 }
 
-/// The class `Activity` in the number of an event.
+/// Class `Activity` in the number of an event.
 const ACTIVITY: u32 = 0x05;
 
-/// What events and statements the sessions name by numbers.
+/// State that all sessions share: event numbers, running numbers, costs.
 pub struct Known {
-    /// `Client:ClientRead`.
+    /// Number of the event `Client:ClientRead`.
     pub client_read: u32,
-    /// Number of a call.
+    /// Number of the next call.
     pub next_call: u64,
-    /// Number of a wait.
+    /// Number of the next wait.
     pub next_wait: u64,
-    /// What the probe of the note at hand costs, ns.
+    /// Cost of the current note's probe [ns].
     pub price_ns: u64,
-    /// The class of waits that it would be given up with, else 0.
+    /// Class of waits with which that probe would be removed, else 0.
     pub class: u8,
-    /// How long waits of such classes took, ns, since it was last asked.
+    /// Time of waits by class since the last check [ns].
     pub waited_ns: [u64; 16],
 }
 
 impl Known {
-    /// Whether nothing is to be done while it lasts: the client is waited for, or a process of the server's own rests.
+    /// Returns true if there is no work during the event: a wait for the client, or an idle background process.
     fn is_idle(&self, event: u32) -> bool {
         event == self.client_read || event >> 24 == ACTIVITY
     }
 }
 
 impl Session {
-    /// A process that is seen from `since_ns` on; `event` is what it waited for then, where it was there before.
+    /// Returns a process that is observed from `since_ns` on; `event` is its current wait if it existed before.
     pub fn new(number: u32, pid: i32, who: Who, since_ns: u64, event: Option<u32>, known: &mut Known) -> Self {
         let mut made = Self::unseen(number, pid, who, since_ns, event.is_none());
         made.lost_since = None;
@@ -171,7 +170,7 @@ impl Session {
         });
     }
 
-    /// Time passes; CPU goes to the wait or the call that is open.
+    /// Advances to `at_ns`; CPU time goes to the open wait or call.
     fn tick(&mut self, at_ns: u64) {
         let at_ns = at_ns.max(self.until_ns);
         if self.running == Some(true) {
@@ -186,7 +185,7 @@ impl Session {
         self.until_ns = at_ns;
     }
 
-    /// The first note tells whether the process was on a processor when it was first seen.
+    /// Processes the time of a note; the first note shows whether the process was on a processor before.
     fn noted(&mut self, at_ns: u64, was_running: bool, store: &mut Store, known: &mut Known) {
         if self.running.is_none() {
             self.running = Some(was_running);
@@ -197,7 +196,7 @@ impl Session {
         }
     }
 
-    /// It went off the processor, or came on it.
+    /// Records that the process was taken off the processor (`off`) or put on it.
     pub fn switched(&mut self, at_ns: u64, off: bool) {
         if self.running.is_none() {
             self.running = Some(off);
@@ -206,7 +205,7 @@ impl Session {
         self.running = Some(!off);
     }
 
-    /// A store to its word.
+    /// Records a store to the process's wait word: a wait begins, or ends (0).
     pub fn wait(&mut self, at_ns: u64, event: u32, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         let at_ns = self.until_ns;
@@ -262,7 +261,7 @@ impl Session {
         }
     }
 
-    /// A statement is taken up.
+    /// Records that a statement begins.
     pub fn take_up(&mut self, at_ns: u64, kind: Kind, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         let at_ns = self.until_ns;
@@ -272,7 +271,7 @@ impl Session {
             self.bound_id = bind.query_id;
         }
         let id = if kind == Kind::Exec { std::mem::take(&mut self.bound_id) } else { 0 };
-        // Before the call ahead is over: a parse is known by the id, too.
+        // Before the previous call ends: a parse is identified by the query id, too.
         let statement = if id == 0 { statement } else { store.statement_of_id(id, statement) };
         if self.calling.as_ref().is_none_or(|calling| calling.is_taken_up) {
             self.end_call(at_ns, store);
@@ -293,7 +292,7 @@ impl Session {
         calling.query_id = id;
     }
 
-    /// The statement of a call that had begun before the recording.
+    /// Sets the statement of a call that had begun before the recording.
     pub fn recall(&mut self, text: &[u8], store: &mut Store) {
         if let Some(calling) = &mut self.calling {
             calling.kind = "exec";
@@ -303,9 +302,11 @@ impl Session {
         }
     }
 
-    /// A plan begins, and says its query id. Of a statement that is sent as a text that is after it was taken up, and the first
-    /// id is its own; those behind it are of statements inside. A prepared one says it when it is bound: before it is taken
-    /// up, within the call ahead where the client was so quick that the server did not wait for it.
+    /// Records that a plan begins and reports its query id.
+    ///
+    /// A statement sent as text reports it after its begin: the first id is its own, later ones are of statements
+    /// inside it. A prepared one reports it when it is bound: before its begin, possibly within the previous call if
+    /// the client was quick.
     pub fn query_id(&mut self, at_ns: u64, id: u64, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         let Some(calling) = self.calling.as_mut().filter(|_| id != 0) else { return };
@@ -318,10 +319,10 @@ impl Session {
         }
     }
 
-    /// A statement is done.
+    /// Records that a statement is complete.
     pub fn finish_statement(&mut self, at_ns: u64, rows: Option<u64>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
-        self.bound_id = 0; // of the second statement of one text
+        self.bound_id = 0; // the id belongs to the second statement of the same text
         if let Some(calling) = &mut self.calling {
             calling.is_done = true;
             calling.rows = match (calling.rows, rows) {
@@ -331,7 +332,7 @@ impl Session {
         }
     }
 
-    /// A SQLSTATE is being reported, of an error or of less. Where no statement was taken up there is one, it is being bound.
+    /// Records a reported SQLSTATE, also of a notice; a statement in `text` that was not begun is being bound.
     pub fn state(&mut self, at_ns: u64, state: u32, text: Option<&[u8]>, store: &mut Store, known: &mut Known) {
         self.noted(at_ns, true, store, known);
         self.last_state = state;
@@ -342,9 +343,9 @@ impl Session {
         }
     }
 
-    /// The error was one.
+    /// Records that the last SQLSTATE was an error.
     pub fn abort(&mut self, at_ns: u64, store: &mut Store, known: &mut Known) {
-        const INTERNAL_ERROR: u32 = 2_600; // XX000 packed as the server does
+        const INTERNAL_ERROR: u32 = 2_600; // XX000, packed as the server packs it
         self.noted(at_ns, true, store, known);
         let state = if self.last_state == 0 { INTERNAL_ERROR } else { self.last_state };
         (self.last_state, self.bound_id) = (0, 0);
@@ -359,7 +360,7 @@ impl Session {
         let elapsed_ns = at_ns.saturating_sub(calling.since_ns);
         calling.statement = store.settled(calling.statement);
         match calling.kind {
-            // 14 and 15 say the query id when a statement is bound, and not again when it is executed.
+            // 14 and 15 report the query id when a statement is bound, and not again when it is executed.
             "exec" if calling.statement == u32::MAX => calling.statement = self.bound.unwrap_or(u32::MAX),
             "bind" => self.bound = Some(calling.statement),
             _ => {}
@@ -383,7 +384,7 @@ impl Session {
         });
     }
 
-    /// The process, or the recording, is over.
+    /// Ends the session because the process (`is_exit`) or the recording is over.
     pub fn end(&mut self, at_ns: u64, is_exit: bool, store: &mut Store, known: &mut Known) {
         if self.done {
             return;
@@ -402,13 +403,13 @@ impl Session {
         self.done = true;
     }
 
-    /// Whether it is over.
+    /// Returns true if the session has ended.
     pub fn is_over(&self) -> bool {
         self.done
     }
 }
 
-/// Hands the waits of a call on, with the statement that is known by now.
+/// Writes the waits of a call, with the statement as known by now.
 fn flush(calling: &mut Calling, store: &mut Store) {
     for mut row in calling.waits.drain(..) {
         row.statement = calling.statement;

@@ -1,39 +1,40 @@
-//! What a recording gives up, and in which order, where its probes are dearer than the user allows.
+//! Order in which probes are removed if they cost more than the user allows.
 //!
-//! First the details of calls. Then classes of waits whose probes cost much for the time they tell of, the worst first:
-//! a thousand waits of a microsecond are dear and explain little. Then statements and their rows. Then what is left of
-//! the classes. Waits for the client and for heavyweight locks are kept to the end: without them no session's time adds
-//! up. What costs next to nothing stays: to give it up would help nobody.
+//! First the details of calls. Then classes of waits whose probes cost much relative to the time they report, the
+//! worst first: a thousand waits of a microsecond are expensive and explain little. Then statements and their row
+//! counts. Then the remaining classes. Waits for the client and for heavyweight locks are never removed: without them
+//! the time of a session does not add up. Probes that cost next to nothing are kept, because removing them would not
+//! help.
 
 use crate::classes::{CLASSES, name};
 
-/// What can be given up.
+/// Group of probes that is removed together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
-    /// Parse, bind, query ids.
+    /// Parse, bind and query ids.
     Details,
     /// A class of waits.
     Class(u8),
-    /// Statements and their rows.
+    /// Statements and their row counts.
     Statements,
 }
 
-/// What something told and what its probes cost, since it was last judged.
+/// Cost of a step's probes and the time that they report, since the last check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// What its probes cost, ns.
+    /// Cost of its probes [ns].
     pub cost_ns: u64,
-    /// The waits' time, ns.
+    /// Time of its waits [ns].
     pub waited_ns: u64,
 }
 
-/// A class whose waits took less than so many times its probes' cost goes before the statements.
+/// A class whose waits took less than this multiple of its probes' cost is removed before the statements.
 const WORTH: u64 = 10;
-/// What costs less than this part of all is kept.
+/// A step whose cost is less than this fraction (1/20) of the total is kept.
 const LITTLE: u64 = 20;
 
 impl Step {
-    /// What is missing from then on.
+    /// Describes what is missing from then on.
     pub fn said(self) -> String {
         match self {
             Self::Details => "parse, bind and query ids".to_owned(),
@@ -43,7 +44,7 @@ impl Step {
     }
 }
 
-/// What to give up next; none where nothing is left that would help. `total_ns` is the cost of all probes.
+/// Returns the step to remove next, or `None` if no removal would help; `total_ns` is the cost of all probes [ns].
 pub fn next(given_up: &[Step], tally: &dyn Fn(Step) -> Tally, total_ns: u64) -> Option<Step> {
     let mut classes = CLASSES.map(Step::Class);
     // waited / cost, without a fraction; equal ones in the order of their numbers.

@@ -1,12 +1,12 @@
-//! The stores to the word that says what a backend waits for, and where a probe beside each is to stand.
+//! Stores to the word that says what a backend waits for, and the place of a probe beside each.
 //!
-//! PostgreSQL tells a wait by `*my_wait_event_info = event` and its end by `*my_wait_event_info = 0`, inlined at some 180
-//! places. The pointer is read from its variable just before, so a short walk from each reading finds the store. The
-//! probe does not stand on the store, over which the kernel would have to single-step (five to ten times the price),
-//! but on a neighbour that it can carry out itself and that runs exactly when the store does.
+//! PostgreSQL begins a wait by `*my_wait_event_info = event` and ends it by `*my_wait_event_info = 0`, inlined at
+//! some 180 places. The pointer is read from its variable shortly before, so a short walk from each reading finds the
+//! store. The probe is not placed on the store, which the kernel would have to single-step (five to ten times the
+//! cost), but on a neighbour that the kernel can emulate and that runs exactly when the store does.
 //!
-//! Limits: jumps by a table are not seen as jumps, so a neighbour might, in theory, be reached past its store; the tests
-//! compare with a watchpoint on the word itself. Where no neighbour will do, the probe stands on the store.
+//! Limits: jumps through tables are not seen as jumps, so in theory a neighbour might be reached without its store;
+//! the tests compare with a watchpoint on the word itself. If no neighbour is suitable, the probe is on the store.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,11 +17,11 @@ use crate::code::Code;
 use crate::ends;
 use crate::place::{Site, Value, WAITS, behind, bit, in_front, ways, written};
 
-/// Instructions of one walk; a store is a few behind the reading of the pointer.
+/// Largest number of instructions of one walk; a store is a few behind the reading of the pointer.
 const WALK: usize = 400;
-/// A server has more; fewer mean that the code is not what we take it for.
+/// Smallest plausible number of stores; with fewer the code is not that of a known server.
 const SITES_MIN: usize = 60;
-/// What a call may change.
+/// Registers that a call may change.
 const CLOBBERED: [Register; 9] = [
     Register::RAX,
     Register::RCX,
@@ -34,7 +34,10 @@ const CLOBBERED: [Register; 9] = [
     Register::R11,
 ];
 
-/// All stores, in the order of their addresses.
+/// Finds all stores, in the order of their addresses; `pointer` is the address of `my_wait_event_info`.
+///
+/// # Errors
+/// There are too few stores.
 pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
     let mut found = BTreeMap::new();
     let mut factory = InstructionInfoFactory::new();
@@ -48,7 +51,7 @@ pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
     if found.len() < SITES_MIN {
         return Err(RecordError::Sites(found.len()));
     }
-    // Where an end and the next begin have one place, what is written last holds.
+    // If an end and the next begin share a probe, the value written last counts.
     let mut places = BTreeMap::new();
     for (store, value) in found {
         let site = placed(code, &mut factory, store, value);
@@ -61,7 +64,7 @@ pub fn sites(code: &Code<'_>, pointer: u64) -> Result<Vec<Site>, RecordError> {
     Ok(sites)
 }
 
-/// The register that a reading of the pointer fills.
+/// Returns the bit of the register that a reading of the pointer fills; 0 if the instruction is none.
 fn reading(found: &Instruction) -> u16 {
     let is_reading = found.mnemonic() == Mnemonic::Mov
         && found.op0_kind() == OpKind::Register
@@ -70,7 +73,7 @@ fn reading(found: &Instruction) -> u16 {
     if is_reading { bit(found.op0_register()) } else { 0 }
 }
 
-/// Follows the registers that hold the pointer along every way from `from` on.
+/// Follows the registers that hold the pointer along every path from `from` on, and collects the stores.
 fn walk(
     code: &Code<'_>,
     factory: &mut InstructionInfoFactory,
@@ -104,7 +107,7 @@ fn walk(
     }
 }
 
-/// What the instruction writes to the word, if it does.
+/// Returns the value that the instruction writes to the word, or `None` if it writes none.
 fn stored(at: &Instruction, holds: u16) -> Option<Value> {
     let is_store = at.mnemonic() == Mnemonic::Mov
         && at.op0_kind() == OpKind::Memory
@@ -120,7 +123,7 @@ fn stored(at: &Instruction, holds: u16) -> Option<Value> {
     }
 }
 
-/// Which registers hold the pointer behind the instruction.
+/// Returns the bits of the registers that hold the pointer after the instruction.
 fn after(factory: &mut InstructionInfoFactory, at: &Instruction, holds: u16) -> u16 {
     if at.flow_control() == FlowControl::Call {
         return holds & !CLOBBERED.iter().fold(0, |all, register| all | bit(*register));
@@ -135,15 +138,17 @@ fn after(factory: &mut InstructionInfoFactory, at: &Instruction, holds: u16) -> 
     if copied { left | bit(at.op0_register()) } else { left }
 }
 
-/// The place of a store's probe.
+/// Returns a store with the place of its probe.
 fn placed(code: &Code<'_>, factory: &mut InstructionInfoFactory, store: u64, value: Value) -> Site {
     let probe = behind(code, factory, store, value).or_else(|| in_front(code, factory, store, value));
     let probe = probe.or_else(|| at_entry(code, store, value));
     Site { store, probe: probe.unwrap_or(store), value, is_stepped: probe.is_none() }
 }
 
-/// `WaitEventSetWait` has its event as the fifth argument (r8) and stores it once, on every way: where nothing beside the
-/// store is cheap, the first instruction of the function is as good.
+/// Returns the entry of `WaitEventSetWait` as the place of a probe, if it runs exactly when the store does.
+///
+/// The function gets its event as the fifth argument (r8) and stores it once, on every path. So if nothing beside the
+/// store is cheap, its first instruction serves as well.
 fn at_entry(code: &Code<'_>, store: u64, value: Value) -> Option<u64> {
     let function = code.image.symbol(WAITS)?;
     let inside = function.addr..function.addr + function.size;

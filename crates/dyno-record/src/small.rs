@@ -1,4 +1,4 @@
-//! Sessions of a recording as the small tables of a trace have them.
+//! Small tables of a trace for the sessions of a recording.
 
 use dyno_evidence::EvidenceError;
 use dyno_evidence::trace_store::{SessionRow, small};
@@ -6,7 +6,7 @@ use dyno_evidence::trace_store::{SessionRow, small};
 use crate::session::Session;
 use crate::store::{Server, Store};
 
-/// `client backend 1234 (app@shop)`, `parallel worker 1240 of 1234`, `checkpointer 900`.
+/// Returns a session's name: `client backend 1234 (app@shop)`, `parallel worker 1240 of 1234`, `checkpointer 900`.
 fn name(session: &Session) -> String {
     let who = &session.who;
     let kind = if who.kind.is_empty() { "process" } else { &who.kind };
@@ -18,6 +18,9 @@ fn name(session: &Session) -> String {
 }
 
 /// Writes the small tables.
+///
+/// # Errors
+/// The evidence cannot be written.
 pub fn write(store: &Store, sessions: &[Session], server: &Server) -> Result<(), EvidenceError> {
     let row = |session: &Session| SessionRow {
         number: session.number,

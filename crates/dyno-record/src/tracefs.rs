@@ -1,9 +1,9 @@
-//! Probes with fields (texts, numbers behind pointers), which the kernel wants to be defined by name first.
+//! Probes with fields (texts, numbers behind pointers), which must first be defined by name in tracefs.
 //!
-//! A definition is a line in `uprobe_events`; it costs nothing until an event is opened on it, but it stays when its
-//! maker is killed. So a child process that holds nothing but the file waits for the end of its parent, however that
-//! comes, and takes the lines away. Where tracefs is not mounted, a thread mounts it in a mount namespace of its own:
-//! nobody else sees it, and it is gone with the thread.
+//! A definition is a line in `uprobe_events`. It costs nothing until an event is opened on it, but it survives if its
+//! creator is killed. So a child process that holds only this file waits for the end of its parent, however that
+//! comes, and removes the lines. If tracefs is not mounted, a thread mounts it in a private mount namespace: nobody
+//! else sees it, and it is gone with the thread.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -14,24 +14,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const MOUNTED: &str = "/sys/kernel/tracing";
 
-/// A probe to define: offset in the program file, and its fields. Probes with the same fields share an event: the kernel
-/// takes them away at once, where it would wait for a grace period after each.
+/// Probe to define: event, offset in the program file, and fields.
+///
+/// Probes with the same fields share an event: the kernel removes them together, instead of waiting for a grace
+/// period after each.
 pub struct Definition {
-    /// Number of its event.
+    /// Index of its event.
     pub event: usize,
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Fields as tracefs spells them.
+    /// Fields in the syntax of tracefs.
     pub fields: String,
 }
 
-/// Probes that are defined, until this is dropped.
+/// Defined probes; the definitions are removed when this is dropped.
 pub struct Defined {
-    /// Each event and the kernel's number of it.
+    /// Index of each event, and the kernel's number of it.
     pub numbers: Vec<(usize, u64)>,
     lines: Vec<u8>,
     file: File,
-    /// The guard notices that it closes.
+    /// Write end of a pipe; the guard process notices that it closes.
     alive: Option<OwnedFd>,
     guard: libc::pid_t,
 }
@@ -39,6 +41,9 @@ pub struct Defined {
 static SERIAL: AtomicU32 = AtomicU32::new(0);
 
 /// Defines probes in a program.
+///
+/// # Errors
+/// tracefs cannot be mounted or opened, or the kernel refuses a definition.
 pub fn define(program: &Path, definitions: &[Definition]) -> io::Result<Defined> {
     let program = program.to_path_buf();
     let group = format!("dbdyno_{}_{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
@@ -71,7 +76,7 @@ fn check(answer: libc::c_int) -> io::Result<()> {
 }
 
 fn mount_for_this_thread() -> io::Result<()> {
-    // SAFETY: all texts are constants that end with a zero; what is unshared is this thread's alone.
+    // SAFETY: all texts are zero-terminated constants; what is unshared belongs to this thread only.
     unsafe {
         check(libc::unshare(libc::CLONE_NEWNS))?;
         let (none, all) = (c"none".as_ptr(), std::ptr::null());
@@ -81,15 +86,15 @@ fn mount_for_this_thread() -> io::Result<()> {
     }
 }
 
-/// Starts the guard before anything is defined.
+/// Starts the guard process before anything is defined.
 fn guarded(file: File, lines: Vec<u8>) -> io::Result<Defined> {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors, which are ours afterwards.
+    // SAFETY: `ends` has room for two descriptors, which belong to us afterwards.
     let (reads, alive) = unsafe {
         check(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC))?;
         (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
     };
-    // SAFETY: the child calls nothing but what is allowed between fork and exec, and ends with _exit.
+    // SAFETY: the child calls only what is allowed between fork and exec, and ends with _exit.
     let guard = unsafe {
         match libc::fork() {
             0 => guard(reads.as_raw_fd(), file.as_raw_fd(), &lines),
@@ -100,12 +105,12 @@ fn guarded(file: File, lines: Vec<u8>) -> io::Result<Defined> {
     Ok(Defined { numbers: Vec::new(), lines, file, alive: Some(alive), guard })
 }
 
-/// Waits for the end of the parent, then takes the lines away; never returns.
+/// Waits for the end of the parent, then removes the lines; never returns.
 ///
 /// # Safety
-/// For a process that was just forked: it makes system calls and touches no lock.
+/// Must be called in a process that was just forked: it makes only system calls and takes no lock.
 unsafe fn guard(reads: i32, file: i32, lines: &[u8]) -> ! {
-    // SAFETY: plain system calls on numbers and on memory that is this process's own.
+    // SAFETY: plain system calls on numbers and on memory that belongs to this process.
     unsafe {
         libc::setsid();
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
@@ -127,19 +132,19 @@ unsafe fn guard(reads: i32, file: i32, lines: &[u8]) -> ! {
     }
 }
 
-/// Each line by itself, again while its event is still open.
+/// Writes each removal line separately, and again while its event is still open.
 fn take_away(file: i32, lines: &[u8]) {
     let (mut from, mut tries) = (0, 0);
     while from < lines.len() && tries < 500 {
         let length = lines[from..].iter().position(|byte| *byte == b'\n').map_or(lines.len() - from, |at| at + 1);
-        // SAFETY: the bytes are there; a refusal is an answer.
+        // SAFETY: the bytes are valid; a refusal is reported by the result.
         let wrote = unsafe { libc::write(file, lines[from..].as_ptr().cast(), length) };
-        // SAFETY: the kernel's own word for the last call.
+        // SAFETY: the error number of this thread's last call.
         let is_open = wrote < 0 && unsafe { *libc::__errno_location() } == libc::EBUSY;
         if is_open {
             tries += 1;
             let pause = libc::timespec { tv_sec: 0, tv_nsec: 10_000_000 };
-            // SAFETY: the pause lives through the call.
+            // SAFETY: `pause` is valid during the call.
             unsafe { libc::nanosleep(&raw const pause, std::ptr::null_mut()) };
         } else {
             from += length;
@@ -151,17 +156,17 @@ impl Drop for Defined {
     fn drop(&mut self) {
         take_away(self.file.as_raw_fd(), &self.lines);
         drop(self.alive.take());
-        // SAFETY: our own child, which ends now.
+        // SAFETY: our own child, which is about to end.
         unsafe { libc::waitpid(self.guard, std::ptr::null_mut(), 0) };
     }
 }
 
-/// A number among the fields of a sample.
+/// Returns the number at an offset in a sample's fields.
 pub fn number(raw: &[u8], at: usize) -> Option<u64> {
     raw.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
 }
 
-/// A text among the fields of a sample.
+/// Returns the text at an offset in a sample's fields; `None` if the kernel could not read it.
 pub fn text(raw: &[u8], at: usize) -> Option<&[u8]> {
     let place = u32::from_le_bytes(raw.get(at..at + 4)?.try_into().ok()?);
     let (from, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
@@ -170,7 +175,7 @@ pub fn text(raw: &[u8], at: usize) -> Option<&[u8]> {
     (bytes != b"(fault)").then_some(bytes)
 }
 
-/// Where the probe's address stands in a sample.
+/// Offset of the probe's address in a sample.
 pub const PLACE: usize = 8;
-/// Where the fields of a sample begin.
+/// Offset of the fields in a sample.
 pub const FIELDS: usize = 16;

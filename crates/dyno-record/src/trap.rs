@@ -1,7 +1,7 @@
-//! What a probe costs on this machine: measured on instructions of our own, never quoted from elsewhere.
+//! Cost of a probe on this machine, measured on instructions of this program.
 //!
-//! The kernel carries some instructions out itself; over a copy of all others it single-steps, which costs several times
-//! as much. Which long `nop`s belong to the former depends on the kernel, so that is measured as well.
+//! The kernel emulates some instructions; for all others it single-steps a copy, which costs several times as much.
+//! Which long `nop`s it emulates depends on the kernel, so that is measured as well.
 
 use std::ffi::CString;
 use std::io;
@@ -30,18 +30,18 @@ unsafe extern "C" {
     fn dyno_record_stepped();
 }
 
-/// Calls of one go, and goes; the cheapest counts.
+/// Calls per repetition, and repetitions; the cheapest repetition counts.
 const CALLS: u64 = 500;
 const GOES: usize = 3;
 
-/// What probes cost, ns of CPU a note.
+/// CPU time that probes cost per note [ns].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trap {
-    /// On an instruction that the kernel carries out itself.
+    /// On an instruction that the kernel emulates [ns].
     pub emulated_ns: u64,
-    /// On one that it steps over.
+    /// On an instruction that the kernel single-steps [ns].
     pub stepped_ns: u64,
-    /// Whether a `nop` of several bytes is one of the former.
+    /// True if the kernel emulates a `nop` of several bytes.
     pub long_nops: bool,
 }
 
@@ -50,13 +50,16 @@ type Own = unsafe extern "C" fn();
 fn calls_ns(own: Own) -> u64 {
     let begin = perf::clock(libc::CLOCK_THREAD_CPUTIME_ID);
     for _ in 0..CALLS {
-        // SAFETY: two instructions of ours that change no register that a caller relies on.
+        // SAFETY: two instructions of this program that change no register that a caller relies on.
         unsafe { own() }
     }
     perf::clock(libc::CLOCK_THREAD_CPUTIME_ID) - begin
 }
 
-/// Measures all kinds.
+/// Measures all kinds; `kind` is the kernel's number of the uprobe type.
+///
+/// # Errors
+/// The kernel refuses probes.
 #[cfg(target_arch = "x86_64")]
 pub fn measure(kind: u32) -> io::Result<Trap> {
     let emulated_ns = cost_ns(kind, dyno_record_plain)?;
@@ -65,7 +68,10 @@ pub fn measure(kind: u32) -> io::Result<Trap> {
     Ok(Trap { emulated_ns, stepped_ns, long_nops: long_ns < emulated_ns.midpoint(stepped_ns) })
 }
 
-/// Measures all kinds.
+/// Returns an error: probes are supported on x86-64 only.
+///
+/// # Errors
+/// Always.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn measure(_: u32) -> io::Result<Trap> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
@@ -86,7 +92,7 @@ fn cost_ns(kind: u32, own: Own) -> io::Result<u64> {
     Ok(best.saturating_sub(free) / CALLS)
 }
 
-/// The file and the offset in it that an address of ours comes from.
+/// Returns the file, and the offset in it, of an address of this program.
 fn place(addr: u64) -> Option<(CString, u64)> {
     let text = std::fs::read_to_string("/proc/self/maps").ok()?;
     text.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! What a session makes of its notes, and what the code of an installed server says.
+//! Tests of the calls and waits that sessions make of notes, and of the code of installed servers.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ fn calls_and_think_time_are_all_of_a_sessions_time() {
     let (mut store, mut known) = (Store::new(&dir, 0), known());
     let mut session = Session::new(0, 7, client(), 0, Some(READ), &mut known);
     session.switched(90 * US, false);
-    session.wait(100 * US, 0, &mut store, &mut known); // the client's message is there
+    session.wait(100 * US, 0, &mut store, &mut known); // the client's message has arrived
     session.take_up(110 * US, Kind::Exec, Some(b"commit"), &mut store, &mut known);
     session.wait(150 * US, SYNC, &mut store, &mut known);
     session.switched(160 * US, true);
@@ -142,7 +142,7 @@ fn a_statement_whose_text_nobody_saw_says_why_and_is_counted_and_one_that_is_see
     std::fs::remove_dir_all(dir).ok();
 }
 
-/// The statements of the calls of one session that does these things, 10 us each, and their texts.
+/// Returns query id and text of each call of a session that does these steps, 10 us apart.
 fn statements_of(name: &str, steps: &[Step]) -> Vec<(String, String)> {
     let dir = folder(name);
     let (mut store, mut known) = (Store::new(&dir, 0), known());
@@ -187,7 +187,7 @@ fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
 fn the_query_id_of_a_statement_that_is_bound_right_behind_another_is_its_own() {
     let quick = Takes(Kind::Exec, "select quick");
     let slow = || Takes(Kind::Exec, "select slow");
-    // The next message was there: its bind, without a wait.
+    // The next message had already arrived: its bind came without a wait.
     let found = statements_of("bound", &[Waits, Id(5), slow(), Done, Id(77), quick, Done, Waits, Id(5), slow(), Done]);
     assert_eq!(found, pairs(&[("5", "select slow"), ("77", "select quick"), ("5", "select slow")]));
 }
@@ -228,7 +228,7 @@ fn a_state_is_the_five_letters_that_the_server_packs() {
     assert_eq!(state_text(2_600), "XX000");
 }
 
-/// Servers of this machine, and those that `tools/matrix --fetch` has fetched; none on most.
+/// Returns the servers on this machine and those that `tools/matrix --fetch` has fetched; usually none.
 fn servers() -> Vec<PathBuf> {
     let fetched = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/matrix");
     let entries = ["/usr/lib/postgresql", fetched].into_iter().flat_map(std::fs::read_dir).flatten().flatten();
@@ -261,12 +261,12 @@ fn the_code_of_an_installed_server_tells_its_stores_its_calls_and_its_names() {
             plan.probes.iter().filter(|probe| probe.class == class && is_it(probe.what)).count()
         };
         assert_eq!((of_class(classes::LWLOCK, false), of_class(classes::LWLOCK, true)), (3, 3), "{path:?}");
-        // Builds that spare room have one end of many waits, a function.
+        // Builds for size have one end of many waits, in a function.
         assert!(of_class(classes::IO, false) > 50 && of_class(classes::IO, true) > 25, "{path:?}");
         let read = ["FileRead", "FileReadV"].into_iter().find_map(|name| image.symbol(name)).expect("exported");
         let reads = |probe: &&probes::Probe| (read.addr..read.addr + read.size).contains(&probe.addr);
         assert!(plan.probes.iter().filter(reads).all(|probe| probe.class == classes::IO), "{path:?}: reads of files");
-        // What every round trip meets, and every read: none of it is stepped over.
+        // What every round trip and every read uses must not be single-stepped.
         let client = image.symbol("WaitEventSetWait").expect("exported");
         let hot =
             |probe: &&probes::Probe| reads(probe) || (client.addr..client.addr + client.size).contains(&probe.addr);

@@ -1,12 +1,11 @@
-//! Prints what a script's variables are after each transaction, without a server.
+//! Prints the values of a script's variables after each transaction, without a server.
 //!
-//! `evaluate FILE [--seed N] [--clients N] [--transactions N] [--define NAME=TEXT]...` prints one
-//! JSON line per client and transaction: `{"client":0,"transaction":0,"values":{"x":"1"},
-//! "simple":["select 1"],"extended":["select $1"]}`, the last two being the SQL that it would send.
-//! `evaluate --each FILE` takes each line of the file as an expression and prints
-//! `{"line":1,"value":"2"}` or `{"line":1,"error":"..."}`.
+//! `evaluate FILE [--seed N] [--clients N] [--transactions N] [--define NAME=TEXT]...` prints one JSON line per
+//! client and transaction: `{"client":0,"transaction":0,"values":{"x":"1"}, "simple":["select 1"],"extended":["select
+//! $1"]}`. The last two are the SQL that the script would send. `evaluate --each FILE` evaluates each line of the
+//! file as an expression and prints `{"line":1,"value":"2"}` or `{"line":1,"error":"..."}`.
 //!
-//! It exists so that a live pgbench can be compared, and to try a script by hand.
+//! It is used to compare with a live pgbench, and to try a script manually.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -95,7 +94,7 @@ fn list(texts: &[String]) -> String {
     format!("[{}]", texts.join(","))
 }
 
-/// A JSON string.
+/// Returns a text as a JSON string.
 fn json(text: &str) -> String {
     let characters = text.chars().map(|character| match character {
         '"' => "\\\"".to_owned(),

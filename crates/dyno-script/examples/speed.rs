@@ -1,4 +1,4 @@
-//! Measures what an evaluation costs, in ns, for the hot path of a load generator.
+//! Measures the cost of an evaluation [ns], for the hot path of a load generator.
 //!
 //! `cargo run --release -p dyno-script --example speed`
 
@@ -34,7 +34,7 @@ fn main() -> std::io::Result<()> {
     writeln!(out, "{cost_ns:8.1} ns  text of an integer")
 }
 
-/// The best of many runs of a millisecond is near to the cost without interruptions.
+/// Returns the cost of one evaluation [ns] in one round; the minimum of many rounds is free of interruptions.
 fn cost_ns(expression: &str) -> f64 {
     const ROUNDS: u32 = 20_000;
     let mut compiler = Compiler::new();

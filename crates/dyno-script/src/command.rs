@@ -1,26 +1,26 @@
-//! A compiled script: a flat list of commands in which `\if` has become jumps.
+//! Compiled script: a flat list of commands in which `\if` has become jumps.
 //!
-//! A session keeps one number, the index of its next command, and needs no stack of conditions.
+//! A session only has to keep the index of its next command and needs no stack of conditions.
 
 use crate::error::excerpt;
 use crate::{EvalError, Expr, Scope, VarId};
 
-/// One script, ready to run.
+/// Script that is ready to run.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// Name as the caller gave it.
+    /// Name, as given by the caller.
     pub name: String,
-    /// Commands in order; the script is over when the index passes the end.
+    /// Commands in order; the script ends when the index passes the last one.
     pub commands: Vec<Command>,
 }
 
 impl Script {
-    /// Number of commands that go to the server.
+    /// Returns the number of commands that are sent to the server.
     pub fn sql_commands(&self) -> usize {
         self.commands.iter().filter(|command| matches!(command, Command::Sql(_))).count()
     }
 
-    /// Whether a run of the script sends exactly one SQL command, whatever the variables are.
+    /// Returns true if every run of the script sends exactly one SQL command.
     pub fn is_single_sql(&self) -> bool {
         let branches =
             self.commands.iter().any(|command| matches!(command, Command::JumpUnless { .. } | Command::Jump { .. }));
@@ -28,37 +28,37 @@ impl Script {
     }
 }
 
-/// One step of a script. `line` counts from 1.
+/// One step of a script; `line` counts from 1.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// Send SQL.
+    /// SQL command to send.
     Sql(Sql),
-    /// `\set`: evaluate and store.
+    /// `\set`: evaluates an expression and stores the value.
     Set {
-        /// Variable that takes the value.
+        /// Variable that gets the value.
         var: VarId,
-        /// What to evaluate.
+        /// Expression to evaluate.
         expr: Expr,
         /// Line in the script.
         line: u32,
     },
     /// `\sleep`.
     Sleep {
-        /// How long.
+        /// Duration.
         time: SleepTime,
         /// Line in the script.
         line: u32,
     },
-    /// Go to `target` unless the expression is true ([`Value::truth`](crate::Value::truth)).
+    /// Jump to `target` unless the expression is true ([`Value::truth`](crate::Value::truth)).
     JumpUnless {
-        /// The condition.
+        /// Condition.
         expr: Expr,
-        /// Index of the next command when it does not hold.
+        /// Index of the next command if the condition is false.
         target: usize,
         /// Line in the script.
         line: u32,
     },
-    /// Go to `target`.
+    /// Unconditional jump to `target`.
     Jump {
         /// Index of the next command.
         target: usize,
@@ -78,91 +78,96 @@ pub enum Command {
         /// Line in the script.
         line: u32,
     },
-    /// `\redo`: read the position of the write-ahead log.
+    /// `\redo`: reads the position of the write-ahead log.
     RedoPosition {
         /// Line in the script.
         line: u32,
     },
 }
 
-/// What an SQL command does to the transaction, from its first words.
+/// Effect of an SQL command on the transaction, derived from its first words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SqlKind {
-    /// `begin`, `start transaction`.
+    /// Begins a transaction: `begin`, `start transaction`.
     Begin,
-    /// `commit`, `end`.
+    /// Commits: `commit`, `end`.
     Commit,
-    /// `rollback`, `abort`; not `rollback to`.
+    /// Rolls back: `rollback`, `abort`; not `rollback to`.
     Rollback,
-    /// Anything else, compound commands too.
+    /// Any other command, including compound commands.
     Other,
 }
 
-/// A stretch of SQL for the simple protocol.
+/// Part of an SQL command for the simple protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Sent as it is.
+    /// Text that is sent unchanged.
     Text(String),
-    /// Replaced by the variable's text; a variable that is unset stays as `:name`.
+    /// Variable that is replaced by its text; an unset variable remains as `:name`.
     Var(VarId),
 }
 
-/// Where the result of an SQL command goes.
+/// Variables that receive the result of an SQL command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
-    /// Put before each column's name to give the variable's name; may be empty.
+    /// Prefix of the variables' names, followed by the column's name; may be empty.
     pub prefix: String,
-    /// `\aset`: every statement of a compound command, last row, no row is no error.
-    /// Otherwise `\gset`: the last statement, exactly one row.
+    /// True for `\aset`, false for `\gset`.
+    ///
+    /// `\aset` stores the last row of every statement of a compound command and accepts missing rows. `\gset` stores
+    /// the last statement's result, which must be exactly one row.
     pub all_rows: bool,
 }
 
 /// One SQL command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sql {
-    /// What it does to the transaction.
+    /// Effect on the transaction.
     pub kind: SqlKind,
     /// Text with `$1`, `$2`, ... for the extended protocol, without the final semicolon.
     pub text: String,
-    /// The variable behind each `$n`; a variable used twice is there twice.
+    /// Variable of each `$n`; a variable that is used twice is listed twice.
     pub params: Vec<VarId>,
     /// The same command for the simple protocol.
     pub pieces: Vec<Piece>,
-    /// Variables inside quotes or comments: the simple protocol replaces them, the extended
-    /// protocol cannot (they stay as text), so a client should refuse those that are set.
+    /// Variables inside quotes or comments.
+    ///
+    /// The simple protocol replaces them. The extended protocol cannot and leaves them as text, so a client should
+    /// refuse those that are set.
     pub quoted: Vec<VarId>,
-    /// Several statements joined by `\;`: only the simple protocol can run them.
+    /// True for several statements joined by `\;`, which only the simple protocol can run.
     pub compound: bool,
-    /// Where the result goes, if anywhere.
+    /// Destination of the result, if it is stored.
     pub store: Option<Store>,
-    /// Line of its first word, from 1.
+    /// Line of its first word, counted from 1.
     pub line: u32,
-    /// The SQL on one line for the evidence, at most 200 characters.
+    /// SQL on one line for the evidence, at most 200 characters.
     pub label: String,
 }
 
-/// How long a `\sleep` lasts.
+/// Duration of a `\sleep`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SleepTime {
-    /// Known when the script is read, in microseconds.
+    /// Duration that is known at compile time [us].
     FixedUs(u64),
-    /// A variable's whole number times `unit_us`.
+    /// Integer value of a variable times `unit_us`.
     Var {
-        /// The variable.
+        /// Variable.
         var: VarId,
-        /// Length of its unit, in microseconds.
+        /// Length of its unit [us].
         unit_us: u64,
-        /// Its name, for messages.
+        /// Name of the variable, for messages.
         name: Box<str>,
     },
 }
 
 impl SleepTime {
-    /// How long to sleep now, in microseconds; 0 for a negative time. Of a variable counts the
-    /// whole number at the beginning of its text.
+    /// Returns the duration with the current values [us]; 0 if it is negative.
+    ///
+    /// The text of a variable only has to begin with an integer.
     ///
     /// # Errors
-    /// The variable is unset or its text does not begin with a whole number.
+    /// The variable is unset, or its text does not begin with an integer.
     pub fn micros(&self, scope: &Scope) -> Result<u64, EvalError> {
         let (var, unit_us, name) = match self {
             Self::FixedUs(time_us) => return Ok(*time_us),

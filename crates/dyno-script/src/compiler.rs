@@ -1,4 +1,4 @@
-//! From text to commands: order, branches and the sharing of variables.
+//! Compiler from script text to commands: order of commands, branches, shared variables.
 
 use crate::command::{Command, Script, Store};
 use crate::expr::Expr;
@@ -10,25 +10,24 @@ use crate::sql;
 use crate::sql_lexer::{self, Ended};
 use crate::{ScriptError, Symbols, VarId};
 
-/// Compiles the scripts of one arm; they share their variables.
+/// Compiler for the scripts of one arm, which share their variables.
 ///
-/// Make one [`Scope`](crate::Scope) per session from [`Compiler::symbols`] when all scripts are
-/// compiled.
+/// After compiling all scripts, create one [`Scope`](crate::Scope) per session from [`Compiler::symbols`].
 #[derive(Debug, Clone, Default)]
 pub struct Compiler {
     names: Names,
 }
 
 impl Compiler {
-    /// No variables yet.
+    /// Returns a compiler without variables.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a variable known that the caller sets, such as `scale` or `client_id`.
+    /// Declares a variable that the caller sets, such as `scale` or `client_id`.
     ///
     /// # Errors
-    /// The name is not a variable's name.
+    /// The name is not a valid variable name.
     pub fn declare(&mut self, name: &str) -> Result<VarId, ScriptError> {
         if !is_name(name) {
             return Err(Source::new("variables", name).error(
@@ -43,7 +42,7 @@ impl Compiler {
     /// Compiles one script.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    /// The first error in the script, with its position.
     pub fn compile(&mut self, name: &str, text: &str) -> Result<Script, ScriptError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let source = Source::new(name, text);
@@ -64,40 +63,42 @@ impl Compiler {
         Ok(Script { name: name.to_owned(), commands })
     }
 
-    /// The variables of all scripts so far.
+    /// Returns the variables of all scripts compiled so far.
     pub fn symbols(&self) -> &Symbols {
         &self.names.symbols
     }
 
-    /// Variables that a script reads but nothing can set: no `\set`, no `\gset` or `\aset` with a
-    /// fitting prefix, no [`Compiler::declare`]. Not an error in itself, as the branch may never
-    /// run; a client does well to refuse them. Variables inside quotes are left out.
+    /// Returns an error for each variable that a script reads but nothing can set.
+    ///
+    /// A variable can be set by `\set`, by `\gset` or `\aset` with a matching prefix, or by [`Compiler::declare`]. It
+    /// is not an error in itself, because the branch that reads it may never run, but a client should refuse it.
+    /// Variables inside quotes are not included.
     pub fn unassigned(&self) -> Vec<ScriptError> {
         self.names.unassigned()
     }
 }
 
-/// One `\if` that is open.
+/// An `\if` that is still open.
 struct Branch {
     offset: usize,
-    /// The jump past the present branch; none behind `\else`.
+    /// Jump past the current branch; `None` after `\else`.
     unless: Option<usize>,
-    /// The jumps from the ends of branches to the end of all.
+    /// Jumps from the ends of the branches to the end of the whole `\if`.
     exits: Vec<usize>,
     has_else: bool,
 }
 
-/// A script in the making.
+/// Script that is being compiled.
 struct Build<'b> {
     source: &'b Source<'b>,
     names: &'b mut Names,
     commands: Vec<Command>,
     branches: Vec<Branch>,
-    /// Whether the last command is SQL that `\gset` may follow.
+    /// True if the last command is SQL, so that `\gset` may follow.
     storable: bool,
     /// Offset of the open `\startpipeline`.
     pipeline: Option<usize>,
-    /// Whether there was an `\if`: then only a run knows whether a pipeline is open.
+    /// True after an `\if`: then it is only known at run time whether a pipeline is open.
     conditional: bool,
 }
 
@@ -136,7 +137,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Compiles the backslash command at an offset; returns the offset behind its line.
+    /// Compiles the backslash command at an offset; returns the offset after its line.
     fn meta(&mut self, backslash: usize) -> Result<usize, ScriptError> {
         let (meta, name, offset) = meta::command(self.source, backslash)?;
         let line = self.source.line(backslash);
@@ -213,7 +214,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Ends the present branch with a jump to the end of all, and lets the jump past it land here.
+    /// Ends the current branch with a jump to the end of the `\if`, and sets the target of the jump past it to here.
     fn leave_branch(&mut self, backslash: usize, name: &str) -> Result<(), ScriptError> {
         let Some(branch) = self.branches.last_mut() else {
             return Err(self.error(backslash, format!("{name} without \\if"), "put \\if before it"));
@@ -240,7 +241,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// Lets a jump land on the next command.
+    /// Sets the target of a jump to the next command.
     fn land(&mut self, jump: Option<usize>) {
         let here = self.commands.len();
         if let Some(Command::JumpUnless { target, .. } | Command::Jump { target }) =

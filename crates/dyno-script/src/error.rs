@@ -1,17 +1,17 @@
-//! What can be wrong with a script, and what can go wrong while one runs.
+//! Errors of a script, when it is compiled and when it runs.
 //!
-//! A [`ScriptError`] is found before anything runs and names its place; an [`EvalError`] depends on
-//! the values of the variables and is found by the session that evaluates.
+//! A [`ScriptError`] is found before anything runs and has a position. An [`EvalError`] depends on the values of
+//! variables and is found by the session that evaluates an expression.
 
 use thiserror::Error;
 
-/// A script that does not parse: where, what, and what to do next.
+/// Error in the text of a script: position, message and next step.
 ///
 /// Displayed as `file:line:column: message`, then a line `  next: hint`.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{file}:{line}:{column}: {message}\n  next: {hint}")]
 pub struct ScriptError {
-    /// Name of the script as the caller gave it.
+    /// Name of the script, as given by the caller.
     pub file: String,
     /// Line, counted from 1.
     pub line: u32,
@@ -19,34 +19,34 @@ pub struct ScriptError {
     pub column: u32,
     /// What is wrong.
     pub message: String,
-    /// The next step for the author of the script.
+    /// Next step for the author of the script.
     pub hint: String,
 }
 
-/// An expression (or a `\sleep`) that cannot be evaluated with the present values.
+/// Expression (or `\sleep`) that cannot be evaluated with the current values.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum EvalError {
-    /// Nothing has set the variable in this session.
+    /// A variable is not set in this session.
     #[error("variable :{name} is not set")]
     Unset {
-        /// The variable's name.
+        /// Name of the variable.
         name: String,
     },
-    /// A variable's text is neither a number nor a truth value nor NULL.
+    /// The text of a variable is neither a number nor a boolean nor NULL.
     #[error("variable :{name} holds '{text}', which is not a number")]
     NotANumber {
-        /// The variable's name.
+        /// Name of the variable.
         name: String,
-        /// Its text, at most 80 characters.
+        /// Text of the variable, at most 80 characters.
         text: String,
     },
     /// The result does not fit 64 bits.
     #[error("{operation} leaves the range of 64-bit integers")]
     IntegerRange {
-        /// What was calculated.
+        /// Operation that failed.
         operation: &'static str,
     },
-    /// A double that no 64-bit integer can hold.
+    /// A double does not fit a 64-bit integer.
     #[error("{value} does not fit a 64-bit integer")]
     DoubleRange {
         /// The double.
@@ -55,15 +55,15 @@ pub enum EvalError {
     /// Integer division or remainder by zero.
     #[error("division by zero")]
     DivisionByZero,
-    /// A value of the wrong type.
+    /// A value has the wrong type.
     #[error("{from} stands where {to} is needed")]
     Type {
-        /// The type that is there.
+        /// Type of the value.
         from: &'static str,
-        /// The type that is needed.
+        /// Required type.
         to: &'static str,
     },
-    /// A random function whose lower bound is above its upper bound.
+    /// The lower bound of a random function is greater than its upper bound.
     #[error("the range {low} to {high} of a random function is empty")]
     EmptyRange {
         /// Lower bound.
@@ -71,7 +71,7 @@ pub enum EvalError {
         /// Upper bound.
         high: i64,
     },
-    /// A random function whose range does not fit 64 bits.
+    /// The range of a random function does not fit 64 bits.
     #[error("the range {low} to {high} of a random function is too large")]
     WideRange {
         /// Lower bound.
@@ -79,36 +79,36 @@ pub enum EvalError {
         /// Upper bound.
         high: i64,
     },
-    /// The third argument of a random function.
+    /// The third argument of a random function is out of range.
     #[error("the parameter of {function} must be {bounds}, not {value}")]
     Parameter {
         /// Name of the function.
         function: &'static str,
-        /// What it takes.
+        /// Allowed values.
         bounds: &'static str,
-        /// What it got.
+        /// Actual value.
         value: f64,
     },
-    /// `permute` over no element.
+    /// The size given to `permute` is not positive.
     #[error("the size given to permute must be greater than zero, not {size}")]
     PermuteSize {
-        /// What it got.
+        /// Actual value.
         size: i64,
     },
-    /// The variable of a `\sleep` does not begin with a whole number.
+    /// The variable of a `\sleep` does not begin with an integer.
     #[error("variable :{name} holds '{text}', which is not a time to sleep")]
     SleepTime {
-        /// The variable's name.
+        /// Name of the variable.
         name: String,
-        /// Its text, at most 80 characters.
+        /// Text of the variable, at most 80 characters.
         text: String,
     },
 }
 
-/// An error on the hot path: boxed, so that the usual result fits two registers.
+/// Error on the hot path; boxed, so that the usual result fits two registers.
 pub(crate) type Fault = Box<EvalError>;
 
-/// The beginning of a text for a message.
+/// Returns the beginning of a text, for a message.
 pub(crate) fn excerpt(text: &str) -> String {
     const LONGEST: usize = 80;
     match text.char_indices().nth(LONGEST) {

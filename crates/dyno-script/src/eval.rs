@@ -1,9 +1,8 @@
-//! Evaluation: the hot path of a load generator. No allocation except for `debug()` and errors.
+//! Evaluation of expressions: the hot path of a load generator. It allocates only for `debug()` and errors.
 //!
-//! The rules are pgbench's: NULL in, NULL out (except for IS, CASE conditions and `debug`); a
-//! double on either side makes the operation one on doubles, `%` and the bit operators round
-//! doubles to integers; AND and OR do not evaluate their right side when the left one decides, and
-//! a NULL on the left decides.
+//! The rules are those of pgbench. NULL operands give NULL (except for IS, CASE conditions and `debug`). If one
+//! operand is a double, the operation is done on doubles; `%` and the bit operators round doubles to integers. AND
+//! and OR do not evaluate their right side if the left one decides, and a NULL on the left decides.
 
 use crate::error::Fault;
 use crate::expr::{Binary, Expr, Node};
@@ -12,11 +11,11 @@ use crate::random::{self, Skew};
 use crate::value::Scalar;
 use crate::{EvalError, Rng, Scope, Value};
 
-/// Evaluates an expression. The result is never text.
+/// Evaluates an expression; the result is never text.
 ///
 /// # Errors
-/// A variable that is unset or not a number, a value of the wrong type, overflow, division of an
-/// integer by zero, or a bad argument of a function.
+/// A variable is unset or not a number, a value has the wrong type, an operation overflows, an integer is divided by
+/// zero, or an argument of a function is invalid.
 pub fn eval(expr: &Expr, scope: &mut Scope, rng: &mut Rng) -> Result<Value, EvalError> {
     node(&expr.root, scope, rng).map(Value::from).map_err(|fault| *fault)
 }
@@ -52,7 +51,7 @@ pub(crate) fn node(node: &Node, scope: &mut Scope, rng: &mut Rng) -> Result<Scal
     }
 }
 
-/// AND (`decisive` false) and OR (`decisive` true).
+/// Evaluates AND (`decisive` false) and OR (`decisive` true).
 fn logical(operands: &[Node; 2], decisive: bool, scope: &mut Scope, rng: &mut Rng) -> Result<Scalar, Fault> {
     match node(&operands[0], scope, rng)? {
         Scalar::Null => return Ok(Scalar::Null),
@@ -66,7 +65,7 @@ fn logical(operands: &[Node; 2], decisive: bool, scope: &mut Scope, rng: &mut Rn
 }
 
 fn call(function: Function, arguments: &[Node], scope: &mut Scope, rng: &mut Rng) -> Result<Scalar, Fault> {
-    // By count, so that the usual call fills no more than it needs.
+    // Separate cases by the number of arguments, so that the usual call fills no more than it needs.
     match arguments {
         [only] => {
             let values = [node(only, scope, rng)?];
@@ -95,7 +94,7 @@ fn unless_null(function: Function, values: &[Scalar], rng: &mut Rng) -> Result<S
     if values.contains(&Scalar::Null) { Ok(Scalar::Null) } else { apply(function, values, rng) }
 }
 
-/// A function of as many values as its signature says, none of them NULL.
+/// Applies a function to the number of values that its signature requires, none of them NULL.
 fn apply(function: Function, values: &[Scalar], rng: &mut Rng) -> Result<Scalar, Fault> {
     let int = |place: usize| values[place].to_int();
     let double = |place: usize| values[place].to_double();
@@ -181,7 +180,7 @@ fn binary(operator: Binary, left: Scalar, right: Scalar) -> Result<Scalar, Fault
     on_integers(operator, left.to_int()?, right.to_int()?)
 }
 
-/// `None` for the operators that work on integers only.
+/// Evaluates an operator on doubles; returns `None` for operators that work on integers only.
 fn on_doubles(operator: Binary, left: Scalar, right: Scalar) -> Result<Option<Scalar>, Fault> {
     if matches!(
         operator,
@@ -190,7 +189,7 @@ fn on_doubles(operator: Binary, left: Scalar, right: Scalar) -> Result<Option<Sc
         return Ok(None);
     }
     let (left, right) = (left.to_double()?, right.to_double()?);
-    #[allow(clippy::float_cmp)] // the script asks for exactly this
+    #[allow(clippy::float_cmp)] // the script requests an exact comparison
     let result = match operator {
         Binary::Add => Scalar::Double(left + right),
         Binary::Subtract => Scalar::Double(left - right),
@@ -223,7 +222,7 @@ fn on_integers(operator: Binary, left: i64, right: i64) -> Result<Scalar, Fault>
         Binary::BitAnd => Ok(Scalar::Int(left & right)),
         Binary::BitOr => Ok(Scalar::Int(left | right)),
         Binary::BitXor => Ok(Scalar::Int(left ^ right)),
-        // The count is taken modulo 64, as the processors do on which pgbench runs.
+        // The count is taken modulo 64, as on the processors on which pgbench runs.
         Binary::ShiftLeft => Ok(Scalar::Int(left.wrapping_shl(right as u32))),
         Binary::ShiftRight => Ok(Scalar::Int(left.wrapping_shr(right as u32))),
     }

@@ -1,27 +1,28 @@
-//! The tree of an expression.
+//! Syntax tree of an expression.
 
 use crate::VarId;
 use crate::function::Function;
 use crate::value::Scalar;
 
-/// Highest tree: deeper expressions are refused, so that evaluation cannot exhaust the stack.
+/// Largest height of a tree: deeper expressions are refused, so that evaluation cannot exhaust the stack.
 pub(crate) const DEEPEST: usize = 500;
 
-/// A parsed expression.
+/// Parsed expression.
 #[derive(Debug, Clone)]
 pub struct Expr {
     pub(crate) root: Node,
 }
 
 impl Expr {
-    /// Whether it is a constant, and so costs nothing to evaluate.
+    /// Returns true if the expression is a constant, which costs nothing to evaluate.
     pub fn is_constant(&self) -> bool {
         matches!(self.root, Node::Constant(_))
     }
 }
 
-/// One operation over its operands. Operands are evaluated in the order in which they stand here,
-/// which decides which of them draws random numbers first.
+/// One operation with its operands.
+///
+/// Operands are evaluated in the order listed here, which decides which of them draws random numbers first.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     Constant(Scalar),
@@ -38,13 +39,13 @@ pub(crate) enum Node {
 /// `case when ... then ... else ... end`.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
-    /// Condition and result, in order.
+    /// Conditions and results, in order.
     pub(crate) branches: Vec<(Node, Node)>,
-    /// The result when no condition holds.
+    /// Result if no condition is true.
     pub(crate) otherwise: Node,
 }
 
-/// Operators that always evaluate both operands. `>` and `>=` are these with operands exchanged.
+/// Operators that always evaluate both operands. `>` and `>=` are `<` and `<=` with exchanged operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Binary {
     Add,

@@ -1,4 +1,4 @@
-//! Tokens of an expression, up to the end of the (continued) line.
+//! Lexer of expressions: tokens up to the end of the (continued) line.
 
 use crate::ScriptError;
 use crate::source::{Source, begins_name, continues_name};
@@ -8,19 +8,19 @@ use crate::value::parse_double;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Token<'a> {
     Integer(i64),
-    /// 2^63, which exists only behind a minus sign.
+    /// 2^63, which is only valid after a minus sign.
     SmallestMagnitude,
     Double(f64),
     /// `:name`, without the colon.
     Variable(&'a str),
-    /// A keyword or the name of a function.
+    /// Keyword or name of a function.
     Word(&'a str),
-    /// An operator, a parenthesis or a comma.
+    /// Operator, parenthesis or comma.
     Symbol(&'static str),
     End,
 }
 
-/// A token and where it begins.
+/// Token and its position.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spanned<'a> {
     pub(crate) token: Token<'a>,
@@ -28,12 +28,13 @@ pub(crate) struct Spanned<'a> {
     pub(crate) end: usize,
 }
 
-/// The longer ones first, so that the first match is the longest.
+/// Symbols, longer ones first, so that the first match is the longest.
 const SYMBOLS: &[&str] =
     &["<>", "!=", "<=", ">=", "<<", ">>", "<", ">", "=", "+", "-", "*", "/", "%", "&", "|", "#", "~", "(", ")", ","];
 
-/// Reads the tokens of an expression that begins at `start`. Returns them, the last one being
-/// [`Token::End`], and the offset behind the line.
+/// Reads the tokens of an expression that begins at `start`.
+///
+/// Returns them, the last one being [`Token::End`], and the offset after the line.
 pub(crate) fn tokens<'a>(source: &Source<'a>, start: usize) -> Result<(Vec<Spanned<'a>>, usize), ScriptError> {
     let mut found = Vec::new();
     let mut offset = start;
@@ -62,7 +63,7 @@ pub(crate) fn skip_blanks(source: &Source, mut offset: usize) -> usize {
     }
 }
 
-/// The offset behind a backslash that ends a line, if there is one at `offset`.
+/// Returns the offset after a backslash that continues a line, if there is one at `offset`.
 pub(crate) fn continuation(source: &Source, offset: usize) -> Option<usize> {
     match (source.byte(offset), source.byte(offset + 1), source.byte(offset + 2)) {
         (b'\\', b'\n', _) => Some(offset + 2),
@@ -139,7 +140,7 @@ fn number<'a>(source: &Source<'a>, start: usize) -> Result<(Token<'a>, usize), S
     }
 }
 
-/// An integer that does not fit.
+/// Returns the error for an integer that does not fit 64 bits.
 pub(crate) fn too_large(source: &Source, start: usize, text: &str) -> ScriptError {
     source.error(
         start,

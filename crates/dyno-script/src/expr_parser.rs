@@ -1,4 +1,4 @@
-//! The grammar of expressions: precedence climbing over the levels of `operators`.
+//! Parser of expressions: precedence climbing over the levels of `operators`.
 
 use crate::ScriptError;
 use crate::expr::{Binary, Case, DEEPEST, Expr, Node};
@@ -9,8 +9,9 @@ use crate::operators::{BITS, COMPARISON, Infix, NOT, OR, SIGN, infix, is_keyword
 use crate::source::Source;
 use crate::value::Scalar;
 
-/// Reads an expression that begins at `start` and fills the rest of its line. Returns it and the
-/// offset behind the line.
+/// Parses an expression that begins at `start` and extends to the end of its line.
+///
+/// Returns it and the offset after the line.
 pub(crate) fn parse(source: &Source, start: usize, names: &mut Names) -> Result<(Expr, usize), ScriptError> {
     let (tokens, end) = tokens(source, start)?;
     let mut parser = Parser { source, tokens, place: 0, nesting: 0, names };
@@ -21,7 +22,7 @@ pub(crate) fn parse(source: &Source, start: usize, names: &mut Names) -> Result<
     }
 }
 
-/// A node and the height of its tree, bounded so that evaluation cannot exhaust the stack.
+/// Node and the height of its tree, which is limited so that evaluation cannot exhaust the stack.
 struct Tree {
     node: Node,
     height: usize,
@@ -70,7 +71,7 @@ impl<'s> Parser<'s, '_> {
         found
     }
 
-    /// An expression of operators that bind at least as tight as `least`.
+    /// Parses an expression of operators that bind at least as tightly as level `least`.
     fn expression(&mut self, least: u8) -> Result<Tree, ScriptError> {
         self.nesting += 1;
         if self.nesting > DEEPEST / 4 {
@@ -116,7 +117,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Tree::above(node, height))
     }
 
-    /// `is [not] null`, `is [not] true`, `is [not] false`, `isnull`, `notnull`.
+    /// Parses `is [not] null`, `is [not] true`, `is [not] false`, `isnull` and `notnull`.
     fn test(&mut self, left: Tree) -> Result<Tree, ScriptError> {
         let (negated, constant) = if self.takes_word("isnull") {
             (false, Scalar::Null)
@@ -139,7 +140,7 @@ impl<'s> Parser<'s, '_> {
         if negated { Ok(not(test)) } else { Ok(test) }
     }
 
-    /// An operand with the prefixes before it.
+    /// Parses an operand with its prefix operators.
     fn prefix(&mut self) -> Result<Tree, ScriptError> {
         if self.takes_symbol("+") {
             return self.expression(SIGN + 1);
@@ -219,7 +220,7 @@ impl<'s> Parser<'s, '_> {
     }
 
     fn call(&mut self, signature: &Signature, start: usize) -> Result<Tree, ScriptError> {
-        self.take(); // the parenthesis
+        self.take(); // the opening parenthesis
         let mut arguments = Vec::new();
         let mut height = 0;
         if self.peek().token != Token::Symbol(")") {
@@ -252,7 +253,7 @@ impl<'s> Parser<'s, '_> {
         Ok(Tree::above(Node::Call(signature.function, arguments.into()), height))
     }
 
-    /// Behind `case`.
+    /// Parses a `case` expression after its keyword.
     fn case(&mut self) -> Result<Tree, ScriptError> {
         let mut branches = Vec::new();
         let mut height = 1;

@@ -1,4 +1,4 @@
-//! What of an expression can be calculated beforehand.
+//! Constant folding of expressions.
 
 use crate::eval;
 use crate::expr::{Binary, Node};
@@ -11,8 +11,10 @@ impl Node {
         Self::Binary(operator, Box::new([left, right])).folded()
     }
 
-    /// The constant that this is, where all operands are constants, nothing is random, and the
-    /// calculation succeeds. One that fails stays, and fails when (and if) it is evaluated.
+    /// Returns the node, replaced by a constant if its value is known at compile time.
+    ///
+    /// That requires constant operands, no randomness, and a calculation that succeeds. One that fails is kept, and
+    /// fails when (and if) it is evaluated.
     pub(crate) fn folded(self) -> Self {
         if !self.is_foldable() {
             return self;

@@ -1,12 +1,13 @@
-//! The functions of expressions: one row each, from which the parser, its messages and the
-//! documentation's list are made.
+//! Functions of expressions: one row each.
+//!
+//! The parser, its messages and the list in the documentation are made from these rows.
 
 use crate::spelling;
 
-/// Most arguments a function takes, as in pgbench.
+/// Largest number of arguments of a function, as in pgbench.
 pub(crate) const MOST_ARGUMENTS: usize = 16;
 
-/// What a call does.
+/// Function that a call evaluates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Abs,
@@ -31,7 +32,7 @@ pub(crate) enum Function {
 }
 
 impl Function {
-    /// Whether equal arguments give an equal result and nothing else happens.
+    /// Returns true if equal arguments give an equal result and there are no side effects.
     pub(crate) fn is_pure(self) -> bool {
         !matches!(
             self,
@@ -40,19 +41,19 @@ impl Function {
     }
 }
 
-/// One function as the author of a script sees it.
+/// Signature of a function, as the author of a script sees it.
 #[derive(Debug)]
 pub(crate) struct Signature {
     /// Name in lower case; scripts may write it in any case.
     pub(crate) name: &'static str,
     pub(crate) function: Function,
-    /// Fewest arguments.
+    /// Smallest number of arguments.
     pub(crate) fewest: usize,
-    /// Most arguments.
+    /// Largest number of arguments.
     pub(crate) most: usize,
-    /// Whether `:default_seed` stands in for the last argument where it is left out.
+    /// True if `:default_seed` replaces the last argument when that is omitted.
     pub(crate) seeded: bool,
-    /// How to write a call.
+    /// Syntax of a call, for messages.
     pub(crate) usage: &'static str,
 }
 
@@ -64,7 +65,7 @@ const fn seeded(name: &'static str, function: Function, arguments: (usize, usize
     Signature { name, function, fewest: arguments.0, most: arguments.1, seeded: true, usage }
 }
 
-/// All functions, in the alphabet's order.
+/// All functions, in alphabetical order.
 pub(crate) const SIGNATURES: &[Signature] = &[
     row("abs", Function::Abs, (1, 1), "abs(number)"),
     row("debug", Function::Debug, (1, 1), "debug(value)"),
@@ -89,12 +90,12 @@ pub(crate) const SIGNATURES: &[Signature] = &[
     row("sqrt", Function::Sqrt, (1, 1), "sqrt(number)"),
 ];
 
-/// The function of that name, in any case.
+/// Returns the function with this name, in any case.
 pub(crate) fn find(name: &str) -> Option<&'static Signature> {
     SIGNATURES.iter().find(|signature| signature.name.eq_ignore_ascii_case(name))
 }
 
-/// What to try instead of a name that is no function.
+/// Returns a hint for a name that is not a function.
 pub(crate) fn suggestion(name: &str) -> String {
     let names = || SIGNATURES.iter().map(|signature| signature.name);
     spelling::nearest(name, names()).map_or_else(

@@ -1,9 +1,9 @@
 //! pgbench's script language, compiled to a flat list of commands.
 //!
-//! A load generator runs the same script millions of times, so everything that can be known
-//! beforehand is settled here once: where a command ends, which variable is which slot, what is
-//! constant in an expression, where a branch continues. What is left per run is small: evaluate an
-//! expression over slots, append a value's text to a buffer.
+//! A load generator runs the same script millions of times. So everything that can be known in advance is determined
+//! once, by the compiler: where a command ends, which slot a variable has, which parts of an expression are constant,
+//! where a branch continues. What remains per run is small: evaluate an expression over slots, append a value's text
+//! to a buffer.
 //!
 //! ```
 //! use dyno_script::{Command, Compiler, Scope, Seeds, Value, eval};
@@ -36,30 +36,29 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # The journey of a script
+//! # From text to commands
 //!
-//! text -> `sql_lexer` (where a command ends) and `meta` (backslash commands, whose expressions
-//! `expr_lexer` and `expr_parser` read) -> `compiler` (slots, jumps) -> [`Script`].
-//! A session then owns a [`Scope`] and an [`Rng`] and calls [`eval`].
+//! text -> `sql_lexer` (where a command ends) and `meta` (backslash commands, whose expressions `expr_lexer` and
+//! `expr_parser` read) -> `compiler` (slots, jumps) -> [`Script`]. Each session then has a [`Scope`] and an [`Rng`]
+//! and calls [`eval`].
 //!
 //! # The same values as pgbench
 //!
-//! Given the number of `pgbench --random-seed`, [`Seeds`] hands out the generators of client 0, 1,
-//! 2, ... in pgbench's order, and the random, hash and permutation functions follow pgbench 15 to
-//! 18 draw by draw (also in which operand of `>` is evaluated first). Doubles go through the
-//! platform's mathematical library in both programs, so the last bit is equal where both use the
-//! same library and the compiler of pgbench did not fuse multiplications and additions.
+//! With the number of `pgbench --random-seed`, [`Seeds`] returns the generators of client 0, 1, 2, ... in pgbench's
+//! order. The random, hash and permutation functions make the same draws as pgbench 15 to 18, also in the order in
+//! which the operands of `>` are evaluated. Both programs compute doubles with the platform's mathematical library,
+//! so the last bit is equal if both use the same library and pgbench's compiler did not fuse multiplications and
+//! additions.
 //!
-//! # Where this language is not pgbench's
+//! # Differences from pgbench's language
 //!
 //! - `\redo` is an addition; `\shell` and `\setshell` are refused: a script never runs a program.
-//! - What pgbench finds only when a command runs, or leaves to the server, is an error of the
-//!   script here: a bad variable name, an unclosed quote, more than 16 arguments.
-//! - A variable inside quotes or a comment is not a parameter of the extended protocol
-//!   ([`Sql::quoted`]); pgbench sends a statement that cannot work.
-//! - `\:` is a colon that is never a variable. `abs` of the smallest integer and of a truth value
-//!   is an error (undefined in pgbench). NULL is sent as NULL in the extended protocol
-//!   (pgbench sends the word).
+//! - Errors that pgbench finds only when a command runs, or leaves to the server, are found when the script is
+//!   compiled: an invalid variable name, an unclosed quote, more than 16 arguments.
+//! - A variable inside quotes or a comment is not a parameter of the extended protocol ([`Sql::quoted`]); pgbench
+//!   sends a statement that cannot work.
+//! - `\:` is a colon that never begins a variable. `abs` of the smallest integer and of a boolean is an error
+//!   (undefined in pgbench). NULL is sent as NULL in the extended protocol (pgbench sends the word).
 //!
 //! The crate is pure: no input, no output, no clock.
 

@@ -1,4 +1,4 @@
-//! Backslash commands: their names, their words, and what is wrong with them.
+//! Backslash commands: their names, their words, and their errors.
 
 use crate::command::SleepTime;
 use crate::expr_lexer::{continuation, skip_blanks};
@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::source::{Source, is_name};
 use crate::{ScriptError, spelling};
 
-/// The commands that a script may use.
+/// Backslash commands that a script may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meta {
     Set,
@@ -38,14 +38,14 @@ const NAMES: &[(&str, Meta)] = &[
     ("redo", Meta::Redo),
 ];
 
-/// A word between blanks.
+/// Word between blanks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Word<'s> {
     pub(crate) text: &'s str,
     pub(crate) start: usize,
 }
 
-/// The command whose backslash is at `backslash`, its name's word, and the offset behind the name.
+/// Returns the command at `backslash`, the word of its name, and the offset after the name.
 pub(crate) fn command<'s>(source: &Source<'s>, backslash: usize) -> Result<(Meta, Word<'s>, usize), ScriptError> {
     let (word, end) = next_word(source, backslash + 1);
     let Some(word) = word else {
@@ -74,7 +74,7 @@ pub(crate) fn command<'s>(source: &Source<'s>, backslash: usize) -> Result<(Meta
     Err(source.error(backslash, format!("unknown command \\{name}"), hint))
 }
 
-/// The next word of a line, and the offset behind it; behind the line when there is none.
+/// Returns the next word of a line and the offset after it; without a word, the offset after the line.
 pub(crate) fn next_word<'s>(source: &Source<'s>, offset: usize) -> (Option<Word<'s>>, usize) {
     let start = skip_blanks(source, offset);
     let mut end = start;
@@ -91,7 +91,7 @@ pub(crate) fn next_word<'s>(source: &Source<'s>, offset: usize) -> (Option<Word<
     (None, end + usize::from(source.byte(end) == b'\n'))
 }
 
-/// The words that are left on a line, at most `most`, and the offset behind the line.
+/// Returns the remaining words of a line, at most `most`, and the offset after the line.
 pub(crate) fn words<'s>(
     source: &Source<'s>,
     name: Word,
@@ -115,7 +115,7 @@ pub(crate) fn words<'s>(
     }
 }
 
-/// The name of the variable that `\set` assigns, and the offset behind it.
+/// Returns the name of the variable that `\set` assigns, and the offset after it.
 pub(crate) fn variable_name<'s>(source: &Source<'s>, offset: usize) -> Result<(Word<'s>, usize), ScriptError> {
     let (word, end) = next_word(source, offset);
     let Some(word) = word else {
@@ -129,7 +129,7 @@ pub(crate) fn variable_name<'s>(source: &Source<'s>, offset: usize) -> Result<(W
     Ok((word, end))
 }
 
-/// Refuses what cannot be a variable's name.
+/// Refuses words that are not a valid variable name.
 pub(crate) fn check_name(source: &Source, word: Word) -> Result<(), ScriptError> {
     if is_name(word.text) {
         return Ok(());
@@ -143,8 +143,9 @@ pub(crate) fn check_name(source: &Source, word: Word) -> Result<(), ScriptError>
     Err(source.error(word.start, format!("{name:?} cannot be a variable's name"), hint))
 }
 
-/// The time of a `\sleep` from its words: a whole number or a variable, and a unit (seconds where
-/// it is left out), which may stand right behind the number.
+/// Returns the duration of a `\sleep` from its words: an integer or a variable, and a unit.
+///
+/// The unit may follow the number directly; without a unit it is seconds.
 pub(crate) fn sleep_time(
     source: &Source,
     name: Word,
@@ -188,7 +189,7 @@ pub(crate) fn sleep_time(
     }
 }
 
-/// Length of a unit, in microseconds.
+/// Returns the length of a unit [us].
 fn unit_us(source: &Source, word: Word) -> Result<u64, ScriptError> {
     for (unit, length_us) in [("us", 1), ("ms", 1_000), ("s", 1_000_000)] {
         if word.text.eq_ignore_ascii_case(unit) {

@@ -1,36 +1,36 @@
-//! The variables of the scripts of one arm, and who sets and reads them.
+//! Variables of the scripts of one arm, and where they are set and read.
 
 use std::collections::HashSet;
 
 use crate::source::Source;
 use crate::{ScriptError, Symbols, VarId};
 
-/// Slots, and what is known of their use.
+/// Slots of variables, and how they are used.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Names {
     pub(crate) symbols: Symbols,
     assigned: HashSet<VarId>,
     /// Prefixes of `\gset` and `\aset`.
     prefixes: Vec<String>,
-    /// The first place where each variable is read, as an error in waiting.
+    /// First place where each variable is read, with the error to report if nothing sets it.
     reads: Vec<(VarId, ScriptError)>,
     read: HashSet<VarId>,
 }
 
 impl Names {
-    /// The slot of a variable that is set.
+    /// Returns the slot of a variable that is set.
     pub(crate) fn assign(&mut self, name: &str) -> VarId {
         let var = self.symbols.intern(name);
         self.assigned.insert(var);
         var
     }
 
-    /// Columns of a result are stored under names with this prefix.
+    /// Records that the columns of a result are stored under names with this prefix.
     pub(crate) fn assign_columns(&mut self, prefix: &str) {
         self.prefixes.push(prefix.to_owned());
     }
 
-    /// The slot of a variable that is read at `offset`.
+    /// Returns the slot of a variable that is read at `offset`.
     pub(crate) fn read(&mut self, source: &Source, name: &str, offset: usize) -> VarId {
         let var = self.symbols.intern(name);
         if self.read.insert(var) {
@@ -41,12 +41,12 @@ impl Names {
         var
     }
 
-    /// The slot of a variable that may be read, or be no variable at all.
+    /// Returns the slot of a name that may or may not be a variable.
     pub(crate) fn mention(&mut self, name: &str) -> VarId {
         self.symbols.intern(name)
     }
 
-    /// Variables that are read but that nothing can set, each with the first place.
+    /// Returns an error for each variable that is read but cannot be set, at the first place that reads it.
     pub(crate) fn unassigned(&self) -> Vec<ScriptError> {
         let lost = self.reads.iter().filter(|(var, _)| !self.is_settable(*var));
         lost.map(|(_, error)| error.clone()).collect()

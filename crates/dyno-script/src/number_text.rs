@@ -1,8 +1,7 @@
-//! Numbers as pgbench writes them into SQL.
+//! Text of numbers, as pgbench writes them into SQL.
 //!
-//! Integers in decimal. Doubles with 15 significant digits in the shorter of fixed and scientific
-//! notation, as `%.15g` of C's printf; the special values in the spelling of
-//! `PostgreSQL`.
+//! Integers are decimal. Doubles have 15 significant digits, in the shorter of fixed and scientific notation, like
+//! `%.15g` of C's printf; special values are spelled as in `PostgreSQL`.
 
 use std::io::Write;
 
@@ -51,7 +50,7 @@ pub(crate) fn write_double(number: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// The 15 decimal digits of a number, rounded, and the power of ten of the first one.
+/// Returns the 15 rounded decimal digits of a number, and the power of ten of the first digit.
 fn decompose(number: f64) -> ([u8; DIGITS], i32) {
     let mut text = [0_u8; 32];
     let mut rest = &mut text[..];
@@ -109,7 +108,7 @@ mod tests {
         }
     }
 
-    /// Expected texts: printf with "%.15g" (special values: what pgbench 15 sends).
+    /// Expected texts are those of printf with "%.15g" (special values: those that pgbench 15 sends).
     #[test]
     fn doubles_have_fifteen_digits() {
         let table = [

@@ -1,9 +1,9 @@
-//! The levels of operators, pgbench's, which are those of SQL.
+//! Precedence levels of operators, which are those of pgbench and SQL.
 //!
-//! From loose to tight: OR; AND; NOT; IS, ISNULL, NOTNULL; comparisons, which do not chain;
-//! `| # & << >>` and the prefix `~`; `+ -`; `* / %`; the prefixes `-` and `+`. All binary operators
-//! associate to the left. A prefix takes as its operand all that binds tighter than itself, so
-//! `~ 1 + 2` is `~(1 + 2)` and `not a = b` is `not (a = b)`.
+//! From loose to tight: OR; AND; NOT; IS, ISNULL, NOTNULL; comparisons, which do not chain; `| # & << >>` and the
+//! prefix `~`; `+ -`; `* / %`; the prefixes `-` and `+`. All binary operators are left-associative. The operand of a
+//! prefix operator is everything that binds tighter than the operator, so `~ 1 + 2` is `~(1 + 2)` and `not a = b` is
+//! `not (a = b)`.
 
 use crate::expr::Binary;
 use crate::expr_lexer::Token;
@@ -18,26 +18,26 @@ pub(crate) const SUM: u8 = 7;
 pub(crate) const PRODUCT: u8 = 8;
 pub(crate) const SIGN: u8 = 9;
 
-/// Words with a meaning of their own, which are no functions.
+/// Words with a special meaning, which are not functions.
 const KEYWORDS: &[&str] =
     &["and", "or", "not", "is", "isnull", "notnull", "null", "true", "false", "case", "when", "then", "else", "end"];
 
-/// Whether a word is one of them, in any case.
+/// Returns true if a word is a keyword, in any case.
 pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word))
 }
 
-/// What stands between or behind operands.
+/// Operator between or after operands.
 pub(crate) enum Infix {
     Or,
     And,
-    /// IS and its relatives, from the token on.
+    /// IS and related tests; the parser reads them from this token on.
     Test,
-    /// The flag says whether the operands are exchanged.
+    /// Binary operator; the flag is true if its operands are exchanged.
     Operator(Binary, bool),
 }
 
-/// The level and meaning of a token between operands.
+/// Returns the level and meaning of a token between operands, or `None` if it is not an operator.
 pub(crate) fn infix(token: Token) -> Option<(u8, Infix)> {
     let symbol = match token {
         Token::Word(word) => return word_infix(word),

@@ -1,11 +1,11 @@
-//! The random, hash and permutation functions of scripts, value by value as pgbench 15 to 18.
+//! Random, hash and permutation functions of scripts, which return the same values as pgbench 15 to 18.
 //!
 //! Bounds are inclusive. Callers check the arguments ([`check_range`], [`Skew`]).
 
 use crate::error::Fault;
 use crate::{EvalError, Rng};
 
-/// How a random function leans within its range, with a checked parameter.
+/// Distribution of a random function within its range, with a checked parameter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Skew {
     Exponential(f64),
@@ -35,7 +35,7 @@ impl Skew {
         Ok(Self::Zipfian(parameter))
     }
 
-    /// One integer from `low` to `high`.
+    /// Draws an integer from `low` to `high`.
     pub(crate) fn draw(self, rng: &mut Rng, low: i64, high: i64) -> i64 {
         match self {
             Self::Exponential(parameter) => spread(low, high, exponential(rng, parameter)),
@@ -49,7 +49,7 @@ fn parameter_error(function: &'static str, bounds: &'static str, value: f64) -> 
     EvalError::Parameter { function, bounds, value }
 }
 
-/// The bounds of a random function: not empty, and its size fits 64 bits.
+/// Checks that the range of a random function is not empty and that its size fits 64 bits.
 #[inline]
 pub(crate) fn check_range(low: i64, high: i64) -> Result<(), Fault> {
     if low > high {
@@ -61,25 +61,25 @@ pub(crate) fn check_range(low: i64, high: i64) -> Result<(), Fault> {
     }
 }
 
-/// Uniform.
+/// Draws an integer from `low` to `high` with uniform distribution.
 #[inline]
 pub(crate) fn uniform(rng: &mut Rng, low: i64, high: i64) -> i64 {
     low.wrapping_add(rng.up_to(high.wrapping_sub(low) as u64) as i64)
 }
 
-/// Puts a share in [0, 1) onto the integers of a range.
+/// Maps a share in [0, 1) to the integers of a range.
 fn spread(low: i64, high: i64, share: f64) -> i64 {
     low.wrapping_add(((high - low + 1) as f64 * share) as i64)
 }
 
-/// Truncated exponential in [0, 1) by inversion.
+/// Draws from a truncated exponential distribution on [0, 1), by inversion.
 fn exponential(rng: &mut Rng, parameter: f64) -> f64 {
     let cut = (-parameter).exp();
     let uniform = 1.0 - rng.unit();
     -(cut + (1.0 - cut) * uniform).ln() / parameter
 }
 
-/// Normal, cut at `parameter` standard deviations on both sides by drawing again, onto [0, 1).
+/// Draws from a normal distribution mapped to [0, 1); values beyond `parameter` standard deviations are drawn again.
 fn gaussian(rng: &mut Rng, parameter: f64) -> f64 {
     loop {
         let deviate = rng.normal();
@@ -89,8 +89,9 @@ fn gaussian(rng: &mut Rng, parameter: f64) -> f64 {
     }
 }
 
-/// Zipfian on 1 to `count` with exponent `exponent` > 1 by rejection: L. Devroye, Non-Uniform
-/// Random Variate Generation, Springer 1986, pages 550 and 551.
+/// Draws from a Zipfian distribution on 1 to `count` with exponent `exponent` > 1, by rejection.
+///
+/// Source: L. Devroye, Non-Uniform Random Variate Generation, Springer 1986, pages 550 and 551.
 fn zipfian(rng: &mut Rng, count: i64, exponent: f64) -> i64 {
     if count <= 1 {
         return 1;
@@ -107,7 +108,7 @@ fn zipfian(rng: &mut Rng, count: i64, exponent: f64) -> i64 {
     }
 }
 
-/// FNV-1a over the eight bytes of a number, the lowest first (Fowler, Noll and Vo).
+/// Returns the FNV-1a hash of the eight bytes of a number, lowest first (Fowler, Noll and Vo).
 pub(crate) fn hash_fnv1a(number: i64, seed: i64) -> i64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;
@@ -116,7 +117,7 @@ pub(crate) fn hash_fnv1a(number: i64, seed: i64) -> i64 {
     hash as i64
 }
 
-/// `MurmurHash2`, 64-bit variant A, of one 8-byte block (Austin Appleby, public domain).
+/// Returns the `MurmurHash2` hash, 64-bit variant A, of one 8-byte block (Austin Appleby, public domain).
 pub(crate) fn hash_murmur2(number: i64, seed: i64) -> i64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
     const SHIFT: u32 = 47;
@@ -130,11 +131,11 @@ pub(crate) fn hash_murmur2(number: i64, seed: i64) -> i64 {
     (hash ^ (hash >> SHIFT)) as i64
 }
 
-/// Where a pseudo-random permutation of 0 to `size - 1` puts `number` (taken modulo `size`).
+/// Returns the place of `number` (taken modulo `size`) in a pseudo-random permutation of 0 to `size - 1`.
 ///
-/// Six rounds; each multiplies by an odd number, flips bits and rotates within the largest power of
-/// two that fits, once from below and once from above, then adds an offset modulo the size. All
-/// three are one-to-one, so the whole is.
+/// There are six rounds. Each multiplies by an odd number, flips bits and rotates within the largest power of two
+/// that fits, once from below and once from above, then adds an offset modulo the size. All three steps are
+/// one-to-one, so the whole is.
 pub(crate) fn permute(number: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;
@@ -153,7 +154,7 @@ pub(crate) fn permute(number: i64, size: i64, seed: i64) -> i64 {
     place as i64
 }
 
-/// One-to-one on 0 to `mask`; leaves larger numbers alone, but draws all the same.
+/// Applies a one-to-one mapping on 0 to `mask`; larger numbers are unchanged, but numbers are drawn all the same.
 fn scramble(rng: &mut Rng, place: u64, bits: u32, mask: u64) -> u64 {
     let factor = (rng.next_u64() & mask) | 1;
     let flips = rng.next_u64() & mask;

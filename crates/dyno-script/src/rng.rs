@@ -1,27 +1,27 @@
-//! Pseudo-random numbers, draw by draw as pgbench 15 to 18.
+//! Pseudo-random numbers, with the same draws as pgbench 15 to 18.
 //!
-//! The generator is xoroshiro128** 1.0, its state filled by splitmix64, both by David Blackman and
-//! Sebastiano Vigna (public domain, <https://prng.di.unimi.it/>).
+//! The generator is xoroshiro128** 1.0. Its state is filled by splitmix64. Both are by David Blackman and Sebastiano
+//! Vigna (public domain, <https://prng.di.unimi.it/>).
 
-/// One session's generator: xoroshiro128**.
+/// Random number generator of one session: xoroshiro128**.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rng {
     state: [u64; 2],
 }
 
 impl Rng {
-    /// Fills the state from 64 bits.
+    /// Creates a generator whose state is filled from 64 bits.
     pub fn new(seed: u64) -> Self {
         let mut mixer = seed;
         let state = [splitmix64(&mut mixer), splitmix64(&mut mixer)];
         if state == [0, 0] {
-            // The one state that never changes. `PostgreSQL` puts Knuth's MMIX constants there.
+            // The only state that never changes. `PostgreSQL` replaces it by Knuth's MMIX constants.
             return Self { state: [0x5851_F42D_4C95_7F2D, 0x1405_7B7E_F767_814F] };
         }
         Self { state }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [first, second] = self.state;
@@ -30,8 +30,9 @@ impl Rng {
         first.wrapping_mul(5).rotate_left(7).wrapping_mul(9)
     }
 
-    /// Uniform in 0 to `largest`, both included, without bias: draws as many bits as `largest` has
-    /// until they are not above it (fewer than two draws on average).
+    /// Draws uniformly from 0 to `largest`, both included, without bias.
+    ///
+    /// It draws numbers with the bit length of `largest` until one is not greater (fewer than two draws on average).
     #[inline]
     pub fn up_to(&mut self, largest: u64) -> u64 {
         if largest == 0 {
@@ -46,14 +47,16 @@ impl Rng {
         }
     }
 
-    /// Uniform in [0, 1), from 52 bits.
+    /// Draws uniformly from [0, 1), with 52 bits.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1_u64 << 52) as f64;
         (self.next_u64() >> 12) as f64 * STEP
     }
 
-    /// Normal with mean 0 and standard deviation 1 (Box and Muller's transform, the sine branch).
+    /// Draws from a normal distribution with mean 0 and standard deviation 1.
+    ///
+    /// It is the sine branch of the Box-Muller transform.
     pub fn normal(&mut self) -> f64 {
         let radius = 1.0 - self.unit();
         let angle = 1.0 - self.unit();
@@ -69,7 +72,7 @@ fn splitmix64(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Hands out the generators of a run's sessions in pgbench's order, from one number.
+/// Source of the generators of a run's sessions, in pgbench's order, from one number.
 ///
 /// ```
 /// use dyno_script::Seeds;
@@ -86,19 +89,20 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// From the number given to pgbench as `--random-seed`.
+    /// Creates the source from the number given to pgbench as `--random-seed`.
     pub fn new(random_seed: u64) -> Self {
         let first = Rng::new(random_seed);
         Self { next: first.clone(), first }
     }
 
-    /// The generator of the next session: client 0, 1, 2, ...
+    /// Returns the generator of the next session: client 0, 1, 2, ...
     pub fn session(&mut self) -> Rng {
         Rng::new(self.next.next_u64())
     }
 
-    /// The value of `:default_seed` in a run of that many clients (pgbench draws it after the
-    /// seeds of all clients). Does not depend on how many sessions were handed out.
+    /// Returns the value of `:default_seed` in a run with this number of clients.
+    ///
+    /// pgbench draws it after the seeds of all clients. It does not depend on how many sessions were requested here.
     pub fn default_seed(&self, clients: usize) -> i64 {
         let mut root = self.first.clone();
         for _ in 0..clients {

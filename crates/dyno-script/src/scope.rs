@@ -1,15 +1,15 @@
-//! The variables of one session, one slot each.
+//! Variables of one session, one slot each.
 //!
-//! Text keeps its spelling for SQL (`1e3` stays `1e3`) and is read as a number when it is stored,
-//! so that an expression over it costs the same each time. A slot keeps its buffer, so that storing
-//! results again and again does not allocate.
+//! Text keeps its spelling for SQL (`1e3` stays `1e3`). It is parsed as a number when it is stored, so that an
+//! expression with it costs the same each time. A slot keeps its buffer, so storing results repeatedly does not
+//! allocate.
 
 use crate::error::{Fault, excerpt};
 use crate::number_text::{write_double, write_int};
 use crate::value::Scalar;
 use crate::{EvalError, Symbols, Value, VarId};
 
-/// One session's variables. They live as long as the session, across scripts.
+/// Variables of one session, which exist as long as the session, across scripts.
 #[derive(Debug, Clone)]
 pub struct Scope {
     slots: Vec<Slot>,
@@ -19,32 +19,32 @@ pub struct Scope {
 #[derive(Debug, Clone, Default)]
 struct Slot {
     reading: Reading,
-    /// The spelling, for a variable that was stored as text.
+    /// Spelling of a variable that was stored as text.
     text: String,
 }
 
-/// What an expression sees in a variable.
+/// Value of a variable for expressions.
 #[derive(Debug, Clone, Copy, Default)]
 enum Reading {
     #[default]
     Unset,
     Scalar(Scalar),
-    /// Stored as text that reads as a scalar.
+    /// Stored as text that can be parsed as a scalar.
     Text(Scalar),
-    /// Stored as text that does not.
+    /// Stored as text that cannot be parsed as a scalar.
     Malformed,
 }
 
 impl Scope {
-    /// Most messages that `debug()` keeps between two calls of [`Scope::take_debug`].
+    /// Largest number of `debug()` messages kept between two calls of [`Scope::take_debug`].
     pub const DEBUG_MESSAGES: usize = 64;
 
-    /// All variables unset.
+    /// Returns a scope with all variables unset.
     pub fn new(symbols: &Symbols) -> Self {
         Self { slots: vec![Slot::default(); symbols.len()], debug: Vec::new() }
     }
 
-    /// The value; `None` when it was never set. Allocates for text only.
+    /// Returns the value, or `None` if it was never set; allocates for text only.
     pub fn get(&self, var: VarId) -> Option<Value> {
         let slot = self.slots.get(var.index())?;
         match slot.reading {
@@ -54,12 +54,12 @@ impl Scope {
         }
     }
 
-    /// Whether the variable was set (also to NULL).
+    /// Returns true if the variable was set (also to NULL).
     pub fn is_set(&self, var: VarId) -> bool {
         self.slots.get(var.index()).is_some_and(|slot| !matches!(slot.reading, Reading::Unset))
     }
 
-    /// Stores a value. A slot that the scope was not made for (declared later) is added.
+    /// Stores a value; adds the slot if the variable was declared after the scope was created.
     pub fn set(&mut self, var: VarId, value: Value) {
         let reading = match value {
             Value::Null => Scalar::Null,
@@ -71,7 +71,7 @@ impl Scope {
         self.slot(var).reading = Reading::Scalar(reading);
     }
 
-    /// Stores text, as from a result's column; an expression reads it as a number if it is one.
+    /// Stores text, such as a column of a result; an expression uses it as a number if it is one.
     pub fn set_text(&mut self, var: VarId, text: &str) {
         let slot = self.slot(var);
         slot.text.clear();
@@ -79,12 +79,12 @@ impl Scope {
         slot.reading = Scalar::parse(text).map_or(Reading::Malformed, Reading::Text);
     }
 
-    /// Forgets the value, as if it was never set.
+    /// Removes the value, as if it had never been set.
     pub fn unset(&mut self, var: VarId) {
         self.slot(var).reading = Reading::Unset;
     }
 
-    /// Appends the value's text to `out`; `false` when it is NULL or unset (nothing appended).
+    /// Appends the value's text to `out`; returns false and appends nothing if it is NULL or unset.
     pub fn write_text(&self, var: VarId, out: &mut Vec<u8>) -> bool {
         let Some(slot) = self.slots.get(var.index()) else { return false };
         match slot.reading {
@@ -98,13 +98,14 @@ impl Scope {
         true
     }
 
-    /// The messages of `debug()` since the last call, oldest first, at most
-    /// [`Scope::DEBUG_MESSAGES`] (later ones are dropped).
+    /// Returns the messages of `debug()` since the last call, oldest first.
+    ///
+    /// At most [`Scope::DEBUG_MESSAGES`] are kept; later ones are dropped.
     pub fn take_debug(&mut self) -> Vec<String> {
         std::mem::take(&mut self.debug)
     }
 
-    /// What an expression sees; `name` is for the message.
+    /// Returns the value for an expression; `name` is for the error message.
     #[inline]
     pub(crate) fn read(&self, var: VarId, name: &str) -> Result<Scalar, Fault> {
         match self.slots.get(var.index()).map(|slot| slot.reading) {

@@ -1,8 +1,8 @@
-//! A script's text, and the places in it.
+//! Text of a script, and positions in it.
 
 use crate::ScriptError;
 
-/// A script while it is compiled. Offsets are in bytes.
+/// Text of a script while it is compiled; offsets are in bytes.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
@@ -18,18 +18,18 @@ impl<'a> Source<'a> {
         Self { name, text, lines }
     }
 
-    /// The byte at an offset; 0 behind the end (a script has no such byte).
+    /// Returns the byte at an offset; 0 after the end (a script contains no such byte).
     #[inline]
     pub(crate) fn byte(&self, offset: usize) -> u8 {
         self.text.as_bytes().get(offset).copied().unwrap_or(0)
     }
 
-    /// Line of an offset, from 1.
+    /// Returns the line of an offset, counted from 1.
     pub(crate) fn line(&self, offset: usize) -> u32 {
         self.lines.partition_point(|start| *start <= offset) as u32
     }
 
-    /// Column of an offset in characters, from 1.
+    /// Returns the column of an offset in characters, counted from 1.
     fn column(&self, offset: usize) -> u32 {
         let start = self.lines[self.line(offset) as usize - 1];
         let before = self.text.get(start..offset).unwrap_or_default();
@@ -47,17 +47,17 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Whether a byte can begin a variable's name. Bytes of non-ASCII characters can.
+/// Returns true if a byte can begin a variable's name; bytes of non-ASCII characters can.
 pub(crate) fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }
 
-/// Whether a byte can stand in a variable's name behind the first.
+/// Returns true if a byte can follow the first one in a variable's name.
 pub(crate) fn continues_name(byte: u8) -> bool {
     begins_name(byte) || byte.is_ascii_digit()
 }
 
-/// Whether a text is a variable's name.
+/// Returns true if a text is a valid variable name.
 pub(crate) fn is_name(text: &str) -> bool {
     text.bytes().next().is_some_and(begins_name) && text.bytes().all(continues_name)
 }

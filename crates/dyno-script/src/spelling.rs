@@ -1,6 +1,6 @@
-//! The nearest known name, for messages about unknown ones.
+//! Search for the nearest known name, for messages about unknown ones.
 
-/// The candidate that differs least from `name`, if one is near enough to be meant.
+/// Returns the candidate with the fewest differences from `name`, if it is close enough to be meant.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.to_ascii_lowercase();
     let tolerance = 1 + name.chars().count() / 4;
@@ -12,9 +12,9 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein's distance: insertions, deletions and replacements of characters.
+/// Returns the Levenshtein distance: insertions, deletions and replacements of characters.
 fn distance(left: &str, right: &str) -> usize {
-    const LONGEST: usize = 64; // longer words are cut: no name is that long
+    const LONGEST: usize = 64; // longer words are truncated: no name is that long
     let right: Vec<char> = right.chars().take(LONGEST).collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (above, from) in left.chars().take(LONGEST).enumerate() {

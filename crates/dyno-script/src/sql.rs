@@ -1,4 +1,4 @@
-//! From a scanned command to one that both protocols can send.
+//! Conversion of a scanned command to one that both protocols can send.
 
 use crate::ScriptError;
 use crate::command::{Piece, Sql, SqlKind};
@@ -6,13 +6,13 @@ use crate::names::Names;
 use crate::source::Source;
 use crate::sql_lexer::{Fragment, Scanned};
 
-/// Most parameters of a statement: the protocol counts them in 16 bits.
+/// Largest number of parameters of a statement: the protocol counts them in 16 bits.
 const MOST_PARAMETERS: usize = 65_535;
 
-/// Longest label in characters.
+/// Longest label [characters].
 const LABEL: usize = 200;
 
-/// The command, or `None` when there is nothing to send.
+/// Returns the command, or `None` if there is nothing to send.
 pub(crate) fn build(source: &Source, mut scanned: Scanned, names: &mut Names) -> Result<Option<Sql>, ScriptError> {
     let Some(start) = scanned.start else { return Ok(None) };
     trim(&mut scanned.fragments);
@@ -83,7 +83,7 @@ fn kind(words: &[String]) -> SqlKind {
     }
 }
 
-/// The command on one line, cut where it is long.
+/// Returns the command on one line, truncated if it is long.
 fn label(fragments: &[Fragment]) -> String {
     let mut text = String::new();
     for fragment in fragments {

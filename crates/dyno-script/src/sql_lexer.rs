@@ -1,18 +1,17 @@
-//! Where an SQL command ends, and where variables stand in it.
+//! Lexer of SQL: where a command ends, and where it has variables.
 //!
-//! A command ends at a semicolon outside of quotes, comments, parentheses and the body of an
-//! SQL-standard function (`create function ... begin atomic ... end`), before a backslash command,
-//! or at the end of the script. `\;` joins two statements into one command, `\:` is a colon.
-//! Strings follow `standard_conforming_strings = on`.
+//! A command ends at a semicolon outside of quotes, comments, parentheses and the body of an SQL-standard function
+//! (`create function ... begin atomic ... end`), before a backslash command, or at the end of the script. `\;` joins
+//! two statements into one command, and `\:` is a colon. Strings follow `standard_conforming_strings = on`.
 
 use crate::ScriptError;
 use crate::source::{Source, begins_name, continues_name};
 
-/// A stretch of a command.
+/// Part of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fragment {
     Text(String),
-    /// `:name`, where it stands, and whether that is inside quotes or a comment.
+    /// `:name`, its position, and whether it is inside quotes or a comment.
     Variable {
         name: String,
         offset: usize,
@@ -20,33 +19,33 @@ pub(crate) enum Fragment {
     },
 }
 
-/// How a command ended, and the offset to go on from.
+/// How a command ended, and the offset at which to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Behind the semicolon.
+    /// After the semicolon.
     Semicolon(usize),
     /// At the backslash.
     Backslash(usize),
     EndOfScript,
 }
 
-/// An SQL command, or nothing but blanks and comments.
+/// SQL command, or only blanks and comments.
 #[derive(Debug)]
 pub(crate) struct Scanned {
     pub(crate) fragments: Vec<Fragment>,
-    /// Offset of the first thing that is neither a blank nor a comment.
+    /// Offset of the first character that is neither in a blank nor in a comment.
     pub(crate) start: Option<usize>,
-    /// The first words in lower case.
+    /// First words, in lower case.
     pub(crate) words: Vec<String>,
-    /// Whether `\;` joins statements.
+    /// True if `\;` joins statements.
     pub(crate) compound: bool,
     pub(crate) ended: Ended,
 }
 
-/// Words kept of a statement: what `create or replace function` needs.
+/// Number of words kept of a statement, which is what `create or replace function` needs.
 const WORDS: usize = 4;
 
-/// Reads one command from `offset` on.
+/// Scans one command from `offset` on.
 pub(crate) fn scan(source: &Source, offset: usize) -> Result<Scanned, ScriptError> {
     let mut lexer = Lexer {
         source,
@@ -64,21 +63,21 @@ pub(crate) fn scan(source: &Source, offset: usize) -> Result<Scanned, ScriptErro
     Ok(Scanned { fragments: lexer.fragments, start: lexer.start, words: lexer.words, compound: lexer.compound, ended })
 }
 
-/// The place in a command.
+/// State of the scan within a command.
 pub(crate) struct Lexer<'s> {
     pub(crate) source: &'s Source<'s>,
     pub(crate) offset: usize,
-    /// Whether nothing but blanks and line comments came yet.
+    /// True while only blanks and line comments have been read.
     pub(crate) leading: bool,
-    /// What lies before is in `fragments` already.
+    /// Text before this offset is in `fragments` already.
     pub(crate) copied: usize,
     fragments: Vec<Fragment>,
     start: Option<usize>,
     words: Vec<String>,
     compound: bool,
-    /// Offsets of the open ones.
+    /// Offsets of the open parentheses.
     parentheses: Vec<usize>,
-    /// Depth of `begin` and `case` in a function's body.
+    /// Nesting depth of `begin` and `case` in a function's body.
     blocks: usize,
 }
 
@@ -115,14 +114,14 @@ impl Lexer<'_> {
         }
     }
 
-    /// Notes that something to send stands here.
+    /// Records that the command has content here; returns the current offset.
     fn begin(&mut self) -> usize {
         self.leading = false;
         self.start.get_or_insert(self.offset);
         self.offset
     }
 
-    /// Anything that is neither a blank, a comment nor an end.
+    /// Scans a token that is neither a blank, a comment nor an end.
     fn token(&mut self) -> Result<(), ScriptError> {
         let here = self.begin();
         match self.byte(0) {
@@ -185,7 +184,7 @@ impl Lexer<'_> {
         )
     }
 
-    /// A variable, or colons that are part of a cast, an assignment or a slice.
+    /// Scans a variable, or colons that are part of a cast, an assignment or a slice.
     fn colon(&mut self) {
         let here = self.offset;
         if begins_name(self.byte(1)) {
@@ -195,7 +194,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The variable whose colon is at `colon`.
+    /// Scans the variable whose colon is at `colon`.
     pub(crate) fn variable(&mut self, colon: usize, quoted: bool) {
         self.copy_until(colon);
         self.offset = colon + 1;

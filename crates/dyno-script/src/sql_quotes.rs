@@ -1,4 +1,4 @@
-//! Quotes and comments of SQL: what a semicolon inside does not end.
+//! Quotes and comments of SQL, inside of which a semicolon does not end a command.
 
 use crate::ScriptError;
 use crate::source::{begins_name, continues_name};
@@ -9,7 +9,7 @@ impl Lexer<'_> {
         let start = self.offset;
         self.skip_while(|byte| byte != b'\n' && byte != b'\r');
         if self.leading {
-            self.copied = self.offset; // what is sent begins behind it
+            self.copied = self.offset; // what is sent begins after it
         } else {
             self.variables_within(start);
         }
@@ -39,8 +39,9 @@ impl Lexer<'_> {
         }
     }
 
-    /// A string, with the strings that continue it on later lines. Backslashes escape in an E''
-    /// string only.
+    /// Scans a string, including strings that continue it on later lines.
+    ///
+    /// Backslashes are escapes only in an E'' string (`escapes`).
     pub(crate) fn string(&mut self, escapes: bool) -> Result<(), ScriptError> {
         let start = self.offset;
         self.offset += 1;
@@ -63,7 +64,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// The offset of a quote that continues the string just ended: behind a line break.
+    /// Returns the offset of a quote that continues the string that just ended: one after a line break.
     fn continued(&self) -> Option<usize> {
         let blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0c);
         let rest = self.source.text.as_bytes().get(self.offset..)?;
@@ -72,13 +73,13 @@ impl Lexer<'_> {
         (broken && rest.get(blanks) == Some(&b'\'')).then_some(self.offset + blanks)
     }
 
-    /// Bytes of the character at a distance.
+    /// Returns the length in bytes of the character `ahead` bytes from here.
     fn character(&self, ahead: usize) -> usize {
         let rest = self.source.text.get(self.offset + ahead..).unwrap_or_default();
         rest.chars().next().map_or(1, char::len_utf8)
     }
 
-    /// A name in double quotes; two quotes are one quote within.
+    /// Scans a name in double quotes; two quotes are one quote within it.
     pub(crate) fn quoted(&mut self, quote: u8, what: &str) -> Result<(), ScriptError> {
         let start = self.offset;
         self.offset += 1;
@@ -95,7 +96,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// A string in dollar quotes, or a lone dollar.
+    /// Scans a string in dollar quotes, or a single dollar.
     pub(crate) fn dollar(&mut self) -> Result<(), ScriptError> {
         let start = self.offset;
         self.offset += 1;
@@ -118,7 +119,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Notes the variables between `start` and here as quoted ones.
+    /// Records the variables between `start` and here as quoted ones.
     fn variables_within(&mut self, start: usize) {
         let end = self.offset;
         self.offset = start;

@@ -1,19 +1,19 @@
-//! Names of variables, each with a slot number, so that a running session never hashes a name.
+//! Names of variables with their slot numbers, so that a running session never hashes a name.
 
 use std::collections::HashMap;
 
-/// Slot of one variable; the same in all scripts of one [`Compiler`](crate::Compiler).
+/// Slot of a variable, which is the same in all scripts of one [`Compiler`](crate::Compiler).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VarId(pub(crate) u32);
 
 impl VarId {
-    /// Position of the slot, from 0.
+    /// Returns the index of the slot, from 0.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// The names of all variables that the scripts of one compiler mention.
+/// Names of all variables in the scripts of one compiler.
 #[derive(Debug, Clone, Default)]
 pub struct Symbols {
     names: Vec<String>,
@@ -21,32 +21,32 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// The slot of `name`, if a script mentions it or the caller declared it.
+    /// Returns the slot of `name`, if a script mentions it or the caller declared it.
     pub fn lookup(&self, name: &str) -> Option<VarId> {
         self.slots.get(name).copied()
     }
 
-    /// The name behind a slot; empty for a slot of another compiler.
+    /// Returns the name of a slot; empty for a slot of another compiler.
     pub fn name(&self, var: VarId) -> &str {
         self.names.get(var.index()).map_or("", String::as_str)
     }
 
-    /// How many variables there are.
+    /// Returns the number of variables.
     pub fn len(&self) -> usize {
         self.names.len()
     }
 
-    /// Whether no variable is known.
+    /// Returns true if there are no variables.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// All slots and their names, in the order of the slots.
+    /// Returns all slots with their names, in the order of the slots.
     pub fn iter(&self) -> impl Iterator<Item = (VarId, &str)> {
         self.names.iter().enumerate().map(|(slot, name)| (VarId(slot as u32), name.as_str()))
     }
 
-    /// The slot of `name`, made where it is new.
+    /// Returns the slot of `name`, which is created if it is new.
     pub(crate) fn intern(&mut self, name: &str) -> VarId {
         if let Some(var) = self.lookup(name) {
             return var;

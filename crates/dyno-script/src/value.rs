@@ -1,28 +1,28 @@
 //! Values of expressions and variables.
 //!
-//! Inside the crate an expression works on [`Scalar`], which is `Copy`; text exists only in
-//! variables, whose text is read as a scalar once, when it is stored.
+//! Within the crate, expressions work on [`Scalar`], which is `Copy`. Text exists only in variables and is parsed as
+//! a scalar once, when it is stored.
 
 use crate::EvalError;
 use crate::error::Fault;
 
-/// What a variable holds and an expression yields.
+/// Value of a variable or an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// SQL NULL.
     Null,
-    /// 64 bits, signed.
+    /// Signed 64-bit integer.
     Int(i64),
-    /// Double precision.
+    /// Double-precision number.
     Double(f64),
-    /// True or false.
+    /// Boolean.
     Bool(bool),
     /// Text from a result or from the caller; never the result of an expression.
     Text(Box<str>),
 }
 
 impl Value {
-    /// Whether a condition with this value holds: true, or a number that is not zero.
+    /// Returns true if a condition with this value holds: true, or a number other than zero.
     pub fn truth(&self) -> bool {
         match self {
             Self::Null | Self::Text(_) => false,
@@ -44,7 +44,7 @@ impl From<Scalar> for Value {
     }
 }
 
-/// A value without text.
+/// Value other than text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scalar {
     Null,
@@ -54,7 +54,7 @@ pub(crate) enum Scalar {
 }
 
 impl Scalar {
-    /// Whether a condition with this value holds.
+    /// Returns true if a condition with this value holds: true, or a number other than zero.
     pub(crate) fn truth(self) -> bool {
         match self {
             Self::Null => false,
@@ -64,7 +64,7 @@ impl Scalar {
         }
     }
 
-    /// As an integer; a double is rounded to the nearest, ties to even.
+    /// Converts to an integer; a double is rounded to the nearest, ties to even.
     pub(crate) fn to_int(self) -> Result<i64, Fault> {
         match self {
             Self::Int(number) => Ok(number),
@@ -73,7 +73,7 @@ impl Scalar {
         }
     }
 
-    /// As a double.
+    /// Converts to a double.
     pub(crate) fn to_double(self) -> Result<f64, Fault> {
         match self {
             Self::Int(number) => Ok(number as f64),
@@ -82,7 +82,7 @@ impl Scalar {
         }
     }
 
-    /// As a truth value; numbers are none here, unlike in [`Scalar::truth`].
+    /// Converts to a boolean; numbers are not accepted, unlike in [`Scalar::truth`].
     pub(crate) fn to_bool(self) -> Result<bool, Fault> {
         match self {
             Self::Bool(truth) => Ok(truth),
@@ -90,7 +90,7 @@ impl Scalar {
         }
     }
 
-    /// The name of its type.
+    /// Returns the name of its type.
     pub(crate) fn type_name(self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -110,8 +110,9 @@ impl Scalar {
         EvalError::Type { from, to }
     }
 
-    /// Reads a variable's text: `null`, a truth value (also abbreviated, `1` and `0` are numbers),
-    /// an integer, or a double. `None` when it is none of them or out of range.
+    /// Parses a variable's text: `null`, a boolean (also abbreviated), an integer, or a double.
+    ///
+    /// `1` and `0` are integers. `None` if the text is none of these, or out of range.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if text.is_empty() {
             return None;
@@ -155,7 +156,7 @@ fn parse_truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads a double as C does: finite literals that become infinite, or vanish, are out of range.
+/// Parses a double like C: finite literals that become infinite, or underflow, are out of range.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);

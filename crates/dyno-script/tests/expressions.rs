@@ -1,11 +1,10 @@
-//! Expressions: what they are worth, and what cannot be evaluated.
+//! Tests of expressions: their values, and their errors.
 
 use std::collections::BTreeSet;
 
 use dyno_script::{Command, Compiler, EvalError, Rng, Scope, Seeds, Value, eval};
 
-/// Evaluates an expression over `:seven` = 7, `:half` = 0.5, `:word` = 'word' and the unset
-/// `:nothing`.
+/// Evaluates an expression over `:seven` = 7, `:half` = 0.5, `:word` = 'word' and the unset `:nothing`.
 fn evaluate(expression: &str) -> Result<Value, EvalError> {
     let mut compiler = Compiler::new();
     let seven = compiler.declare("seven").expect("a name");
@@ -99,7 +98,7 @@ fn values() {
     }
 }
 
-/// The name of a kind; a new one has to be given an expression below.
+/// Returns the name of an error's kind; a new kind needs an expression in the table below.
 fn kind(error: &EvalError) -> &'static str {
     match error {
         EvalError::Unset { .. } => "unset",
@@ -180,7 +179,7 @@ fn constants_are_calculated_beforehand() {
         ("random(1, 1)", false),
         ("debug(1)", false),
         (":x + 1", false),
-        ("hash(42)", false), // of :default_seed
+        ("hash(42)", false), // reads :default_seed
     ] {
         let script = Compiler::new().compile("x", &format!("\\set x {expression}")).expect("a script");
         let Command::Set { expr, .. } = &script.commands[0] else { panic!("not a \\set") };

@@ -1,4 +1,4 @@
-//! The values that pgbench 15 had, for the scripts under `goldens` (see the README there).
+//! Tests against the values of pgbench 15, for the scripts in `goldens` (see the README there).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::support::{Run, run};
 /// Text of a variable by client, transaction and name.
 type Values = BTreeMap<(usize, usize, String), String>;
 
-/// The options in the first line.
+/// Returns the options in the first line.
 fn options(head: &str) -> Run<'_> {
     let mut run = Run { seed: 0, clients: 0, transactions: 0, defines: Vec::new() };
     for option in head.split('\t').skip(2) {

@@ -1,10 +1,10 @@
-//! What holds for any input: nothing panics, integers are exact, distributions stay in range.
+//! Tests that hold for any input: nothing panics, integers are exact, distributions stay in range.
 
 use crate::support::{Run, run};
 use dyno_script::{Command, Compiler, EvalError, Rng, Scope, Seeds, Value, eval};
 use proptest::prelude::*;
 
-/// Runs a text as far as it goes; whatever is wrong with it must be an error.
+/// Compiles and runs a text; whatever is wrong with it must be an error.
 fn survive(text: &str) {
     let defines = vec![("a", "1"), ("b", "x")];
     let what = Run { seed: 1, clients: 1, transactions: 2, defines };
@@ -13,8 +13,7 @@ fn survive(text: &str) {
     }
 }
 
-/// Arithmetic over integers, with its value in 128 bits; `None` where 64 bits do not hold it or a
-/// divisor is zero.
+/// Integer arithmetic with its value in 128 bits; `None` if 64 bits cannot hold it or a divisor is zero.
 #[derive(Debug, Clone)]
 struct Sum {
     text: String,
@@ -126,7 +125,7 @@ proptest! {
     }
 }
 
-/// Fragments of scripts, for texts that come far.
+/// Fragments of scripts, for texts that get far in the compiler.
 const WORDS: &[&str] = &[
     "\\set x ",
     "\\set",
@@ -217,8 +216,9 @@ const WORDS: &[&str] = &[
     "\t",
 ];
 
-/// Texts near to good scripts: the goldens with parts cut out, doubled and replaced. The sequence is
-/// the same each time.
+/// Compiles texts close to valid scripts: the goldens with parts cut out, doubled and replaced.
+///
+/// The sequence is the same each time.
 #[test]
 fn damaged_scripts_are_compiled_or_refused() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");

@@ -1,4 +1,4 @@
-//! Scripts that do not parse: place, message and next step of each.
+//! Tests of scripts that do not parse: position, message and next step of each.
 
 use dyno_script::Compiler;
 
@@ -9,8 +9,9 @@ fn refusal(text: &str) -> String {
     }
 }
 
-/// Each text is refused with a message that begins so (behind the file's name) and a hint with these
-/// words in it.
+/// Checks that each text is refused with this beginning of the message and these words in the hint.
+///
+/// The beginning is compared after the file's name.
 fn check(table: &[(&str, &str, &str)]) {
     for (text, beginning, next) in table {
         let message = refusal(text);
@@ -158,7 +159,7 @@ fn nothing_exhausts_the_stack() {
     ] {
         assert!(refusal(&deep).contains("the expression is too deep"), "{}", &deep[..40]);
     }
-    let long = format!("\\set x 1{}", " + 1".repeat(100_000)); // constants do not pile up
+    let long = format!("\\set x 1{}", " + 1".repeat(100_000)); // constants are folded and do not accumulate
     assert!(Compiler::new().compile("x.sql", &long).is_ok());
 }
 

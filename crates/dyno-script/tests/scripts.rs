@@ -1,4 +1,4 @@
-//! Scripts as they are compiled: where commands end, what they become, where branches lead.
+//! Tests of compiled scripts: where commands end, what they become, where branches lead.
 
 use dyno_script::{Command, Compiler, EvalError, Piece, Scope, Script, SleepTime, Sql, SqlKind, Store, Value};
 
@@ -13,7 +13,7 @@ fn sqls(script: &Script) -> Vec<&Sql> {
     commands.filter_map(|command| if let Command::Sql(sql) = command { Some(sql) } else { None }).collect()
 }
 
-/// The texts for the extended protocol.
+/// Returns the texts for the extended protocol.
 fn texts(text: &str) -> Vec<String> {
     sqls(&compile(text).1).into_iter().map(|sql| sql.text.clone()).collect()
 }
@@ -189,7 +189,7 @@ fn pipelines_and_counts() {
     assert_eq!((script.sql_commands(), script.is_single_sql()), (2, false));
     assert!(compile("\\set a 1\nselect :a;").1.is_single_sql());
     assert!(!compile("\\if 1\nselect 1;\n\\endif").1.is_single_sql());
-    // Whether a pipeline is open in a branch is known only when the script runs.
+    // Whether a pipeline is open in a branch is only known at run time.
     let branch = "\\if :a\n\\startpipeline\n\\endif\nx;\n\\if :a\n\\endpipeline\n\\endif";
     assert_eq!(compile(branch).1.sql_commands(), 1);
 }

@@ -1,4 +1,4 @@
-//! Traces: files in which an engine wrote down what its sessions did, call by call, wait by wait.
+//! Readers of trace files: what sessions of an engine did, call by call, wait by wait.
 //!
 //! A folder per format. [`oracle_10046`] reads Oracle's extended SQL trace (event 10046).
 

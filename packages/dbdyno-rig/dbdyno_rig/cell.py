@@ -6,7 +6,7 @@ LIST reads the cell's last collection and the current state of the model (`lists
 
 from __future__ import annotations
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno_rig import answer
 from dbdyno_rig.changes import carry_out
 from dbdyno_rig.language import Change, Query, RefusedError, parsed

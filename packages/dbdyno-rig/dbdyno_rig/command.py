@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dbdyno.limits import Number
+from dbdyno.base.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno_rig.rack import Load, Rack

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno_rig.rack import Load
 
 SESSIONS = 8

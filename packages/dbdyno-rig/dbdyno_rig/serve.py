@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import CellsError
+from dbdyno.base.errors import CellsError
 from dbdyno_rig.cell import Cell
 from dbdyno_rig.cellcli import BadOptionError, Started, Talk, started
 from dbdyno_rig.shell import USER, NotUnderstoodError, shell, words_of

@@ -1,7 +1,7 @@
-"""Advice: rules over evidence, each with its figures, its expected effect, its fix and what would refute it.
+"""Advice: rules over evidence, each with its figures, expected effect, fix and the observation that would refute it.
 
-A rule is data and one pure function (`rule.py`); a file under `rules/` has one, or a family whose rules are rows of
-data. `facts.py` is what rules read, in the types of `kinds.py`; `live.py` reads them of a server without changing
-it, `snapshots.py` of two snapshots, `run.py` of a manifest. `judge.py` asks every rule. Nothing here changes a server:
-fixes are words.
+A rule is data and one pure function (`rule.py`); a file under `rules/` contains one rule, or a family whose rules are
+rows of data. `facts.py` has the evidence that rules read, in the types of `kinds.py`. `live.py` reads it from a server
+without changing it, `snapshots.py` from two snapshots, `run.py` from a manifest. `judge.py` evaluates every rule.
+Nothing here changes a server: fixes are text.
 """

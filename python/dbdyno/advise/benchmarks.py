@@ -1,4 +1,4 @@
-"""What the rules on benchmarks have in common: a file each under `rules/`."""
+"""Common part of the rules on benchmarks, which have one file each under `rules/`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def benchmark(
     source: str = "pgbench manual, Good Practices (2025)",
     engines: tuple[str, ...] = ("postgres",),
 ) -> Rule:
-    """A rule that says why a benchmark's figures say less than they seem to."""
+    """Return a rule that explains why a benchmark's figures mean less than they seem to."""
     return Rule(
         name=name,
         family="benchmark",

@@ -1,4 +1,4 @@
-"""Words of the engines: where the same kind of evidence stands, and the statements of fixes.
+"""Wording by engine: where the same kind of evidence is found, and the statements of fixes.
 
 >>> from dbdyno.advise.facts import Facts
 >>> from dbdyno.advise.kinds import Server
@@ -40,37 +40,37 @@ _PLACES = {
 
 
 def is_mariadb(facts: Facts) -> bool:
-    """Whether the evidence is of a MariaDB."""
+    """Return True if the evidence is from a MariaDB server."""
     return facts.engine == MARIADB
 
 
 def place(facts: Facts, what: str, about: object = "") -> str:
-    """Where a figure stands on this engine."""
+    """Return where a figure is found on this engine."""
     return _PLACES[what][is_mariadb(facts)].format(about)
 
 
 def source(facts: Facts, pages: str) -> str:
-    """The source of a rule where it is not that of PostgreSQL; empty otherwise."""
+    """Return the source of a rule if it is not the one for PostgreSQL, otherwise ""."""
     return f"MariaDB documentation, {pages} (2025)" if is_mariadb(facts) else ""
 
 
 def drop_index(facts: Facts, one: Index) -> str:
-    """The statement that drops an index."""
+    """Return the statement that drops an index."""
     if is_mariadb(facts):
         return f"alter table {one.table} drop index {one.name}, algorithm=inplace, lock=none"
     return f"drop index concurrently {one.name}"
 
 
 def named(facts: Facts, one: Index) -> str:
-    """An index under a name that no other has."""
+    """Return a unique name for an index."""
     return f"{one.table}.{one.name}" if is_mariadb(facts) else one.name
 
 
 def end_session(facts: Facts, number: int) -> str:
-    """The statement that ends a session."""
+    """Return the statement that ends a session."""
     return f"kill {number}" if is_mariadb(facts) else f"select pg_terminate_backend({number})"
 
 
 def cancel(facts: Facts, number: int) -> str:
-    """The statement that cancels another one."""
+    """Return the statement that cancels the current statement of a session."""
     return f"kill query {number}" if is_mariadb(facts) else f"select pg_cancel_backend({number})"

@@ -1,8 +1,8 @@
-"""The experiment that would prove an advice wrong, as the text of a plan: the setting as it was found against the value
-proposed, under one load.
+"""Experiments that could refute an advice, as text of plans: the current value of a setting against the proposed value.
 
-A written plan names no server: the embedded engine runs it as it is, any other one only where it is named by hand. One
-comment of it is for `--prove`: which advice it tests, and a code that says whether the file is as it was written.
+Both run under the same load. A written plan names no server: it runs on the embedded engine unless the user adds a
+server. One comment of it is for `--prove`: the advice that it tests, and a code that shows whether the file is
+unchanged.
 
     # advice: {"rule": "wal_buffers", "subject": "wal_buffers", "setting": "wal_buffers", "found": "4MB", ...}
 """
@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from dbdyno.advise.words import MIB, setting_bytes, share, size, span
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
+from dbdyno.base.visible import line
 from dbdyno.evidence.seal import is_own, seal
-from dbdyno.visible import line
 
 MARK = "# advice: "
 _MIX = "built-in "
@@ -28,8 +28,11 @@ _LONGEST = 400
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Which advice is tested. `engine` is the system identifier of the server advised, empty where it is not known;
-    `gains`: the value proposed is to be faster, else it is only not to be slower."""
+    """The advice that is tested.
+
+    `engine` is the system identifier of the server that was advised, "" if not known. With `gains`, the proposed value
+    is expected to be faster, otherwise only not slower.
+    """
 
     rule: str
     subject: str
@@ -42,19 +45,21 @@ class Experiment:
 
     @property
     def arms(self) -> list[dict[str, str]]:
-        """The settings of the two arms."""
+        """Return the settings of the two arms."""
         return [{self.setting: self.found}, {self.setting: self.proposed}]
 
     @property
     def blind(self) -> bool:
-        """Whether "no difference" says nothing: costs of the planner matter to statements whose plan changes, and a
-        built-in mix may have none."""
+        """Return True if the result "no difference" means nothing for this setting and load.
+
+        Planner costs only matter for statements whose plan changes, and a built-in workload may have none.
+        """
         return self.load.startswith(_MIX) and self.setting not in _WAYS
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What runs: a user's script, or a built-in mix by its name."""
+    """The workload: a user's script, or a built-in workload by name."""
 
     name: str
     script: str | None = None
@@ -62,7 +67,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How a setting is tested: the built-in mix that feels it most, the schedule, and what to know."""
+    """How a setting is tested: the built-in workload most sensitive to it, the schedule, and a note to the user."""
 
     mix: str
     note: str
@@ -92,7 +97,7 @@ _PLANNER = _Way(
 
 
 def untestable(finding: Mapping[str, Any], load: Load | None) -> str:
-    """Why no plan can be written for a finding; empty where one can."""
+    """Return why no plan can be written for a finding, or "" if one can."""
     test = finding.get("test")
     if not test:
         return "not testable by a setting: what would refute it is for you to look at"
@@ -106,7 +111,7 @@ def untestable(finding: Mapping[str, Any], load: Load | None) -> str:
 
 
 def plan_text(model: Mapping[str, Any], finding: Mapping[str, Any], load: Load | None) -> str:
-    """The plan of a finding for which `untestable` says nothing."""
+    """Return the plan of a finding that is testable (`untestable` returns "")."""
     test, facts = finding["test"], model["facts"]
     way = _WAYS.get(test["setting"], _PLANNER)
     ran = load or Load(way.mix)
@@ -129,8 +134,11 @@ def plan_text(model: Mapping[str, Any], finding: Mapping[str, Any], load: Load |
 
 
 def read(text: str, where: str) -> tuple[Experiment, bool]:
-    """Which advice a plan tests, and whether it is as this user's dbdyno wrote it. Raises `AdviceError` where it tests
-    none."""
+    """Return the advice that a plan tests, and whether the plan is unchanged since this user's dbdyno wrote it.
+
+    Raises:
+        AdviceError: the plan does not test an advice.
+    """
     first, _, body = text.partition("\n")
     lacks = AdviceError(
         "is not a plan that `dbdyno advise --plan` wrote: its first line does not say which advice it tests",
@@ -207,7 +215,10 @@ def _body(experiment: Experiment, load: Load, way: _Way) -> str:
 
 
 def _scale(experiment: Experiment) -> int:
-    """Twice the data that the smaller cache holds, from ten to a hundred units; ten where no cache is tested."""
+    """Return the scale for a test of a cache: twice the data that the smaller cache holds, from 10 to 100 units.
+
+    It is 10 for all other settings.
+    """
     if experiment.setting != "shared_buffers":
         return 10
     return min(max(math.ceil(2 * setting_bytes(experiment.found) / SCALE_BYTES), 10), 100)
@@ -218,12 +229,12 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text of JSON as TOML takes it: the one character that only JSON leaves as it is."""
+    """Return JSON text made valid for TOML: only the DEL character has to be escaped."""
     return text.replace("\x7f", "\\u007f")
 
 
 def _figure(value: Any, unit: str) -> str:
-    """A figure of evidence, for a comment."""
+    """Return a figure of evidence as text for a comment."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return "-" if value is None else str(value)
     if unit == "bytes":

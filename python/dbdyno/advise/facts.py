@@ -1,4 +1,4 @@
-"""What rules read: rows of evidence by kind, and why a kind is not there."""
+"""The evidence that rules read: rows by kind, and the reason why a kind is missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Why a kind of evidence is not there, and what would bring it."""
+    """The reason why a kind of evidence is missing, and what would provide it."""
 
     why: str
     next: str = ""
@@ -22,11 +22,11 @@ class Lack:
 
 @dataclass(frozen=True)
 class Facts:
-    """The evidence of one thing that is judged.
+    """The evidence about one subject.
 
-    `title` names it without secrets, `kind` is what it is (`server`, `snapshots`, `run`, `host`, `stack`), `window`
-    the time that its counters span, in words. A kind of evidence is in `rows` (empty: it was read, and there is none)
-    or in `lacking`.
+    `title` names the subject without secrets, `kind` is its kind (`server`, `snapshots`, `run`, `host`, `stack`),
+    `window` is the period of its counters in words. A kind of evidence is either in `rows` (an empty list: it was read
+    and there is none) or in `lacking`.
     """
 
     title: str
@@ -36,16 +36,16 @@ class Facts:
     window: str = ""
 
     def all(self, kind: type[T]) -> Sequence[T]:
-        """Every row of a kind that a rule named in what it reads."""
+        """Return all rows of a kind that the rule has declared in `reads`."""
         return self.rows[kind]
 
     def one(self, kind: type[T]) -> T:
-        """The row of a kind that has one."""
+        """Return the row of a kind that has exactly one."""
         row: T = self.rows[kind][0]
         return row
 
     def lack(self, kind: type) -> Lack | None:
-        """Why a kind is not there; None where it is."""
+        """Return the reason why a kind is missing, or None if it is present."""
         if kind in self.rows:
             return None
         return self.lacking.get(kind) or Lack(f"{PLACES.get(kind, kind.__name__)}: not part of {self.kind}")
@@ -55,17 +55,17 @@ class Facts:
         return {one.name: one for one in self.rows.get(Setting, ())}
 
     def setting(self, name: str) -> Setting | None:
-        """A setting; None where the server has none of that name, or the role may not see it."""
+        """Return a setting, or None if the server has none of this name or the role may not see it."""
         return self._settings.get(name)
 
     @property
     def engine(self) -> str:
-        """The engine; empty where none was read."""
+        """Return the engine, or "" if no server was read."""
         found = self.rows.get(Server)
         return str(found[0].engine) if found else ""
 
     @property
     def version_num(self) -> int:
-        """The server's version as a number (150018); 0 where none was read."""
+        """Return the server's version as a number (150018), or 0 if no server was read."""
         found = self.rows.get(Server)
         return int(found[0].version_num) if found else 0

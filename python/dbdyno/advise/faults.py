@@ -1,7 +1,8 @@
-"""The tables of known faults and releases: rows of data, and when one matches a server.
+"""Tables of known faults and releases, and the check whether a fault affects a server.
 
-`faults.tsv`: `majors` is `12-15` (PostgreSQL) or ranges of versions `10.6.0-10.6.8 10.11.0-10.11.2` (MariaDB), `fixed`
-a minor release: for other majors that of the same day (`same_day.tsv`). `condition`: words that must all hold:
+`faults.tsv`: `majors` is `12-15` (PostgreSQL) or ranges of versions `10.6.0-10.6.8 10.11.0-10.11.2` (MariaDB); `fixed`
+is a minor release, and for other majors the one released on the same day (`same_day.tsv`). `condition` has words that
+must all hold:
 
     standby                 platform=aarch64         slot_status=lost
     index_method=gin        table_option:NAME=0      statement:jit_functions>0
@@ -25,7 +26,7 @@ from dbdyno.advise.kinds import Index, Io, Load, Server, Setting, Slot, Slru, St
 from dbdyno.advise.rule import Evidence
 
 AS_OF = "2026-11"
-"""When the tables were made: what was released later is in none of them."""
+"""Month in which the tables were made; later releases are missing in all of them."""
 _FOLDER = Path(__file__).parent
 _WORD = re.compile(r"(?P<name>[\w:.]+?)(?P<operator><=|>=|!=|=|<|>)(?P<value>.+)")
 _COMPARED: dict[str, Callable[[Any, Any], bool]] = {
@@ -65,19 +66,19 @@ class Release:
 
 @cache
 def faults() -> tuple[Fault, ...]:
-    """Every known fault."""
+    """Return all known faults."""
     return tuple(Fault(*row) for row in _rows("faults.tsv"))
 
 
 @cache
 def releases() -> tuple[Release, ...]:
-    """The latest release of every major."""
+    """Return the latest release of every major."""
     return tuple(Release(engine, int(major), latest, end) for engine, major, latest, end in _rows("releases.tsv"))
 
 
 @cache
 def _same_day() -> dict[str, tuple[str, ...]]:
-    """Minor releases of one day, by each of them."""
+    """Return the minor releases of the same day, by each of them."""
     return {version: tuple(row[1:]) for row in _rows("same_day.tsv") for version in row if version}
 
 
@@ -87,20 +88,20 @@ def _rows(name: str) -> list[list[str]]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """`15.18 (Debian ...)` → (15, 18)."""
+    """Return the parts of a version: `15.18 (Debian ...)` is (15, 18)."""
     found = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
 
 def fixed_in(fault: Fault, server: Server) -> str:
-    """The release of the server's major that has the fix; empty where there is none."""
+    """Return the release of the server's major that has the fix, or "" if there is none."""
     major = numbers(server.version)[:1] if fault.engine == "postgres" else numbers(server.version)[:2]
     known = [*fault.fixed.split(), *_same_day().get(fault.fixed, ())]
     return next((one for one in known if one and numbers(one)[: len(major)] == major), "")
 
 
 def affects(fault: Fault, server: Server) -> bool:
-    """Whether the server's version has the fault."""
+    """Return True if the server's version has the fault."""
     version = numbers(server.version)
     if fault.engine != server.engine or not version:
         return False
@@ -115,7 +116,7 @@ def affects(fault: Fault, server: Server) -> bool:
 
 
 def holds(fault: Fault, facts: Facts) -> tuple[Evidence, ...] | Lack | None:
-    """The figures by which all of its conditions hold; None where one does not, why where one cannot be known."""
+    """Return the figures that meet all conditions of a fault, None if one is not met, or why one cannot be checked."""
     found: list[Evidence] = []
     for word in fault.condition.split():
         answer = _holds(word, facts)
@@ -159,7 +160,7 @@ def _setting(facts: Facts, name: str, operator: str, value: str) -> Evidence | L
 
 
 def _true(given: Any, operator: str, value: str) -> bool:
-    """Compares as numbers where both are."""
+    """Compare two values, as numbers if both are numbers."""
     try:
         return _COMPARED[operator](float(given), float(value))
     except (TypeError, ValueError):

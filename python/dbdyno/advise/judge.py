@@ -1,7 +1,7 @@
-"""Asks every rule: what it found, what it found nothing of, and what could not be judged.
+"""Evaluation of all rules: findings, rules without findings, and rules that could not be judged.
 
-Findings come in this order: critical ones; then by the share of database time they may save; then those without a
-measured share, warnings before hints. What an experiment on that engine has refuted comes last.
+Order of the findings: critical ones, then by the share of database time that they may save, then those without a
+measured share, warnings before hints. Findings that an experiment on that engine has refuted come last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dbdyno.advise.services import fix_there, void
 from dbdyno.advise.stack.parts import Layer
 from dbdyno.advise.traces import TRACES
 from dbdyno.advise.words import setting_bytes
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
 
 _OWN = {"trace": TRACES, "recording": RECORDED}
 _RULES = Path(__file__).parent / "rules"
@@ -31,7 +31,7 @@ _RULES = Path(__file__).parent / "rules"
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """Every rule, by family and name: those of the files under `rules/`."""
+    """Return all rules in the files under `rules/`, sorted by family and name."""
     found: list[Rule] = []
     for path in sorted(_RULES.glob("*.py")):
         if path.stem != "__init__":
@@ -41,10 +41,10 @@ def rules() -> tuple[Rule, ...]:
 
 
 def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Rule, ...]:
-    """The rules to ask: all, or those named (by name or family), without those skipped.
+    """Return the rules to evaluate: all, or only those named (by name or family), without those skipped.
 
     Raises:
-        AdviceError: a name that no rule and no family has.
+        AdviceError: no rule and no family has this name.
     """
     every = rules()
     names = {one.name for one in every} | {one.family for one in every}
@@ -65,8 +65,10 @@ def chosen(only: Sequence[str] = (), skip: Sequence[str] = ()) -> tuple[Rule, ..
 
 
 def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> dict[str, Any]:
-    """The model of the page: findings in order, rules that found nothing, rules that were not judged and why.
-    `proofs` are what experiments have said so far."""
+    """Return the model of the page: findings in order, rules without findings, rules not judged with the reason.
+
+    `proofs` are the results of experiments so far.
+    """
     findings: list[tuple[Rule, Advice, Proof | None]] = []
     engine = _identity(facts)
     unjudged: list[dict[str, str]] = []
@@ -101,8 +103,10 @@ def judge(facts: Facts, asked: Iterable[Rule], proofs: Sequence[Proof] = ()) -> 
 
 
 def concerned(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
-    """The rules that such evidence can concern: those on machines for a stack or a host, those on traces or
-    cells for these, the others for the rest."""
+    """Return the rules that apply to this kind of evidence.
+
+    For a stack or host these are the rules on machines, for traces or cells the rules on those, otherwise all others.
+    """
     there = {*facts.rows, *facts.lacking}
     if own_kinds := _OWN.get(facts.kind):
         return [one for one in asked if own_kinds & set(one.reads)]
@@ -112,7 +116,7 @@ def concerned(facts: Facts, asked: Iterable[Rule]) -> list[Rule]:
 
 
 def _host(facts: Facts) -> Iterator[dict[str, object]]:
-    """What a host's kernel and mounts are set to."""
+    """Yield the settings of a host's kernel and mounts."""
     for kernel in facts.rows.get(Kernel, ()):
         for name, number in kernel.values.items():
             is_size = name.endswith("_bytes") or "meminfo" in name
@@ -125,7 +129,7 @@ def _host(facts: Facts) -> Iterator[dict[str, object]]:
 
 
 def _unfit(rule: Rule, facts: Facts) -> Unjudged | None:
-    """Why a rule cannot be asked at all."""
+    """Return why a rule cannot be evaluated at all, or None."""
     service = _service(facts)
     if reason := void(service, rule.name):
         return Unjudged(f"on {service} {reason}")
@@ -143,8 +147,10 @@ def _unfit(rule: Rule, facts: Facts) -> Unjudged | None:
 
 
 def _with_proved(one: Advice, proof: Proof | None) -> Advice:
-    """The advice with the value that an experiment proved there, where the evidence now proposes a smaller one: the
-    experiment's own calls with the larger value have made it smaller."""
+    """Return the advice with the value that an experiment proved, if the evidence now proposes a smaller value.
+
+    The experiment's own calls with the larger value have made the proposal smaller.
+    """
     if proof is None or not proof.counts or proof.verdict != PROVED:
         return one
     if not setting_bytes(proof.proposed) > setting_bytes(one.proposed) > 0:
@@ -166,7 +172,7 @@ def _order(found: tuple[Rule, Advice, Proof | None]) -> tuple[bool, bool, float,
 
 
 def _refuted(proof: Proof | None, proposed: str) -> bool:
-    """Whether an experiment with this very value says so."""
+    """Return True if an experiment with exactly this value refuted the advice."""
     return proof is not None and proof.counts and proof.verdict == REFUTED and proof.proposed == proposed
 
 
@@ -194,7 +200,7 @@ def _identity(facts: Facts) -> str:
 
 
 def _test(rule: Rule, one: Advice, facts: Facts) -> dict[str, object] | None:
-    """What an experiment would vary; None where no setting can test it."""
+    """Return what an experiment would vary, or None if no setting can test the advice."""
     if not (rule.setting and one.proposed):
         return None
     found = facts.setting(rule.setting)
@@ -241,7 +247,7 @@ def _finding(number: int, rule: Rule, one: Advice, proof: Proof | None, facts: F
 
 
 def listed(asked: Iterable[Rule]) -> Iterator[dict[str, str]]:
-    """The rules as rows, for `dbdyno advise rules` and its page."""
+    """Yield the rules as rows, for `dbdyno advise rules` and its page."""
     for one in asked:
         yield {
             "rule": one.name,
@@ -265,7 +271,7 @@ def _versions(rule: Rule) -> str:
 
 
 def worst(model: dict[str, Any], level: str) -> list[str]:
-    """The findings of that level or a worse one, in words: what `--fail-on` looks at. Refuted ones do not count."""
+    """Return the findings of this level or a worse one as text, for `--fail-on`; refuted ones are left out."""
     most = LEVELS.index(level)
     return [
         f"{one['rule']}: {one['sentence']}"

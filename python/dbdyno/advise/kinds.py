@@ -1,15 +1,14 @@
-"""The kinds of evidence that rules read: a frozen row each, typed, with units in the names.
+"""Kinds of evidence that rules read: typed frozen rows, with units in the names.
 
-Counters are those of the window that `Window` names: since the statistics were reset, or between two snapshots.
-None is "not known on this server", never zero.
+Counters cover the window of the evidence: since the last reset, or between two snapshots. None is "unknown", never 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.host.parts import Device, Kernel, Mount
-from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
 from dbdyno.advise.placement import FastDevice, Segment
 from dbdyno.advise.stack.parts import Layer, Stack
 
@@ -19,7 +18,7 @@ _MILLISECONDS = {"us": 0.001, "ms": 1.0, "s": 1e3, "min": 6e4, "h": 3.6e6, "d": 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Which server, and what the role may see of it."""
+    """The server, and what the role may see of it."""
 
     engine: str
     version: str
@@ -31,14 +30,14 @@ class Server:
     sees_all: bool = True
     role: str = ""
     service: str = ""
-    """The managed service that it runs on, where there are marks of one."""
+    """The managed service that it runs on, if there are signs of one."""
     identity: str = ""
-    """PostgreSQL's system identifier, which a physical copy shares; empty where it is not known."""
+    """PostgreSQL's system identifier, which a physical copy shares; "" if not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting as the server has it; `unit` as PostgreSQL names it (`8kB`, `ms`), empty without one."""
+    """A setting of the server; `unit` is PostgreSQL's name of the unit (`8kB`, `ms`), or ""."""
 
     name: str
     value: str
@@ -47,14 +46,14 @@ class Setting:
 
     @property
     def bytes(self) -> int:
-        """A size in bytes; negative values (automatic, unlimited) as they are."""
+        """Return a size in bytes; negative values (automatic, unlimited) are returned unchanged."""
         number = int(float(self.value))
         digits = "".join(c for c in self.unit if c.isdigit())
         return number * int(digits or 1) * _FACTORS.get(self.unit.lstrip("0123456789"), 1) if number > 0 else number
 
     @property
     def written(self) -> str:
-        """The value as a statement would give it: `128MB`, `4`, `on`, `300s`."""
+        """Return the value as it is written in a statement: `128MB`, `4`, `on`, `300s`."""
         exact = self.bytes if self.unit.lstrip("0123456789") in _FACTORS else 0
         if exact <= 0:
             return self.value + (self.unit if self.unit in _MILLISECONDS and float(self.value) > 0 else "")
@@ -63,24 +62,24 @@ class Setting:
 
     @property
     def ms(self) -> float:
-        """A time in milliseconds; negative values as they are."""
+        """Return a time in milliseconds; negative values are returned unchanged."""
         number = float(self.value)
         return number * _MILLISECONDS.get(self.unit, 1.0) if number > 0 else number
 
     @property
     def number(self) -> float:
-        """A number without a unit."""
+        """Return a number without a unit."""
         return float(self.value)
 
     @property
     def on(self) -> bool:
-        """Whether a switch is on."""
+        """Return True if a switch is on."""
         return self.value in ("on", "true", "yes", "1")
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """One database's counters (pg_stat_database). `span_s`: seconds that they span, None where not known."""
+    """Counters of one database (pg_stat_database); `span_s` is the seconds that they cover, None if not known."""
 
     name: str
     reads: int
@@ -99,7 +98,7 @@ class Database:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table's counters, sizes and vacuum. Times are microseconds since 1970."""
+    """Counters, sizes and vacuum of one table; times are microseconds since 1970."""
 
     name: str
     rows: int
@@ -120,17 +119,20 @@ class Table:
     heap_reads: int | None = None
     idx_reads: int | None = None
     estimated_rows: float | None = None
-    """`reltuples`: what the planner takes for the rows; -1 where nobody has counted."""
+    """`reltuples`: the planner's estimate of the rows; -1 if it was never counted."""
 
     def option(self, name: str) -> str | None:
-        """A storage parameter of its own."""
+        """Return the value of a storage parameter of this table, or None."""
         return next((one.partition("=")[2] for one in self.options if one.partition("=")[0] == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One index. `columns` are the expressions of its key in order, with operator class and direction where they are
-    not the default; `rest` what else must be equal in two that stand for each other (method, predicate, included)."""
+    """One index.
+
+    `columns` are the expressions of its key in order, with operator class and direction if not the default. To replace
+    another index `rest` must be equal, too: method, predicate, included columns.
+    """
 
     name: str
     table: str
@@ -149,7 +151,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a large table as the planner knows it: how many values, and the share of the commonest."""
+    """A column of a large table in the planner's statistics: number of values, and share of the most common one."""
 
     table: str
     name: str
@@ -159,7 +161,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """The mean bytes of a table's row, by the planner's statistics; `known`: all its columns have some."""
+    """Mean size of a table's rows in bytes, by the planner's statistics; `known` if all its columns have statistics."""
 
     table: str
     bytes: float
@@ -168,7 +170,7 @@ class Width:
 
 @dataclass(frozen=True, slots=True)
 class Hypothetical:
-    """What HypoPG says: the cost of a look-up by a column, without and with an index; whether the planner takes it."""
+    """Result of HypoPG: the cost of a look-up by a column, without and with an index, and if the planner uses it."""
 
     table: str
     column: str
@@ -179,7 +181,7 @@ class Hypothetical:
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key and whether an index of the child begins with its columns."""
+    """A foreign key, and whether an index of the child begins with its columns."""
 
     name: str
     child: str
@@ -193,7 +195,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A sequence and the column that it fills: how far it may go, and how far it is."""
+    """A sequence and the column that it fills: its maximum, and its current value."""
 
     sequence: str
     column: str
@@ -224,8 +226,10 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A statement's logged executions whose rows were counted (`measured`), by plan, and the node with which its rows
-    were wrong in `executions` of them (0: in none, and there is no node). Rows are medians for a loop."""
+    """The `measured` logged executions of a statement (with counted rows), by plan, and a node with wrong estimates.
+
+    The node was wrong in `executions` of them (0: there is no such node). Rows are medians per loop.
+    """
 
     statement: str
     text: str
@@ -245,7 +249,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """Checkpoints by what asked for them."""
+    """Number of checkpoints by their trigger, with their times."""
 
     timed: int
     requested: int
@@ -256,7 +260,7 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class Wal:
-    """What was written to the WAL."""
+    """Amount of WAL written."""
 
     bytes: int
     records: int
@@ -293,8 +297,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session that has a transaction open, as one look saw it. `waiters`: sessions that wait behind its locks,
-    `blocked_by` the sessions that it waits for itself."""
+    """A sampled session with an open transaction; `waiters` wait for its locks, and it waits for `blocked_by`."""
 
     pid: int
     user: str
@@ -319,14 +322,14 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Sessions at one look."""
+    """Number of sessions in one sample."""
 
     clients: int
     active: int
     idle: int
     idle_in_transaction: int
     slow_locks: int = 0
-    """Weak locks of tables and indexes that did not fit a session's fast slots."""
+    """Weak locks of tables and indexes that did not fit into a session's fast-path slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +342,7 @@ class Slru:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A run as its manifest has it. `data_bytes`: the database before, and what a built-in workload made."""
+    """A run as its manifest describes it; `data_bytes` is the database before it plus a built-in workload's data."""
 
     builtin: str
     data_bytes: int | None
@@ -351,9 +354,12 @@ class Benchmark:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a run measured, of its base arm. `per_s` by block; `reads`: read calls of a transaction, in the arm with
-    most; `waits`: class, event, share of the time of transactions; `near`: share of starts just after another
-    session's; `rows_read` (of a transaction) and `rows_there` by block; `written`: rows of a transaction."""
+    """Measurements of a run's base arm.
+
+    `per_s` is the rate by block; `reads` the read calls per transaction, in the arm with most; `waits` (class, event,
+    share of the transactions' time); `near` the share of transactions that start just after another session's.
+    `rows_read` (per transaction) and `rows_there` are by block; `written` is in rows per transaction.
+    """
 
     sessions: int
     arms: int
@@ -408,6 +414,6 @@ PLACES: dict[type, str] = {
     Mount: "/proc/mounts",
     Kernel: "/proc/sys/vm, /proc/vmstat and /proc/meminfo",
 }
-"""Where the rows of each kind come from, in words: for what a rule reads, and for what it misses."""
+"""Description of where the rows of each kind come from, for what a rule reads and what it misses."""
 MACHINE: frozenset[type] = frozenset((Stack, Layer, Device, Mount, Kernel))
-"""Kinds that no database has: rules that read them are for descriptions and hosts, and only these are asked there."""
+"""Kinds that no database has: rules that read them are for descriptions and hosts; only those are evaluated there."""

@@ -1,4 +1,4 @@
-"""Which tables and indexes to put on a fast device of a given size: a knapsack, solved exactly where that is feasible.
+"""Choice of tables and indexes for a fast device of a given size: a knapsack problem, solved exactly if feasible.
 
 >>> chosen, most = pack([(6, 60.0), (5, 48.0), (5, 48.0)], 10)
 >>> chosen, most
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 STEPS = 200_000
-"""Branches to look at before the best that was found has to do."""
+"""Number of branches examined before the best choice found so far is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A table's heap or an index: its size, and blocks read from outside of shared_buffers in the interval."""
+    """A table's heap or an index: its size, and blocks read from outside shared_buffers in the interval."""
 
     name: str
     kind: str
@@ -27,16 +27,21 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class FastDevice:
-    """The room to fill."""
+    """The space available on the fast device."""
 
     bytes: int
 
 
 def pack(items: Sequence[tuple[int, float]], room: int, steps: int = STEPS) -> tuple[tuple[int, ...], float]:
-    """The items `(size, gain)` of the largest gain that fit, by index, and the upper bound of any choice's gain.
+    """Return the indexes of the items with the largest total gain that fit, and an upper bound of any choice's gain.
 
-    Branch and bound by gain per size. Where the steps do not suffice the gain of the choice is below the bound;
-    otherwise it is the bound.
+    Branch and bound by gain per size. If the steps are not sufficient, the gain of the choice may be below the bound;
+    otherwise it equals the bound.
+
+    Args:
+        items: size and gain of each item.
+        room: the space available.
+        steps: maximum number of branches to examine.
     """
     order = sorted(
         (at for at, (size, gain) in enumerate(items) if gain > 0 and size <= room),
@@ -61,7 +66,7 @@ def pack(items: Sequence[tuple[int, float]], room: int, steps: int = STEPS) -> t
 
 
 def _bound(items: Sequence[tuple[int, float]], order: Sequence[int], room: int) -> float:
-    """The gain if the last item could be cut."""
+    """Return the gain if the last item could be divided."""
     total = 0.0
     for at in order:
         size, gain = items[at]

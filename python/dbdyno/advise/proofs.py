@@ -1,9 +1,9 @@
-"""What experiments said about advice: a small file each, kept for this user.
+"""Results of experiments about advice: one small file each, stored for this user.
 
     ~/.local/state/dbdyno/advice/<number>.json        ($XDG_STATE_HOME, or $DBDYNO_STATE)
 
-A result counts for an engine where the experiment ran on that engine or on a physical copy of it: both have one system
-identifier. A result from another server (an embedded one, say) is shown as such and decides nothing.
+A result counts for an engine if the experiment ran on that engine or on a physical copy of it: both have the same
+system identifier. A result from another server (for example an embedded one) is shown as such and decides nothing.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.advise.experiments import Experiment
-from dbdyno.errors import AdviceError, Error
+from dbdyno.base.errors import AdviceError, Error
+from dbdyno.base.files import state_folder
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import Manifest, Section
-from dbdyno.files import state_folder
 
 PROVED, REFUTED, CANNOT_TELL = "proved", "refuted", "cannot tell"
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A result. `engine` is the server that was advised, `ran_on` the one that the experiment ran on, both as system
-    identifiers (empty: not known); `gates` are those that failed."""
+    """A result of an experiment.
+
+    `engine` is the server that was advised, `ran_on` the one that the experiment ran on, both as system identifiers (""
+    if not known); `gates` are the failed ones.
+    """
 
     rule: str
     subject: str
@@ -47,29 +50,29 @@ class Proof:
 
     @property
     def counts(self) -> bool:
-        """Whether it was the engine itself, or a copy of it."""
+        """Return True if the experiment ran on the advised engine itself or on a copy of it."""
         return bool(self.engine) and self.engine == self.ran_on
 
     @property
     def words(self) -> str:
-        """`refuted on 2026-11-23 by run …`, and where it ran if that was elsewhere."""
+        """Return the result as text: `refuted on 2026-11-23 by run …`, and the server if it was another one."""
         return self.of(self.proposed)
 
     def of(self, proposed: str) -> str:
-        """The words beside an advice that proposes a value: another that was tested is named."""
+        """Return the result as text beside an advice that proposes this value; a different tested value is named."""
         elsewhere = "" if self.counts else f" on another server ({self.target})"
         tested = "" if self.proposed == proposed else f" with {self.setting} {self.proposed}"
         return f"{self.verdict}{tested}{elsewhere} on {self.at[:10]} by run {self.run}"
 
     @property
     def details(self) -> str:
-        """What ran, what was measured, and the gates that failed."""
+        """Return the load, the measured result and the failed gates."""
         gates = f"; gates failed: {', '.join(self.gates)}" if self.gates else ""
         return f"{self.load}: {self.headline}{gates}"
 
 
 def verdict_of(decision: str, gains: bool, blind: bool = False) -> str:
-    """What a decision of a run means for the advice; with `blind` that nothing differs says nothing.
+    """Return what a run's decision means for the advice; with `blind`, "no difference" means nothing.
 
     >>> [verdict_of(one, gains=True) for one in ("faster", "same", "unclear")]
     ['proved', 'refuted', 'cannot tell']
@@ -80,7 +83,7 @@ def verdict_of(decision: str, gains: bool, blind: bool = False) -> str:
 
 
 def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Manifest, run: str) -> Proof:
-    """The result of an experiment that ran."""
+    """Return the result of an experiment that has run."""
     target, facts = next(iter(manifest.targets.items()), ("?", Section()))
     return Proof(
         rule=experiment.rule,
@@ -101,12 +104,16 @@ def proof_of(experiment: Experiment, analysis: Mapping[str, Any], manifest: Mani
 
 
 def folder() -> Path:
-    """Where this user's results are."""
+    """Return the folder of this user's results."""
     return state_folder() / "advice"
 
 
 def keep(proof: Proof) -> None:
-    """Keeps a result beside the earlier ones; raises `AdviceError` where that cannot be."""
+    """Store a result beside the earlier ones.
+
+    Raises:
+        AdviceError: the result cannot be stored.
+    """
     try:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
         write_json(folder() / f"{secrets.token_hex(8)}.json", asdict(proof))
@@ -120,14 +127,17 @@ def keep(proof: Proof) -> None:
 
 
 def kept() -> list[Proof]:
-    """All results of this user, the oldest first; what cannot be read as one is passed over."""
+    """Return all results of this user, oldest first; unreadable files are skipped."""
     found = [_read(path) for path in sorted(folder().glob("*.json"))]
     return sorted((one for one in found if one is not None), key=lambda one: one.at)
 
 
 def latest(proofs: Iterable[Proof], engine: str, rule: str, subject: str, proposed: str) -> Proof | None:
-    """What is known of an advice for an engine: the last result with the proposed value that counts, else one with
-    another value (what is proposed follows the evidence, and an experiment adds to that), else one from elsewhere."""
+    """Return the most relevant result about an advice for an engine, or None.
+
+    That is the latest result with the proposed value that counts; else one that counts with another value (the proposed
+    value depends on the evidence, and an experiment adds to it); else one from another server.
+    """
     about = [one for one in proofs if engine and (one.engine, one.rule, one.subject) == (engine, rule, subject)]
     return max(about, key=lambda one: (one.counts, one.proposed == proposed, one.at), default=None)
 

@@ -1,4 +1,4 @@
-"""Evidence of a recording of storage cells: what its report has counted and tested, as rows that rules read."""
+"""Evidence of a recording of storage cells: what its report counts and tests, as rows that rules read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CellWork:
-    """One kind of request on one kind of disk, of all cells: a second, the time of each, and time in all a second."""
+    """One kind of request on one kind of disk, over all cells: rate, time of a request, total time per second."""
 
     part: str
     kind: str
@@ -32,7 +32,7 @@ class CellWork:
 
 @dataclass(frozen=True, slots=True)
 class SlowDisk:
-    """A disk that differs from its siblings for certain: the time of a request, theirs, and the excess a second."""
+    """A disk that certainly differs from its siblings: its and their time of a request, and the excess per second."""
 
     cell: str
     disk: str
@@ -48,7 +48,7 @@ class SlowDisk:
 
 @dataclass(frozen=True, slots=True)
 class CellCache:
-    """What the flash caches answered; a second."""
+    """Hits and misses of the flash caches per second."""
 
     hits_per_s: float
     misses_per_s: float
@@ -56,7 +56,7 @@ class CellCache:
 
 @dataclass(frozen=True, slots=True)
 class CellLog:
-    """What the flash logs took: redo writes, those that passed by with (reason, words, number), outliers on both."""
+    """Work of the flash logs: redo writes, bypassed writes with (reason, words, number), outliers on both paths."""
 
     writes: float
     requests: float
@@ -67,8 +67,11 @@ class CellLog:
 
 @dataclass(frozen=True, slots=True)
 class SmartScans:
-    """Megabytes of smart scans: eligible, returned, passed through unfiltered, saved by storage indexes, sent back to
-    the database's processors."""
+    """Megabytes of smart scans.
+
+    They are divided into: eligible, returned, passed through unfiltered, saved by storage indexes, sent back to the
+    database's processors.
+    """
 
     eligible: float
     returned: float
@@ -79,8 +82,10 @@ class SmartScans:
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """What a cell answered: rounds of how many, from which one on nothing (None: it was there to the end), its restarts
-    and its clock in words."""
+    """Answers of a cell: number of rounds answered, round of the last answer, restarts, and its clock in words.
+
+    `silent_from` is the round from which on it did not answer (None: it answered to the end).
+    """
 
     name: str
     rounds: int
@@ -104,7 +109,11 @@ _SMART = {
 
 
 def read(run: Run) -> Facts:
-    """The evidence of a recording. Raises `CellsError` where it holds no metrics of cells."""
+    """Return the evidence of a recording.
+
+    Raises:
+        CellsError: the recording has no metrics of cells.
+    """
     with measured(run) as found:
         rows: dict[type, list[Any]] = {
             CellState: list(_states(found)),

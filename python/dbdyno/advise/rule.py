@@ -1,4 +1,4 @@
-"""A rule: data, and one pure function from evidence to advice.
+"""Definition of a rule: data, and one pure function from evidence to advice.
 
 >>> from dbdyno.advise.rule import Advice, Evidence
 >>> Advice("fsync is off", (Evidence("fsync", "off", "text", "pg_settings"),), "none", level="critical").level
@@ -15,12 +15,12 @@ from dbdyno.advise.facts import Facts
 
 Level = Literal["critical", "warning", "hint"]
 LEVELS: tuple[Level, ...] = ("critical", "warning", "hint")
-"""The worst first. Critical: data or availability is at stake. Warning: measured time is lost. Hint: worth a look."""
+"""Levels, worst first. Critical: data or availability is at risk. Warning: measured time is lost. Hint: look at it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A figure and its place: view and column, table and row. `unit` is one of `dbdyno.page`."""
+    """A figure and its place: view and column, table and row; `unit` is one of `dbdyno.page`."""
 
     what: str
     value: int | float | str | None
@@ -32,11 +32,11 @@ class Evidence:
 class Advice:
     """One finding of a rule.
 
-    `stake`: the share of database time that the fix acts on, as far as it was timed (1.0 is all of it); None where it
-    was not. `expected` says whether it is a bound of what is saved, or goes with work that nobody times.
-    `expected`: the effect in words, with its reasoning. `fix`: statements or settings, for a person to run.
-    `subject`: the table, index, statement or setting that it is about. `proposed`: the value to give the rule's
-    `setting`, as the server takes it; empty where the fix is something else.
+    `stake` is the share of database time that the fix acts on, as far as it was timed (1.0 is all of it), or None if it
+    was not timed. `expected` is the effect in words with the reasons: whether `stake` bounds the saving, or belongs to
+    work that is not timed. `fix` has statements or settings for a person to run. `subject` is the table, index,
+    statement or setting concerned. `proposed` is the value for the rule's `setting`, as the server takes it, or "" if
+    the fix is something else.
     """
 
     sentence: str
@@ -53,7 +53,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """Evidence was there and does not suffice: why, and what would."""
+    """Evidence was present but not sufficient: the reason, and what would be sufficient."""
 
     why: str
     next: str = ""
@@ -61,10 +61,13 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a rule is. `condition` is in words what `judge` computes; `least` and `below` are versions of the engine as
-    numbers (0: any); `setting` is the one that an experiment would vary, empty where none can test it; `of_statement`:
-    it is about single statements, so that no other load can test it; `gains` is false where the fix is expected to
-    cost no time rather than to save some."""
+    """Definition of a rule.
+
+    `condition` says in words what `judge` computes. `least` and `below` are versions of the engine as numbers (0: any).
+    `setting` is the setting that an experiment would vary, "" if none can test the rule. With `of_statement` the rule
+    is about single statements, so that no other load can test it. `gains` is False if the fix is expected to cost no
+    time rather than to save some.
+    """
 
     name: str
     family: str

@@ -1,4 +1,4 @@
-"""Evidence of a run: what its manifest says of the plan and of the server that it ran on."""
+"""Evidence of a run: what its manifest contains about the plan and the server it ran on."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from typing import Any
 
 from dbdyno.advise.facts import Facts, Lack
 from dbdyno.advise.kinds import Benchmark, Measured, Server, Setting
-from dbdyno.advise.measured import read as measured
-from dbdyno.errors import AdviceError
+from dbdyno.advise.run_measurements import read as measured
+from dbdyno.base.errors import AdviceError
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import Run, reading
 
 SCALE_BYTES = 16 * 1024**2
-"""What pgbench's tables take for each unit of scale, as its manual says (about 15 MB)."""
+"""Size of pgbench's tables per unit of scale, according to its manual (about 15 MB)."""
 _QUANTITY = re.compile(r"(-?\d+(?:\.\d+)?)(B|kB|MB|GB|TB|us|ms|s|min|h|d)")
 
 
 def read(run: Run) -> Facts:
-    """The evidence of a run on PostgreSQL. Raises `AdviceError` for a run on anything else."""
+    """Return the evidence of a run on PostgreSQL.
+
+    Raises:
+        AdviceError: the run is on another kind of target.
+    """
     with reading("run on a server", run.id):
         found = facts_of(run.manifest, run.id)
         seen = measured(run)
@@ -30,7 +34,11 @@ def read(run: Run) -> Facts:
 
 
 def facts_of(manifest: Manifest, title: str) -> Facts:
-    """The evidence of a manifest; the first server where there are several."""
+    """Return the evidence of a manifest; of the first server if there are several.
+
+    Raises:
+        AdviceError: the run is not on a PostgreSQL server.
+    """
     servers = list(manifest.targets.values()) if manifest.says("targets") else []
     if not servers or "version_num" not in servers[0]:
         raise AdviceError(
@@ -69,7 +77,7 @@ def _benchmark(manifest: Manifest, plan: dict[str, Any], given: dict[str, Any]) 
 
 
 def _setting(given: dict[str, object]) -> Setting:
-    """A setting as the manifest has it: `256MB`."""
+    """Return a setting from its form in the manifest, such as `256MB`."""
     name, text, source = (str(given.get(key) or "") for key in ("name", "value", "source"))
     parts = _QUANTITY.fullmatch(text)
     return Setting(name, parts[1], parts[2], source) if parts else Setting(name, text, "", source)

@@ -1,6 +1,6 @@
-"""Managed services: which rules mean nothing there, and by which way a setting is changed.
+"""Managed services: the rules that do not apply there, and how a setting is changed there.
 
-A service is known by its own marks (roles, settings), as `queries.py` reads them.
+A service is recognised by its own signs (roles, settings), which `queries.py` reads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ VOID: dict[str, dict[str, str]] = {
     "Amazon Aurora": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "wal_buffers": _NO_PAGES},
     "Neon": {"max_wal_size": _NO_PAGES, "full_page_writes": _NO_PAGES, "shared_buffers": _OWN_CACHE},
 }
-"""Rules that are void on a service, and why."""
+"""Rules that do not apply on a service, with the reason."""
 _WAYS = {
     "Amazon RDS": "DB parameter group",
     "Amazon Aurora": "DB cluster parameter group",
@@ -23,12 +23,12 @@ _ALTERS = ("alter system set ", "set global ")
 
 
 def void(service: str, rule: str) -> str:
-    """Why a rule means nothing on a service; empty where it does."""
+    """Return why a rule does not apply on a service, or "" if it does."""
     return VOID.get(service, {}).get(rule, "")
 
 
 def fix_there(fix: tuple[str, ...], service: str) -> list[str]:
-    """The fix as that service takes it: settings are changed outside of SQL.
+    """Return the fix in the form for this service, where settings are changed outside SQL.
 
     >>> fix_there(("alter system set jit = off", "select pg_reload_conf()"), "Amazon RDS")
     ['-- DB parameter group of Amazon RDS: jit = off']

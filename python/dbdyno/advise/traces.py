@@ -1,4 +1,4 @@
-"""Evidence of Oracle trace files: totals, events and statements, as an import of them has them."""
+"""Evidence of Oracle trace files: totals, events and statements of their import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SPILLS = ("direct path read temp", "direct path write temp")
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """All sessions of the traces: their time without the client's thinking, transactions, changed rows."""
+    """Totals over all sessions of the traces: time without the client's thinking, transactions, changed rows."""
 
     response_ns: int
     commits: int
@@ -23,7 +23,7 @@ class Traced:
 
 @dataclass(frozen=True, slots=True)
 class TracedEvent:
-    """An event's waits."""
+    """Waits for one event."""
 
     name: str
     count: int
@@ -32,8 +32,7 @@ class TracedEvent:
 
 @dataclass(frozen=True, slots=True)
 class TracedStatement:
-    """A statement of the client (depth 0): calls by kind, rows, its time, its round trips, and its waits for temporary
-    files (`SPILLS`)."""
+    """A statement of the client (depth 0): calls by kind, rows, time, round trips, waits for temp files (`SPILLS`)."""
 
     identifier: str
     text: str
@@ -85,7 +84,11 @@ where c.depth = 0 and c.statement is not null group by 1 order by 8 desc, 1 limi
 
 
 def read(names: Sequence[str]) -> Facts:
-    """The evidence of trace files, or of an imported set. Raises `TraceError`."""
+    """Return the evidence of trace files, or of an imported set.
+
+    Raises:
+        TraceError: the traces cannot be read.
+    """
     with open_traces(names) as traces:
         rows: dict[type, Sequence[object]] = {
             Traced: [Traced(**traces.rows(_TOTALS)[0])],

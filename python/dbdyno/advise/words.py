@@ -1,4 +1,4 @@
-"""Figures in the sentences of rules: sizes, shares, spans, three digits each."""
+"""Figures in the sentences of rules: sizes, shares, durations, with three digits each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GIB = 1024**3
 
 
 def size(value: float) -> str:
-    """`8 kB`, `1.5 GB`: in powers of 1024, as PostgreSQL writes them.
+    """Return a size such as `8 kB` or `1.5 GB`, in powers of 1024 as in PostgreSQL.
 
     >>> size(1536 * 1024)
     '1.5 MB'
@@ -22,17 +22,17 @@ def size(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """`12.3 %`."""
+    """Return a share in per cent, such as `12.3 %`."""
     return f"{_three(value * 100)} %"
 
 
 def count(value: float) -> str:
-    """`1,234`; below ten with digits."""
+    """Return a number such as `1,234`; below ten with decimals."""
     return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else _three(value)
 
 
 def span(seconds: float) -> str:
-    """`40 µs`, `1.5 s`, `3.2 h`, `12 days`."""
+    """Return a duration such as `40 µs`, `1.5 s`, `3.2 h` or `12 days`."""
     for limit, factor, unit in ((1e-3, 1e6, "µs"), (1, 1e3, "ms"), (120, 1, "s"), (7200, 1 / 60, "min")):
         if seconds < limit:
             return f"{_three(seconds * factor)} {unit}"
@@ -40,7 +40,7 @@ def span(seconds: float) -> str:
 
 
 def setting_size(wanted: float) -> str:
-    """A value of a setting of memory or WAL, rounded up to a power of two of megabytes: `64MB`, `2GB`."""
+    """Return a value for a memory or WAL setting, rounded up to a power of two of megabytes: `64MB`, `2GB`."""
     megabytes = 1
     while megabytes * MIB < wanted:
         megabytes *= 2
@@ -48,7 +48,7 @@ def setting_size(wanted: float) -> str:
 
 
 def setting_bytes(text: str) -> int:
-    """What such a value is in bytes; 0 where it is no size.
+    """Return such a value in bytes, or 0 if it is not a size.
 
     >>> setting_bytes("64MB"), setting_bytes("off")
     (67108864, 0)
@@ -63,28 +63,28 @@ def _three(value: float) -> str:
 
 
 def beginning(text: str, most: int = 60) -> str:
-    """How a statement begins."""
+    """Return the beginning of a statement."""
     words = " ".join(text.split())
     return words if len(words) <= most else words[: most - 1] + "…"
 
 
 def literal(text: str) -> str:
-    """A text as an SQL literal."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def block_bytes(facts: Facts) -> int:
-    """The server's block size."""
+    """Return the server's block size in bytes."""
     found = facts.setting("block_size")
     return int(found.number) if found is not None else 8192
 
 
 def value(facts: Facts, name: str, default: float) -> float:
-    """A number of a setting; PostgreSQL's default where the role may not see it."""
+    """Return the number of a setting, or `default` if the role may not see the setting."""
     found = facts.setting(name)
     return found.number if found is not None else default
 
 
 def counted(number: int, noun: str = "session") -> str:
-    """`1 session`, `2 sessions`."""
+    """Return a number with its noun: `1 session`, `2 sessions`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -8,8 +8,8 @@ import pwd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TraceError
 from dbdyno.bench.check import Check
-from dbdyno.errors import TraceError
 
 if TYPE_CHECKING:
     import psycopg

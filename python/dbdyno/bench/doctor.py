@@ -13,11 +13,11 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench import check_host, check_left, check_record
+from dbdyno.base.errors import TargetError
+from dbdyno.bench import check_host, check_leftovers, check_record
 from dbdyno.bench.check import Check
 from dbdyno.bench.kinds import ENGINE, kind_of
 from dbdyno.bench.postgres import check_engine
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +34,7 @@ CHECKS: dict[str, Callable[[Any, Any], Check]] = {
     "connections": check_engine.connections,
     "session settings": check_engine.session_settings,
     "server settings": check_engine.alter_system,
-    "left by runs": check_left.left_by_runs,
+    "left by runs": check_leftovers.left_by_runs,
     "own schema": check_engine.schema,
     "WAL position": check_engine.wal_position,
     "durability": check_engine.durability,

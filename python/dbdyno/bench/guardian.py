@@ -36,10 +36,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from dbdyno.bench.put_back import Claims, error_record, put_back_all, undo_lasts
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import python_command, python_environment
+from dbdyno.bench.restoration import Claims, error_record, put_back_all, undo_lasts
 from dbdyno.bench.undo import SqlUndo, Undo, from_wire, to_wire
-from dbdyno.errors import TargetError
-from dbdyno.processes import python_command, python_environment
 
 ACKNOWLEDGE_S = 20.0
 """Seconds that the guardian may take to acknowledge a message (the first one includes the start of Python)."""

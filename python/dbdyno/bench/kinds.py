@@ -112,7 +112,7 @@ def kind_named(name: str) -> Kind:
     Raises:
         EvidenceError: No kind has this name.
     """
-    from dbdyno.errors import EvidenceError
+    from dbdyno.base.errors import EvidenceError
 
     if name == ENGINE.name:
         return ENGINE

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-from dbdyno.errors import Error
+from dbdyno.base.errors import Error
 
 PAUSE_LONGEST_S = 5.0
 LATEST = 20

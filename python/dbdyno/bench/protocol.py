@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from dbdyno.study.plan.schedule import PlannedBlock, Timing, Turn, blocks, lasting_s
 
 if TYPE_CHECKING:
+    from dbdyno.base.signals import Stopping
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.recorder import Recorder
     from dbdyno.evidence.run import Run
-    from dbdyno.signals import Stopping
     from dbdyno.study.plan.plan import Plan
 
 

@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dbdyno.errors import TargetError
-from dbdyno.signals import Interrupted
+from dbdyno.base.errors import TargetError
+from dbdyno.base.signals import Interrupted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dbdyno.base.signals import Stopping
     from dbdyno.evidence.run import Run
-    from dbdyno.signals import Stopping
     from dbdyno.study.plan.schedule import PlannedBlock
 
 T = TypeVar("T")

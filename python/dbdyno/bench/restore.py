@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol, cast
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.kinds import kind_of
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.leftovers import Finding, Source

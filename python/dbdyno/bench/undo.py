@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from dbdyno.bench.mariadb.undo import MariaUndo
-    from dbdyno.bench.marked import MarkUndo
+    from dbdyno.bench.marked_processes import MarkUndo
     from dbdyno.bench.postgres.session import Session
     from dbdyno.cells.iorm_switch import PlanUndo
 
@@ -108,7 +108,7 @@ class SqlUndo:
             return Attempt((f"{self.label}: {_first_line(error)}",), done, True)
 
     def _attempt_on(self, session: Session, done: int) -> Attempt:
-        from dbdyno.bench.engine.owed import forget
+        from dbdyno.bench.engine.unrestored import forget
 
         self._outlive(session)
         problems: list[str] = []
@@ -220,7 +220,7 @@ def from_wire(wire: dict[str, object]) -> Undo:
 
         kinds["PlanUndo"] = PlanUndo
     if wire["type"] == "MarkUndo":
-        from dbdyno.bench.marked import MarkUndo
+        from dbdyno.bench.marked_processes import MarkUndo
 
         kinds["MarkUndo"] = MarkUndo
     if wire["type"] == "MariaUndo":

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.hosts import Host, hosts_of
-from dbdyno.errors import CellsError
 
 if TYPE_CHECKING:
     import asyncssh

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.alerts import Watch
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.configuration import facts_in
@@ -20,7 +21,6 @@ from dbdyno.cells.diff import from_file
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import CellError, Listing, Unread
 from dbdyno.cells.record import Pace, keep, new_recording
-from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Run
 
 MINUTE_NS = 60 * 10**9

@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.aggregate import weighs
 from dbdyno.cells.collection import Collection, Column
 from dbdyno.cells.documents import read_any
@@ -19,7 +20,6 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.identity import Names
 from dbdyno.cells.listing import Listing, Reading, visible
 from dbdyno.cells.ssh import Access, Answer, Fleet
-from dbdyno.errors import CellsError
 
 CURRENT = "cellcli -xml -e list metriccurrent"
 CURRENT_TEXT = "cellcli -e list metriccurrent attributes name, metricObjectName, metricValue, collectionTime"

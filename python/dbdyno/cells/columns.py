@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.found import DOUBTED, Listing, Reading, Unread, moment_ns
+from dbdyno.cells.findings import DOUBTED, Listing, Reading, Unread, moment_ns
 from dbdyno.cells.rows import UNITS
 
 ROLES = {

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.base.errors import CellsError
+from dbdyno.base.files import read_given
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import visible
 from dbdyno.cells.ssh import Answer
-from dbdyno.errors import CellsError
-from dbdyno.files import read_given
 
 LOOKING = ("list", "describe", "help")
 VERBS = (

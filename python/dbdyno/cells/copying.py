@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.commands import failure
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.identity import renamed_answers
 from dbdyno.cells.ssh import Access, Answer, Fleet
-from dbdyno.errors import CellsError
 
 MOST_BYTES = 256 << 20
 Outcome = tuple[Host, str | None, str | None]

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from math import isinf
 
 from dbdyno.cells.catalogue import metric
-from dbdyno.cells.found import FOREIGN, CellError, Listing, Reading, Unread, moment_ns
+from dbdyno.cells.findings import FOREIGN, CellError, Listing, Reading, Unread, moment_ns
 from dbdyno.cells.numbers import number_and_unit
 
 _ERROR = re.compile(r"(CELL-\d{5}):\s*(.*)")

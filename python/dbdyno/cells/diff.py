@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.collect import column_of, pattern_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.documents import read_any
 from dbdyno.cells.files import cell_of, text_of
-from dbdyno.cells.found import DOUBTED, FOREIGN, OTHER_LANGUAGE
+from dbdyno.cells.findings import DOUBTED, FOREIGN, OTHER_LANGUAGE
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.listing import Listing
 from dbdyno.cells.page import DiffPage, FlashLog
 from dbdyno.cells.rates import GONE, NEW, NOT_REFRESHED, RESET, Change, changes, latencies, totals
-from dbdyno.errors import CellsError
 
 SCHEMA = 1
 LEVEL_Z = 1.959963984540054

@@ -6,8 +6,8 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.access import Reach
-from dbdyno.errors import CellsError
 
 if TYPE_CHECKING:
     import asyncssh

@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-from dbdyno.errors import CellsError
+from dbdyno.base.errors import CellsError
 
 MOST_BYTES = 64 << 20
 """Of text: half a million values."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells import configuration
 from dbdyno.cells.archive import recording_of
 from dbdyno.cells.collect import column_of, knows_no_xml
@@ -19,7 +20,6 @@ from dbdyno.cells.documents import read_any
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.identity import Names
 from dbdyno.cells.ssh import Access, Answer, Fleet
-from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Run
 
 PIECE_MIN = 15

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dbdyno.errors import CellsError
-from dbdyno.files import read_given
+from dbdyno.base.errors import CellsError
+from dbdyno.base.files import read_given
 
 _HOST = re.compile(
     r"(?:(?P<user>[A-Za-z_][\w.-]*)@)?(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9][\w.-]*))"

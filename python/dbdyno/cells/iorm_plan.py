@@ -15,8 +15,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.listing import read_text
-from dbdyno.errors import CellsError
 
 LIST = "cellcli -e list iormplan detail"
 REST = ("other", "default")

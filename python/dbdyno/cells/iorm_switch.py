@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.commands import command_of, failure
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import LIST, Directive, IormPlan, alter, plan_of, same
 from dbdyno.cells.ssh import Access, Answer, Fleet
-from dbdyno.errors import CellsError
 
 Directives = tuple[Directive, ...]
 SETTLE_S = 10.0

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dbdyno.base.errors import CellsError
+from dbdyno.base.files import write_whole
 from dbdyno.cells.access import Access, Reach
 from dbdyno.cells.failures import forget_command, in_words
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.ssh import Fleet, JumpError
-from dbdyno.errors import CellsError
-from dbdyno.files import write_whole
 
 
 @dataclass(frozen=True)

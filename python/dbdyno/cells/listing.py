@@ -22,7 +22,7 @@ from math import isinf
 from dbdyno.cells.catalogue import metric
 from dbdyno.cells.columns import headed, read_columns
 from dbdyno.cells.details import others
-from dbdyno.cells.found import DOUBTED, FOREIGN, CellError, Listing, Reading, Unread, moment_ns, visible
+from dbdyno.cells.findings import DOUBTED, FOREIGN, CellError, Listing, Reading, Unread, moment_ns, visible
 from dbdyno.cells.rows import STATES, TYPES, UNITS, is_disk, row_of
 
 _METRIC = re.compile(

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells import configuration
 from dbdyno.cells.alerts import EVERY_S, Watch
 from dbdyno.cells.catalogue import metric
@@ -28,7 +29,6 @@ from dbdyno.cells.hosts import Host
 from dbdyno.cells.identity import Names, known_as
 from dbdyno.cells.listing import Listing, Reading
 from dbdyno.cells.ssh import Access, Fleet
-from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Block, Run, new_run
 
 KIND = "cells"

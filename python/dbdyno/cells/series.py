@@ -19,12 +19,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.catalogue import FAMILIES, metric, request_counters, rule
 from dbdyno.cells.clocks import Clock, clocks_of
 from dbdyno.cells.identity import known_as
 from dbdyno.cells.kinds import kind_of
 from dbdyno.cells.record import cells_of
-from dbdyno.errors import CellsError
 
 if TYPE_CHECKING:
     import duckdb

@@ -17,10 +17,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.access import Access, Reach
 from dbdyno.cells.failures import Words, in_words
 from dbdyno.cells.hosts import Host
-from dbdyno.errors import CellsError
 
 if TYPE_CHECKING:
     import asyncssh

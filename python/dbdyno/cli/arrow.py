@@ -1,4 +1,4 @@
-"""Rows as an Arrow stream (IPC), for data frames: typed, in batches, to a file or a pipe."""
+"""Rows as an Arrow stream (IPC) for data frames: typed, in batches, to a file or a pipe."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from dbdyno import visible
-from dbdyno.errors import Error
-from dbdyno.files import written_by_name
+from dbdyno.base import visible
+from dbdyno.base.errors import Error
+from dbdyno.base.files import written_by_name
 
 
 def put_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:
-    """Writes a `pyarrow.RecordBatchReader` as it reads, its columns under these names."""
+    """Write a `pyarrow.RecordBatchReader` batch by batch, its columns under these names."""
     pa = library()
     schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
     with _sink(output) as sink, pa.ipc.new_stream(sink, schema) as writer:
@@ -24,7 +24,7 @@ def put_batches(reader: Any, names: Sequence[str], output: Path | None) -> None:
 
 
 def put_rows(rows: Sequence[Mapping[str, object]], output: Path | None) -> None:
-    """Writes rows with the same keys. A column of numbers and words alike becomes one of words."""
+    """Write rows with the same keys; a column with both numbers and text becomes text."""
     pa = library()
     columns = {name: _column(pa, [row[name] for row in rows]) for name in (rows[0] if rows else {})}
     table = pa.table(columns)
@@ -33,7 +33,11 @@ def put_rows(rows: Sequence[Mapping[str, object]], output: Path | None) -> None:
 
 
 def library() -> ModuleType:
-    """pyarrow. Raises `Error` where it is not installed, or where Arrow would go to a terminal."""
+    """Return the module pyarrow.
+
+    Raises:
+        Error: pyarrow is not installed.
+    """
     try:
         import pyarrow as pa
         import pyarrow.ipc

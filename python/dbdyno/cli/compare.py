@@ -1,4 +1,4 @@
-"""`dbdyno compare`: analyse one run again, compare two runs or two sets of traces."""
+"""`dbdyno compare`: analyse one run again, or compare two runs or two sets of traces."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from dbdyno.base.errors import CellsError, TraceError
+from dbdyno.base.limits import Number
 from dbdyno.cli.output import FLAT, echo_own, folder_option, form_of, show_rows, write_text
 from dbdyno.cli.pages import FORMATS, analysis_options, put, show_page
-from dbdyno.errors import CellsError, TraceError
 from dbdyno.evidence import Run, find_run
-from dbdyno.limits import Number
 
 if TYPE_CHECKING:
     from dbdyno.study.analysis.contract.rows import Model
@@ -124,8 +124,7 @@ def command(
 
 
 def _source(name: str, folder: Path) -> Run | str:
-    """An experiment's run, or what names traces: an imported run's path, a file, a folder, a
-    pattern."""
+    """Return the run of an experiment, or a name for traces: path of an imported run, a file, a folder, a pattern."""
     path = Path(name)
     is_run = (path / "manifest.json").is_file()
     if not is_run and (path.exists() or glob.has_magic(name)):
@@ -142,7 +141,7 @@ def _compare_traces(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.trace_options import end_with, opened
+    from dbdyno.cli.trace.options import end_with, opened
     from dbdyno.study.analysis.traces.compare import compare_traces
     from dbdyno.study.analysis.traces.question import Question
 
@@ -169,10 +168,10 @@ def _compare_periods(
     form: str | None,
     output: Path | None,
 ) -> None:
-    from dbdyno.cli.snap_options import tell_damage
+    from dbdyno.cli.snap.options import tell_damage
     from dbdyno.judge.snapshots import compare
-    from dbdyno.snapshot.periods import period
-    from dbdyno.snapshot.store import Store
+    from dbdyno.snapshot.reading.periods import period
+    from dbdyno.snapshot.store.folder import Store
 
     if len(names) != 2:
         raise click.UsageError("two periods are compared: snap:1..12 snap:13..24")
@@ -213,8 +212,7 @@ def _compare_cells(
 
 
 def _shown(names: tuple[str, ...]) -> tuple[str, str]:
-    """Short names of two sets: the last parts of the paths that tell them apart, and of long ones
-    what differs."""
+    """Return short names of two sets: the last path parts that differ, long ones without their common beginning."""
     parts = [Path(name).parts or (name,) for name in names[:2]]
     for length in range(1, max(len(part) for part in parts) + 1):
         short = [str(Path(*part[-length:])) for part in parts]
@@ -224,7 +222,7 @@ def _shown(names: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _differing(one: str, other: str) -> tuple[str, str]:
-    """Two names without their common beginning, up to a sign between words, where they are long."""
+    """Return two names without their common beginning, up to a separator, if they are long."""
     if max(len(one), len(other)) <= NAME_LONGEST:
         return one, other
     pairs = zip(one, other, strict=False)
@@ -234,20 +232,24 @@ def _differing(one: str, other: str) -> tuple[str, str]:
 
 
 def end_with_verdict(analysis: Model, command: Literal["run", "compare"]) -> None:
-    """Ends the command with the exit code of the verdict, where that is not 0."""
-    from dbdyno.decisions import exit_code
+    """Exit with the verdict's exit code unless it is 0."""
+    from dbdyno.base.decisions import exit_code
 
     if code := exit_code(analysis["verdict"], command):
         raise click.exceptions.Exit(code)
 
 
 def form_asked(form: str | None, output: Path | None) -> str:
-    """The form of a verdict: by name, else by the suffix of the file. Raises `Error` for a suffix that names none."""
+    """Return the output form of a verdict, given by name or else by the suffix of the file.
+
+    Raises:
+        Error: the suffix names no form.
+    """
     return form_of(form, output, (*FORMATS, "junit"))
 
 
 def show_analysis(analysis: Mapping[str, Any], form: str | None, output: Path | None) -> None:
-    """Writes an analysis in the form asked for: by name, else by the suffix of the file."""
+    """Write an analysis in the requested form, given by name or else by the suffix of the file."""
     kind = form_asked(form, output)
     from dbdyno.report.flat import rows
     from dbdyno.report.html import render_html, write_html
@@ -282,7 +284,7 @@ def show_analysis(analysis: Mapping[str, Any], form: str | None, output: Path | 
 
 
 def print_analysis(analysis: Mapping[str, Any]) -> None:
-    """The essentials of an analysis on stdout: in colour on a terminal."""
+    """Print the essentials of an analysis to stdout, in colour on a terminal."""
     from dbdyno.report.terminal import render_text
 
     terminal = sys.stdout.isatty()

@@ -1,4 +1,4 @@
-"""`dbdyno doctor`: checks server, role and machine: what dbdyno can do with them, and what it cannot."""
+"""`dbdyno doctor`: check server, role and machine, and report what dbdyno can do with them and what not."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
     A role without superuser and a server without OS access are normal cases.
     """
+    from dbdyno.base.errors import TargetError
     from dbdyno.bench.doctor import examine_named
-    from dbdyno.errors import TargetError
 
     try:
         checks = [asdict(check) for check in examine_named(target)]
@@ -34,8 +34,8 @@ def command(target: str | None, form: str | None, output: Path | None) -> None:
 
 
 def _tell_owed() -> None:
-    """What is owed to servers, where the one that was asked cannot say it itself."""
-    from dbdyno.bench.engine.owed import all_records
+    """Print the settings still to be restored on servers, which the checked server cannot report itself."""
+    from dbdyno.bench.engine.unrestored import all_records
     from dbdyno.bench.postgres.leftovers import describe
 
     for record in all_records().values():

@@ -1,4 +1,4 @@
-"""`--fail-on`: what else than a withheld verdict makes a run exit 1, for builds."""
+"""`--fail-on`: further conditions, besides a withheld verdict, under which a run exits with 1, for builds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNDECIDED = ("unclear", "provisional", "no verdict")
 
 
 def reasons(run: Run, analysis: Model, names: tuple[str, ...]) -> list[str]:
-    """Which of `names` came true, in words; empty where none did."""
+    """Return which of the conditions `names` are met, in words; empty if none is."""
     from dbdyno.study.analysis.analyse import headline_of
 
     arms = {arm["index"]: arm["name"] for arm in analysis["arms"]}

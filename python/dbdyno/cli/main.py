@@ -1,7 +1,7 @@
-"""`dbdyno`: the commands, their manners, and nothing heavy before a command asks for it.
+"""`dbdyno`: the top-level command, its conventions, and lazy loading of the commands.
 
-stdout is data; progress, warnings and errors go to stderr. Exit 0 done; 1 done and something found;
-2 an error; 130 interrupted. A closed pipe ends quietly. `--debug` shows tracebacks.
+stdout is for data; progress, warnings and errors go to stderr. Exit codes: 0 done; 1 done and something was found; 2 an
+error; 130 interrupted. A closed pipe ends the command silently. `--debug` shows tracebacks.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 from typing import ClassVar, NoReturn
 
 import click
 
-from dbdyno import visible
-from dbdyno.errors import Error
-from dbdyno.processes import child_environment
+from dbdyno.base import visible
+from dbdyno.base.errors import Error
+from dbdyno.base.processes import child_environment
 
 COMMANDS = {
     "advise": ("dbdyno.cli.advise", "What to change, with the figures that say so."),
@@ -25,6 +26,7 @@ COMMANDS = {
     "compare": ("dbdyno.cli.compare", "Analyse a run again, or compare two runs, traces, periods or recordings."),
     "doctor": ("dbdyno.cli.doctor", "Check server, role and machine."),
     "flow": ("dbdyno.cli.flow", "Data flows: the plan as written and as executed, side by side."),
+    "help": ("dbdyno.cli.help", "Topics: targets, times, output, exit codes, files, verdicts."),
     "model": ("dbdyno.cli.model", "Modelled machines: show, check, fit, validate against published results."),
     "move": ("dbdyno.cli.move", "Move tables to Parquet: exact under writers, restartable, proved."),
     "plan": ("dbdyno.cli.plan", "Write an example plan; show what a plan would do."),
@@ -45,15 +47,44 @@ COMMANDS = {
 
 
 EXTRA = {"dbdyno_rig": "dbdyno-rig"}
-"""Packages with commands of their own, beside this one."""
+"""Further packages that provide commands."""
 DRIVERS = ("psycopg", "pymysql", "oracledb", "cassandra")
-"""Errors of these that reach the end mean that a server went away in between."""
+"""An uncaught error of these drivers means that a server became unreachable in between."""
+
+
+FORMER = {
+    "--dsn": ("--target",),
+    "--to": ("--target", "--directory"),
+    "--since": ("--from",),
+    "--until": ("--to",),
+}
+"""Former names of options, and the names that replaced them; kept for one version."""
+
+
+def current_names(command: click.Command, args: Sequence[str]) -> list[str]:
+    """Return the arguments of a command with former names of options replaced, and --json as --format json."""
+    known = {name: option for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    found: list[str] = []
+    for place, word in enumerate(args):
+        if word == "--":
+            return [*found, *args[place:]]
+        name, sign, value = word.partition("=")
+        new = next((one for one in FORMER.get(name, ()) if one in known), None) if name not in known else None
+        if word == "--json" and name not in known and _has_json(known.get("--format")):
+            found += ["--format", "json"]
+        else:
+            found.append(word if new is None else f"{new}{sign}{value}")
+    return found
+
+
+def _has_json(option: click.Parameter | None) -> bool:
+    return option is not None and isinstance(option.type, click.Choice) and "json" in option.type.choices
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, not when help is printed.
 
-    `rows` maps the name of each command to its module and its line of help.
+    `rows` maps the name of each command to its module and its help line.
     """
 
     rows: ClassVar[dict[str, tuple[str, str]]] = COMMANDS
@@ -81,11 +112,16 @@ class LazyGroup(click.Group):
             hint = f" Did you mean {near[0]!r}?" if near else ""
             path = ctx.command_path
             ctx.fail(f"No command {args[0]!r}.{hint} `{path} --help` lists the commands.")
-        return super().resolve_command(ctx, args)
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found, rest if found is None else current_names(found, rest)
 
 
 def _module(name: str) -> ModuleType:
-    """The module of a command; raises `Error` where it is in an extra package that is not there."""
+    """Return the module of a command.
+
+    Raises:
+        Error: it is in an extra package that is not installed.
+    """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -104,13 +140,13 @@ def cli(debug: bool) -> None:
     """A performance laboratory for databases and the storage under them.
 
     Does this change make my database faster, by how much, and why? Start with `dbdyno run
-    redo-size`, or with `dbdyno plan new` for a question of your own.
+    redo-size`, or with `dbdyno plan new` for a question of your own. `dbdyno help` lists topics.
     """
 
 
 def entry() -> NoReturn:
-    """The console script: runs the command and turns every ending into an exit code."""
-    from dbdyno.signals import INTERRUPTED, Listener
+    """Run the console script and turn every ending into an exit code."""
+    from dbdyno.base.signals import INTERRUPTED, Listener
 
     debug = "--debug" in sys.argv
     visible.install()
@@ -125,7 +161,7 @@ def entry() -> NoReturn:
         words = str(stop.__cause__ or "") if isinstance(stop, click.exceptions.Abort) else str(stop)
         click.echo(f"interrupted: {words}" if words else "interrupted", err=True)
         code = INTERRUPTED
-    except SystemExit as ending:  # how click ends where nobody reads on, which is no error
+    except SystemExit as ending:  # click exits like this when the reader of a pipe has closed it, which is no error
         code = 0 if type(sys.stdout).__name__.endswith("PacifyFlushWrapper") else ending.code
     except click.ClickException as error:
         error.show()
@@ -138,7 +174,7 @@ def entry() -> NoReturn:
             raise
         click.echo(f"dbdyno: {error}", err=True)
         code = 2
-    except BaseException as error:  # the core's panics are no Exceptions
+    except BaseException as error:  # panics of the core are not subclasses of Exception
         if isinstance(error, SystemExit | GeneratorExit):
             raise
         if listener.broke_off(error):

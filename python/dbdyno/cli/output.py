@@ -1,4 +1,4 @@
-"""Options and writers that the reading commands share: --format, -o, --folder."""
+"""Options and writers shared by commands that print data: --format, -o, --folder."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from dbdyno import visible
-from dbdyno.errors import Error
-from dbdyno.files import share, write_output
+from dbdyno.base import visible
+from dbdyno.base.errors import Error
+from dbdyno.base.files import share, write_output
 
 FORMATS = ("table", "csv", "json", "jsonl", "arrow")
 FLAT = ("csv", "jsonl", "arrow")
-"""Forms of flat rows."""
+"""Forms with flat rows."""
 _SUFFIXES = {"txt": "table", "text": "table", "md": "markdown", "xml": "junit"}
 CSV_SAFE = "dbdyno.csv_safe"
 PIECE = 1 << 16
-"""Characters of CSV that are written at a time."""
+"""Number of characters of CSV that are written at a time."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""How a formula begins, also in the wide characters that spreadsheets take for these."""
+"""First characters of a formula, including the full-width characters that spreadsheets accept for them."""
 _PLAIN_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
 _DIGITS = r"[-+−]?(?:\d[\d,\u202f]*(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?(?:[\s\u202f]?%)?"
 _NUMBER = re.compile(rf"{_DIGITS}(?: to {_DIGITS})?")
 NAME_MOST = 48
 TEXT_LEAST, TEXT_NARROW = 24, 12
-"""Columns that a text has at least; on a narrow terminal."""
+"""Minimum width of a text column, in characters; on a narrow terminal."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 folder_option = click.option(
@@ -66,12 +66,14 @@ share_option = click.option(
 
 
 def written_as(formats: Sequence[str], suffixes: str = "") -> Callable[[F], F]:
-    """Adds --format with these, and -o; the suffix of -o names the format where --format does
-    not."""
-    form = click.option("--format", "form", type=click.Choice(formats), help="Form of the output.")
+    """Return a decorator that adds --format with these forms, and -o.
+
+    The suffix of the -o file selects the format if --format is not given.
+    """
+    form = click.option("--format", "form", type=click.Choice(formats), help="Output format; --json means json.")
     file = click.option(
         "-o",
-        "output",
+        "--output",
         type=click.Path(path_type=Path, dir_okay=False),
         help=f"Write to this file; its suffix selects the format{suffixes}.",
     )
@@ -90,14 +92,16 @@ def _remember_safe(ctx: click.Context, option: click.Parameter, value: bool) -> 
 
 
 def csv_safe() -> bool:
-    """Whether --csv-safe was given to the command at work."""
+    """Return True if --csv-safe was given to the current command."""
     ctx = click.get_current_context(silent=True)
     return bool(ctx and ctx.meta.get(CSV_SAFE))
 
 
 def no_formula(value: Any) -> Any:
-    """A cell that no spreadsheet works out: a ' before text that begins with = + - @, a tab or a line's end. Numbers
-    stay."""
+    """Return a cell that no spreadsheet evaluates as a formula.
+
+    Text that begins with = + - @, a tab or a line end gets a ' in front; numbers are unchanged.
+    """
     if not isinstance(value, str) or not value.startswith(FORMULA) or _PLAIN_NUMBER.fullmatch(value):
         return value
     return "'" + value
@@ -107,10 +111,10 @@ format_options = written_as(FORMATS)
 
 
 def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwise: str = "table") -> str:
-    """The form asked for: by name, else by the suffix of the file, else `otherwise`.
+    """Return the requested form: by name, else by the suffix of the file, else `otherwise`.
 
     Raises:
-        Error: the suffix names none of `forms`; a file of another kind than it says is not written.
+        Error: the suffix names none of `forms`, so that no file is written whose content does not match its suffix.
     """
     if form is not None or output is None:
         return form or otherwise
@@ -125,7 +129,7 @@ def form_of(form: str | None, output: Path | None, forms: Sequence[str], otherwi
 
 
 def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Path | None, *, title: str = "") -> None:
-    """Writes rows as a table, CSV, JSON, JSON lines or Arrow to stdout or a file."""
+    """Write rows as a table, CSV, JSON, JSON lines or Arrow to stdout or a file."""
     kind = form_of(form, output, FORMATS)
     if kind == "arrow":
         from dbdyno.cli import arrow
@@ -142,7 +146,7 @@ def show_rows(rows: Sequence[Mapping[str, object]], form: str | None, output: Pa
 
 
 def stream_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], form: str, output: Path | None) -> None:
-    """Writes rows as CSV, JSON or JSON lines as they come, so that a million of them need no memory."""
+    """Write rows as CSV, JSON or JSON lines as they arrive, so that a million of them need no memory."""
     pieces = _PIECES[form](names, rows)
     if output is not None:
         write_text(output, "".join(pieces))
@@ -191,18 +195,18 @@ STREAMED = tuple(_PIECES)
 
 
 def heading(text: str) -> None:
-    """A line in bold on a terminal."""
+    """Print a line, in bold on a terminal."""
     click.secho(visible.text(text), bold=True, file=visible.own(sys.stdout))
 
 
 def echo_own(text: str) -> None:
-    """Writes text to stdout as it stands: ours, or data that goes to a file or a pipe."""
+    """Write text to stdout unchanged: our own output, or data for a file or a pipe."""
     click.echo(text, nl=False, file=visible.own(sys.stdout))
 
 
 def show_line(words: str = "") -> None:
-    """The line of figures of what is under way, in the place of the one before; none removes it."""
-    from dbdyno.visible import line, own
+    """Show a line of progress figures on stderr in place of the previous one; an empty line removes it."""
+    from dbdyno.base.visible import line, own
 
     stream = own(sys.stderr)
     stream.write(f"\r\x1b[K{line(words)}")
@@ -210,7 +214,11 @@ def show_line(words: str = "") -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file whole; an error names it."""
+    """Write a file completely or not at all.
+
+    Raises:
+        Error: the file cannot be written.
+    """
     try:
         write_output(path, text.encode())
     except OSError as error:
@@ -271,14 +279,15 @@ def _table(rows: Sequence[Mapping[str, object]], names: list[str], title: str, t
 
 
 def _stays_whole(values: Sequence[Any]) -> bool:
-    """Whether a column may not be broken: numbers, and names, which are short and have no blank. A
-    table of them may be wider than the screen: a number cut in two is none."""
+    """Return True if values of a column may not be broken: numbers, and names, which are short and have no blank.
+
+    A table of them may be wider than the screen, because a number cut in two is wrong.
+    """
     return is_numeric(values) or all(" " not in (text := str(value)) and len(text) <= NAME_MOST for value in values)
 
 
 def is_numeric(values: Sequence[Any]) -> bool:
-    """Whether a column holds numbers, also as text (1,234.5, 1.5e+07, 3 to 7, –): it then stands to
-    the right, digit under digit."""
+    """Return True if a column holds numbers, also as text (1,234.5, 1.5e+07, 3 to 7, –); it is right-aligned then."""
     texts = [value for value in values if not (value is None or value in ("", "–", "-"))]
     return bool(texts) and all(
         isinstance(value, int | float) or (isinstance(value, str) and _NUMBER.fullmatch(value)) for value in texts

@@ -1,6 +1,6 @@
-"""How a page (about traces, models, snapshots) is written: --format and -o, one way for all rooms.
+"""Output of pages about traces, models, snapshots and so on: --format and -o, the same for all packages.
 
-Nothing of a report is imported for JSON.
+JSON output imports nothing of the report package.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ DRAWN = ("svg", "png")
 
 page_options = written_as(FORMATS, " (txt, csv, json, html, md, svg, png)")
 analysis_options = written_as((*FORMATS, "junit"), " (txt, csv, json, html, md, xml)")
-"""Of what has a verdict."""
+"""Options for output that has a verdict."""
 
 
 def show_page(model: Mapping[str, Any], form: str | None, output: Path | None, **words: Any) -> None:
-    """Writes a page in the form asked for, and tells which file it wrote. `words` go to the page's
-    `render_text`."""
+    """Write a page in the requested form, and report the file written.
+
+    `words` are passed to the page's `render_text`.
+    """
     own = _own_file(model, output.suffix.removeprefix(".").lower()) if output is not None and form is None else None
     kind = "own" if own is not None else form_of(form, output, FORMATS if output is None else (*FORMATS, *DRAWN))
     if own is not None:
@@ -62,7 +64,7 @@ def show_page(model: Mapping[str, Any], form: str | None, output: Path | None, *
 
 
 def put(text: str, output: Path | None) -> None:
-    """Writes a page to a file or to stdout."""
+    """Write text to a file or to stdout."""
     if output is None:
         echo_own(text)
     else:
@@ -70,7 +72,7 @@ def put(text: str, output: Path | None) -> None:
 
 
 def terminal(output: Path | None) -> tuple[int, bool]:
-    """Columns and whether colours are wanted: those of the terminal, else 100 and none."""
+    """Return the number of columns, and whether to use colours: the terminal's, else $COLUMNS or 100 and no colours."""
     is_terminal = sys.stdout.isatty() and output is None
     color = is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     if is_terminal:
@@ -82,7 +84,7 @@ def terminal(output: Path | None) -> tuple[int, bool]:
 
 
 def _own_file(model: Mapping[str, Any], suffix: str) -> str | None:
-    """What only this kind of page can be written as: a machine's drawing, a fit as text; None of others."""
+    """Return a form that only this kind of page has (a machine's drawing, a fit as text), or None."""
     page = model.get("page")
     if page == "machine" and suffix == "svg":
         from dbdyno.pages import reading

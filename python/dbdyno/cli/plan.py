@@ -1,4 +1,4 @@
-"""`dbdyno plan`: write an example, or say what a plan would do."""
+"""`dbdyno plan`: write an example plan, show what a plan would do, print the schema of plans."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import write_text
-from dbdyno.errors import PlanError
 
 
 @click.group("plan")
@@ -41,3 +41,18 @@ def check(file: Path, target: str | None) -> None:
     from dbdyno.study.run.check import describe
 
     click.echo(describe(on_target(read_plan(file), target)), nl=False)
+
+
+@command.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of plan.toml, with which editors complete and check plans.
+
+    \b
+    dbdyno plan schema > plan.schema.json
+    Then begin a plan with the line:  #:schema ./plan.schema.json
+    """
+    import json
+
+    from dbdyno.study.plan.schema import plan_schema
+
+    click.echo(json.dumps(plan_schema(), indent=2, ensure_ascii=False))

@@ -27,7 +27,7 @@ FORMATS = ("html", "text", "table", "markdown", "json", "csv", "jsonl", "arrow")
 )
 @click.option(
     "-o",
-    "output",
+    "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write to this file; its suffix selects the format (default: report.html in the run, or in the job's ledger).",
 )
@@ -68,19 +68,24 @@ def command(run_name: str, form: str | None, output: Path | None, figures: Path 
 
 
 def _job(name: str) -> Path | None:
-    """The folder of a move's job, where it is one."""
-    from dbdyno.move.ledger import INNER
+    """Return the folder of a move's job, or None if it is not a job."""
+    from dbdyno.move.ledger.folder import INNER
 
     return Path(name) if (Path(name) / INNER / "manifest.json").is_file() else None
 
 
 def _place(given: Run | Path) -> Path:
-    """Where its page goes. Raises `EvidenceError`, `MoveError` where somebody else may have made it."""
+    """Return the path for the page.
+
+    Raises:
+        EvidenceError: another user may have made the run's folder.
+        MoveError: another user may have made the job's folder.
+    """
     if isinstance(given, Path):
-        from dbdyno.move.ledger import INNER, Ledger
+        from dbdyno.move.ledger.folder import INNER, Ledger
 
         Ledger.open(given).refuse_foreign()
-        # Whoever reads the files of a job passes over this folder.
+        # Readers of a job's files skip this folder.
         return given / INNER / "report.html"
     from dbdyno.evidence.trust import refuse_foreign
 
@@ -90,7 +95,7 @@ def _place(given: Run | Path) -> Path:
 
 def _model(given: Run | Path) -> Mapping[str, Any]:
     if isinstance(given, Path):
-        from dbdyno.move.account import account
+        from dbdyno.move.ledger.summary import account
 
         return account(given)
     from dbdyno.cells.record import KIND

@@ -1,4 +1,4 @@
-"""`dbdyno restore`: puts the server settings back that a killed run left changed."""
+"""`dbdyno restore`: restore the server settings that a killed run left changed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.errors import TargetError
 from dbdyno.cli.output import folder_option
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.leftovers import Finding, Source
@@ -34,7 +34,7 @@ def command(name: str | None, every: bool, target: str, folder: Path, dry_run: b
     """
     from dbdyno.bench.postgres.leftovers import forget
     from dbdyno.bench.restore import open_owed
-    from dbdyno.cli.cells_options import confirm
+    from dbdyno.cli.cells.options import confirm
 
     if (name is None) != every:
         raise TargetError("name one run, or --all", next_step="`dbdyno runs` lists the runs")

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbdyno import visible
-from dbdyno.cli.cells_options import way_options
+from dbdyno.base import visible
+from dbdyno.base.errors import PlanError
+from dbdyno.cli.cells.options import way_options
 from dbdyno.cli.fail_on import NAMES, reasons
 from dbdyno.cli.output import out_option, seed_option, share_option
 from dbdyno.cli.pages import analysis_options
-from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
@@ -91,9 +91,9 @@ def command(
     dbdyno run flash-log --target cells:@cell_group --set database=SALES    on storage cells
     dbdyno run plan.toml --fail-on slower -o verdict.md    in a build: a comment, and its exit code
     """
-    from dbdyno.cli.cells_options import access_of
+    from dbdyno.base.signals import Interrupted
+    from dbdyno.cli.cells.options import access_of
     from dbdyno.cli.compare import form_asked
-    from dbdyno.signals import Interrupted
     from dbdyno.study.run.progress import for_stream
 
     form_asked(form, output)  # before anything is run
@@ -132,7 +132,7 @@ def _carried_out(
     ways: dict[str, object],
     yes: bool,
 ) -> Run:
-    """A new run, or the rest of one that was cut."""
+    """Run a new run, or the rest of an interrupted one, and return it."""
     from dbdyno.study.run.execute import Declined, resume, start
 
     agree = None if yes else _agreed
@@ -147,8 +147,8 @@ def _carried_out(
 
 
 def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
-    """Shows what a run from elsewhere would have done, and asks."""
-    from dbdyno.cli.cells_options import confirm
+    """Show what resuming a run from elsewhere would do, and ask; return True if something was shown."""
+    from dbdyno.cli.cells.options import confirm
     from dbdyno.study.run.execute import orders, plan_to_resume
 
     plan_to_resume(cut)
@@ -163,8 +163,8 @@ def _agreed_to(cut: Run, target: str | None, yes: bool) -> bool:
 
 
 def _agreed(page: str) -> bool:
-    """Shows what would be done, and asks; ends the command where the answer is no."""
-    from dbdyno.cli.cells_options import confirm
+    """Show what would be done, and ask; end the command if the answer is no."""
+    from dbdyno.cli.cells.options import confirm
 
     click.echo(page, nl=False, err=True)
     confirm()
@@ -172,7 +172,7 @@ def _agreed(page: str) -> bool:
 
 
 def _preview(plan: Plan | None, cut: Run | None, target: str | None, out: Path, ways: dict[str, object]) -> str:
-    """What a run would do."""
+    """Return a description of what a run would do."""
     from dbdyno.study.run.check import describe, describe_rest
 
     if cut is not None:
@@ -211,14 +211,14 @@ def _plan(
 
 
 def _length(quick: bool, full: bool) -> str:
-    """`quick`, `full`, or nothing."""
+    """Return `quick`, `full` or ""."""
     if quick and full:
         raise PlanError("--quick and --full are opposites", next_step="give one of them")
     return "quick" if quick else "full" if full else ""
 
 
 def _read(what: str, options: dict[str, str], length: str, target: str | None) -> Plan:
-    """The plan of a study or a file, on `target` where it is named."""
+    """Return the plan of a study or a file, for `target` if given."""
     from dbdyno.study.plan.study import longer
     from dbdyno.study.plan.targets import HOST, on_target, refuse_without_plans
 
@@ -251,8 +251,8 @@ def _options(settings: tuple[str, ...]) -> dict[str, str]:
 
 
 def carried_out(plan: Plan, out: Path) -> Run:
-    """A new run of a plan; ends the command with 130 after Ctrl-C."""
-    from dbdyno.signals import Interrupted
+    """Run a plan and return the new run; after Ctrl-C the command ends with 130."""
+    from dbdyno.base.signals import Interrupted
     from dbdyno.study.run.execute import start
     from dbdyno.study.run.progress import for_stream
 
@@ -266,8 +266,11 @@ def carried_out(plan: Plan, out: Path) -> Run:
 
 
 def show(run: Run, form: str | None = None, output: Path | None = None, fail_on: tuple[str, ...] = ()) -> None:
-    """Analyses a run, writes its report, and prints the verdict in the form asked for; exit 1 where there is none
-    because a check failed, or where it is one of `fail_on`, 2 where every transaction of an arm failed."""
+    """Analyse a run, write its report, and print the verdict in the requested form.
+
+    Exits with 1 if there is no verdict because a check failed, or if a condition of `fail_on` is met, and with 2 if
+    every transaction of an arm failed.
+    """
     from dbdyno.cli.compare import end_with_verdict
 
     analysis = reported(run, form, output)
@@ -278,7 +281,7 @@ def show(run: Run, form: str | None = None, output: Path | None = None, fail_on:
 
 
 def reported(run: Run, form: str | None = None, output: Path | None = None) -> Model:
-    """Analyses a run, writes its report and prints the verdict; returns the analysis."""
+    """Analyse a run, write its report and print the verdict; return the analysis."""
     from dbdyno.cli.compare import show_analysis
     from dbdyno.report.html import write_html
     from dbdyno.study.analysis.analyse import analyse
@@ -287,6 +290,6 @@ def reported(run: Run, form: str | None = None, output: Path | None = None) -> M
     report = run.path / "report.html"
     write_html(analysis, report)
     show_analysis(analysis, form, output)
-    # What is read by a program has nothing beside it on stdout.
+    # Output for a program must be alone on stdout.
     click.echo(f"report: {report}", err=form not in (None, "table"))
     return analysis

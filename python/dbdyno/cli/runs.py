@@ -1,4 +1,4 @@
-"""`dbdyno runs`: what was run, when, and how it ended."""
+"""`dbdyno runs`: list of runs: what, when, and how each ended."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.output import folder_option, format_options, show_rows
 from dbdyno.evidence import Run, list_runs
 from dbdyno.evidence.manifest import Section
-from dbdyno.limits import Count
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.owed import Owed
+    from dbdyno.bench.engine.unrestored import Owed
 
 
 @click.command("runs")
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Show the runs of this plan, whatever their seed and number of blocks.",
 )
-@click.option("--since", metavar="WHEN", help="Show the runs since a day (2026-11-01) or for so long (7d, 12h).")
+@click.option("--from", "since", metavar="TIME", help="Only runs from this day on (2026-11-01), or of the last 7d.")
 @format_options
 def command(
     folder: Path, limit: int | None, plan: Path | None, since: str | None, form: str | None, output: Path | None
@@ -47,8 +47,8 @@ def command(
 
 
 def chosen(folder: Path, plan: Path | None, since: str | None) -> list[Run]:
-    """The runs that were asked for."""
-    from dbdyno.study.plan.same import moment, same_plan
+    """Return the requested runs."""
+    from dbdyno.study.plan.runs_of_plan import moment, same_plan
 
     found = list(list_runs(folder))
     if since is not None:
@@ -75,13 +75,13 @@ def _row(run: Run) -> dict[str, Any]:
 
 
 def _left(record: Owed) -> str:
-    """What a run that was cut left changed on its server, as far as the records know."""
+    """Return what an interrupted run left changed on its server, as far as the records show."""
     word = "being put back" if record.state == "retrying" else "not put back"
     return f"{record.names} {word}"
 
 
 def _blocks(run: Run) -> str:
-    """Blocks that count of those planned; an imported trace has none."""
+    """Return counted and planned blocks, or "" for an imported trace, which has none."""
     if run.manifest.kind == "trace":
         return ""
     planned = run.manifest.blocks_planned if run.manifest.says("blocks_planned") else "?"

@@ -1,12 +1,12 @@
-"""A screen that is drawn over and over, and single keys, in any terminal; plain ANSI, no curses.
+"""A screen that is redrawn repeatedly, and single keys, in any terminal; plain ANSI, no curses.
 
     with Screen() as screen:
         while screen.wait(2.0) != "q":
             screen.draw(text)
 
-The terminal is put back whatever happens: at the end, on an error, on SIGINT, SIGTERM and SIGHUP.
-A signal counts as q, heard by `wait`: raised as an exception, it can come where Python swallows it.
-A second one is raised. Needs a terminal on stdout (`usable`); keys only where stdin is one too.
+The terminal is restored in every case: at the end, on an error, on SIGINT, SIGTERM and SIGHUP. A signal counts as the
+key q and is returned by `wait`: raised as an exception it could occur where Python swallows it. A second signal is
+raised. It needs a terminal on stdout (`usable`); keys are read only if stdin is a terminal, too.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ import sys
 from types import FrameType
 from typing import Any, Self
 
-from dbdyno.visible import own
+from dbdyno.base.visible import own
 
 _ENTER = "\x1b[?1049h\x1b[?25l\x1b[2J"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 
 
 def usable() -> bool:
-    """Whether stdout is a terminal that understands more than lines."""
+    """Return True if stdout is a terminal that supports more than lines."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
 class Screen:
-    """The terminal's second page, without a cursor; a context manager."""
+    """The terminal's alternate screen, without a cursor; a context manager."""
 
     def __init__(self) -> None:
         self._kept: list[Any] | None = None
@@ -49,7 +49,7 @@ class Screen:
             self._kept = termios.tcgetattr(sys.stdin)
             tty.setcbreak(sys.stdin)
             modes = termios.tcgetattr(sys.stdin)
-            modes[6][termios.VSUSP] = b"\0"  # stopped, it would leave its page behind
+            modes[6][termios.VSUSP] = b"\0"  # a process stopped by Ctrl-Z would leave the screen unrestored
             termios.tcsetattr(sys.stdin, termios.TCSANOW, modes)
         own(sys.stdout).write(_ENTER)
         sys.stdout.flush()
@@ -74,13 +74,13 @@ class Screen:
         os.write(self._bell[1], b"!")
 
     def draw(self, text: str) -> None:
-        """Shows the text from the upper left corner; what was there before is gone."""
+        """Show the text from the upper left corner and clear everything else."""
         lines = "\x1b[K\r\n".join(text.split("\n"))
         own(sys.stdout).write(f"\x1b[H{lines}\x1b[K\x1b[J")
         sys.stdout.flush()
 
     def wait(self, seconds: float) -> str | None:
-        """The key that was pressed within that time, or q for a signal; None for neither."""
+        """Return the key pressed within this time, q for a signal, or None for neither."""
         keys = [] if self._kept is None else [sys.stdin]
         ready, _, _ = select.select([self._bell[0], *keys], [], [], seconds)
         if self._asked:

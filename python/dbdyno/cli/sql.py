@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbdyno.base.limits import Count
 from dbdyno.cli.output import FORMATS, STREAMED, folder_option, form_of, format_options, show_rows, stream_rows
 from dbdyno.evidence import find_run
-from dbdyno.limits import Count
 
 if TYPE_CHECKING:
     from dbdyno.evidence.query import Answer

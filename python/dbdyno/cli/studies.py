@@ -1,4 +1,4 @@
-"""`dbdyno studies`: the questions that dbdyno brings with it."""
+"""`dbdyno studies`: the built-in studies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbdyno trend`: all runs of one plan over time, and where it changed."""
+"""`dbdyno trend`: all runs of one plan over time, and where the level changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.cli.pages import page_options, show_page
 @click.command("trend")
 @click.argument("plan", metavar="PLAN.toml", type=click.Path(path_type=Path, dir_okay=False))
 @folder_option
-@click.option("--since", metavar="WHEN", help="Only runs since a day (2026-11-01) or for so long (30d).")
+@click.option("--from", "since", metavar="TIME", help="Only runs from this day on (2026-11-01), or of the last 30d.")
 @click.option("--metric", metavar="NAME", help="throughput, mean, p50, p90, p99, p99.9; the plan's by default.")
 @click.option("--level", "levels", is_flag=True, help="Follow each arm's own level instead of its ratio to the base.")
 @page_options
@@ -41,7 +41,7 @@ def command(
     \b
     dbdyno trend plan.toml
     dbdyno trend plan.toml --level
-    dbdyno trend plan.toml --since 30d --metric p99 -o trend.html
+    dbdyno trend plan.toml --from 30d --metric p99 -o trend.html
     """
     from dbdyno.cli.runs import chosen
     from dbdyno.study.analysis.trend import trend_of

@@ -1,4 +1,4 @@
-"""`dbdyno tune`: a race among the arms of a plan, then the winner against what there was, in fresh blocks."""
+"""`dbdyno tune`: a race among the arms of a plan, then the winner compared with the base in fresh blocks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbdyno.base.errors import PlanError
 from dbdyno.cli.output import out_option, seed_option, share_option
-from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.evidence import Run
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dbdyno.study.run.progress import Progress
 
 RACE_SHARE = 2 / 3
-"""Of the time that there is, the race has this much; the rest is for fresh blocks."""
+"""Share of the available time for the race; the rest is for fresh blocks."""
 FRESH_LEAST = 6
 
 
@@ -49,8 +49,8 @@ def command(
     dbdyno tune plan.toml                   until one is left, or the rest are equal
     dbdyno tune plan.toml --budget 30min    as far as it comes in that time
     """
+    from dbdyno.base.signals import Interrupted
     from dbdyno.cli.run import show
-    from dbdyno.signals import Interrupted
     from dbdyno.study.run.progress import for_stream
 
     race, seconds = _race(plan, target, blocks), _seconds(budget)
@@ -73,7 +73,11 @@ def command(
 
 
 def _race(path: Path, target: str | None, blocks: int | None) -> Plan:
-    """The plan as a race; raises `PlanError` where there is nothing to race."""
+    """Return the plan as a race.
+
+    Raises:
+        PlanError: there are fewer than two arms.
+    """
     from dbdyno.study.plan import keys
     from dbdyno.study.plan.file import read_plan
     from dbdyno.study.plan.targets import on_target
@@ -116,7 +120,11 @@ def _show_race(run: Run) -> None:
 
 
 def _fresh(run: Run, plan: Plan, seconds: float | None, output: Path) -> Plan | None:
-    """The plan of winner and base, written to `output`; None where what there was has won."""
+    """Return the plan that compares winner and base, written to `output`, or None if the base has won.
+
+    Raises:
+        PlanError: every arm failed.
+    """
     from dbdyno.report.files import write_whole
     from dbdyno.study.plan.confirm import confirming
 

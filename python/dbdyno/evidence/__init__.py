@@ -1,7 +1,6 @@
-"""Evidence: run folders and their Parquet parts.
+"""Run folders: manifests, Parquet parts, and SQL over them.
 
-A run folder is readable by any Parquet reader; see `Run` for its life and `docs/reference/evidence.md` for
-its columns.
+Any Parquet reader can read a run folder. `Run` describes its life cycle, `docs/reference/evidence.md` its columns.
 """
 
 from dbdyno.evidence.run import Block, Run, find_run, list_runs, new_run

@@ -1,21 +1,26 @@
-"""Runs of which the messages of clients were kept, so that they can be sent again."""
+"""Captured runs: runs that keep the clients' messages, so that these can be sent again."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trace_tables import require_whole
 from dbdyno.evidence.trust import refuse_foreign
 
 FORMAT = "postgresql wire"
 LIMITS = "-c statement_timeout=1h -c lock_timeout=60s"
-"""What each session of a replay is given when it connects."""
+"""Connection options (timeouts) that each session of a replay starts with."""
 
 
 def captured(folder: Path) -> Run:
-    """The captured run, which must be this user's own: its statements are run. Raises `TraceError` where it is none."""
+    """Open a captured run; it must belong to this user, because its statements will be executed.
+
+    Raises:
+        TraceError: the run was not recorded by `dbdyno trace proxy`.
+        EvidenceError: the folder is no run, is incomplete, or another user could have written it.
+    """
     run = Run.open(folder)
     require_whole(run)
     refuse_foreign(run.path)
@@ -23,6 +28,6 @@ def captured(folder: Path) -> Run:
         raise TraceError(
             "is no run of dbdyno trace proxy, which alone keeps what clients sent",
             where=str(folder),
-            next_step="capture one: dbdyno trace proxy --to HOST:PORT --binds",
+            next_step="capture one: dbdyno trace proxy --target HOST:PORT --binds",
         )
     return run

@@ -1,8 +1,8 @@
-"""The class of a wait event: one catalogue for all engines, the core's own (`crates/dyno-evidence/catalogue`).
+"""Classes of wait events, from the core's catalogue for all engines (`crates/dyno-evidence/catalogue`).
 
-An event has the same class in a trace, a snapshot, beside a load and in a model. What a committing
-session waits for is `commit`: the sync of the log, the lock that another's flush holds, a
-synchronous standby. The same sync by a background process is `log write`: nobody's commit waits for it.
+An event has the same class in a trace, in a snapshot, beside a load and in a model. The waits of a committing session
+are `commit`: the sync of the log, the lock that another session holds during its flush, a synchronous standby. The same
+sync by a background process is `log write`: no commit waits for it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,22 @@ from dbdyno import _core
 Engine = Literal["oracle", "postgresql", "mariadb"]
 
 CLASSES = tuple(_core.wait_classes())
-"""The classes that all engines share."""
+"""The classes shared by all engines."""
 
 ON_CPU = "CPU"
-"""The event of a session that works and waits for nothing that the engine knows of."""
+"""The event of a session that is working, or that waits for something the engine does not report."""
 
 
 @lru_cache(maxsize=8192)
 def wait_class(engine: Engine, engine_class: str | None, event: str | None, *, background: bool = False) -> str:
-    """The class of a wait event, one of `CLASSES`; no event: the session was on the CPU.
+    """Return the class of a wait event, one of `CLASSES`; without an event the session was on the CPU.
 
-    `engine_class`: Oracle's wait class, PostgreSQL's type, what told of MariaDB's wait (lock, wait, state or idle).
-    `background`: the process is not a client's session.
+    Args:
+        engine: the engine that reported the event.
+        engine_class: Oracle's wait class, PostgreSQL's wait event type, or the source of MariaDB's wait (lock, wait,
+            state or idle).
+        event: the engine's name of the event.
+        background: the process does not serve a client's session.
     """
     found = _core.wait_class(engine, engine_class or "", event or "")
     return "log write" if background and found == "commit" else found

@@ -1,4 +1,4 @@
-"""Files of evidence, on disk when they are there, and JSON that names its place when it is wrong."""
+"""Durable writing of evidence files, and reading of JSON with errors that name the place of a mistake."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from dbdyno import files
-from dbdyno.errors import EvidenceError
+from dbdyno.base import files
+from dbdyno.base.errors import EvidenceError
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes `text` whole or not at all: after that it is there even if the machine stops. Raises `EvidenceError`."""
+    """Write `text` durably, completely or not at all: afterwards it survives a crash of the machine.
+
+    Raises:
+        EvidenceError: the file cannot be written.
+    """
     try:
         files.write_whole(path, text.encode(), durable=True)
     except OSError as error:
@@ -25,12 +29,21 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes a JSON file whole; NaN and infinity are refused."""
+    """Write a JSON file durably, completely or not at all.
+
+    Raises:
+        EvidenceError: the file cannot be written.
+        ValueError: the value contains NaN or infinity.
+    """
     write_whole(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def read_json(path: Path, objects: type[dict[str, Any]] = dict) -> Any:
-    """Reads a JSON file, its objects as `objects`; raises `EvidenceError` with file, line and column."""
+    """Read a JSON file and create each of its objects as `objects`.
+
+    Raises:
+        EvidenceError: the file cannot be read or is not valid JSON; the error names file, line and column.
+    """
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

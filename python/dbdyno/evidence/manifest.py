@@ -1,9 +1,9 @@
-"""The manifest of a run: what was planned, on what, and how it ended. Read and checked here alone, and written from it.
+"""The manifest of a run: what was planned, on what, and how it ended; read, checked and written only here.
 
-A manifest says only what its kind of run knows: a recording of cells has no arms, an import of traces no seed. What
-a field's default stands for need not be there; what has none and is missing is an `EvidenceError` when it is asked
-for, since a manifest is a file like any other. What a later version adds is kept as it is. Manifests of earlier
-versions are brought up by `upgrade` before they get here.
+A manifest contains only what its kind of run knows: a recording of cells has no arms, an import of traces no seed. A
+field with a default may be missing. A missing field without a default raises `EvidenceError` when it is read, since a
+manifest is a file that anybody may have changed. Keys written by a later version are kept. Manifests of earlier
+versions are converted by `upgrade` before they get here.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 
 DAMAGED = "the file was changed by something else; restore it from a copy"
 
 
 class Section(dict[str, Any]):
-    """An object below the manifest's first level; what it lacks is an `EvidenceError`."""
+    """An object below the first level of the manifest; reading a missing key raises `EvidenceError`."""
 
     def __missing__(self, name: str) -> Any:
         raise EvidenceError(f"the manifest lacks {name!r}", next_step=DAMAGED)
 
 
 class Process(TypedDict, total=False):
-    """What tells a process from a later one with the same number."""
+    """Identity of a process: distinguishes it from a later process with the same number."""
 
     pid: int
     started: str | None
 
 
 class ArmRecord(TypedDict, total=False):
-    """An arm as it was run. `changes`: what it sets, `how` that takes effect, and what `was` before."""
+    """An arm as it was run: `changes` holds its settings, `how` how they take effect, `was` their previous values."""
 
     name: str
     description: str
@@ -50,9 +50,9 @@ class ArmRecord(TypedDict, total=False):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False, kw_only=True)
 class Manifest:
-    """A manifest; `of` makes one of its values."""
+    """A manifest; create it with `of`."""
 
-    # of every run
+    # in every run
     schema: int
     kind: str = ""
     id: str = ""
@@ -64,15 +64,15 @@ class Manifest:
     tool_version: str | None = None
     python: str = ""
     seed: int
-    """From which the order of the arms is drawn."""
+    """Seed from which the order of the arms is drawn."""
     reads: Section
-    """How the evidence is read: `bench.protocol.Reads`."""
+    """How the evidence is read, see `bench.protocol.Reads`."""
     verdict: Section | None = None
-    """The headline of its analysis, for lists of runs."""
+    """Headline of the run's analysis, for lists of runs."""
 
-    # of a plan on a bench
+    # in the run of a plan on a bench
     plan: Section
-    """As `Plan.to_dict` has it."""
+    """The plan in the form of `Plan.to_dict`."""
     seal: str | None = None
     question: str
     study: str | None
@@ -86,11 +86,11 @@ class Manifest:
     arms: list[ArmRecord]
     targets: dict[str, Section]
     resumed: Sequence[int] = ()
-    """How many blocks there were each time that it went on after a cut."""
+    """Number of blocks present at each resumption of the run."""
     wall_s: float
     race: Section
 
-    # of one kind of bench
+    # in runs on one kind of bench only
     host: Section | None = None
     server_settings: Sequence[Section] = ()
     settings_put_back: bool = False
@@ -102,13 +102,13 @@ class Manifest:
     flash: Section
     flows: Section
 
-    # of a recording of cells
+    # in a recording of cells
     cells: Sequence[str] = ()
     every_s: float | None = None
     addresses: Mapping[str, Sequence[str]] | None = None
     configuration: Mapping[str, Any] | None = None
 
-    # of an import: of traces, or of an archive
+    # in an import of traces or of an archive
     files: Sequence[Any] = ()
     totals: Section | None = None
     unread: Section
@@ -117,7 +117,11 @@ class Manifest:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Manifest:
-        """The manifest that says this; raises `EvidenceError` where a value is of another kind than its field."""
+        """Return the manifest with these values.
+
+        Raises:
+            EvidenceError: a value is not of the type of its field.
+        """
         made = cls()
         for name, value in values.items():
             allowed = kinds().get(name, ())
@@ -128,15 +132,19 @@ class Manifest:
         return made
 
     def says(self, name: str) -> bool:
-        """Whether it says anything of this."""
+        """Return True if the manifest contains this key."""
         return name in self.__dict__
 
     def changed(self, **changes: object) -> Manifest:
-        """The same with other values."""
+        """Return a copy with these values changed.
+
+        Raises:
+            EvidenceError: a value is not of the type of its field.
+        """
         return Manifest.of({**self.__dict__, **changes})
 
     def to_json(self) -> dict[str, Any]:
-        """What it says, in the order in which it was said."""
+        """Return the values of the manifest in the order in which they were set."""
         return dict(self.__dict__)
 
     if not TYPE_CHECKING:
@@ -149,12 +157,12 @@ class Manifest:
 
 @cache
 def kinds() -> dict[str, tuple[type, ...]]:
-    """What a manifest holds under its names, where it has them."""
+    """Return the allowed Python types of each field of a manifest; an empty tuple allows any type."""
     return {name: _kinds(hint) for name, hint in get_type_hints(Manifest).items()}
 
 
 def _kinds(hint: Any) -> tuple[type, ...]:
-    """The Python types that JSON gives for an annotation; empty where any will do."""
+    """Return the Python types that JSON yields for an annotation, or an empty tuple if any type will do."""
     if isinstance(hint, UnionType):
         parts = [_kinds(part) for part in get_args(hint)]
         return tuple(kind for part in parts for kind in part)

@@ -1,4 +1,4 @@
-"""DuckDB in memory, as every room uses it."""
+"""In-memory DuckDB connections, configured the same way for all packages."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
-from dbdyno.signals import interruptible
+from dbdyno.base.signals import interruptible
 
 if TYPE_CHECKING:
     import duckdb
 
 _OWN_NAMES: dict[str, str | bool | int | float | list[str]] = {"python_enable_replacements": False}
-"""DuckDB would look for a name it does not know among the variables of all Python functions that are running: what a
-query reads would depend on who calls, and looking costs a tenth of a short query."""
+"""Without this setting DuckDB looks up an unknown table name among the variables of all running Python functions: the
+result of a query would depend on its caller, and the lookup costs a tenth of a short query.
+"""
 
 
 def in_memory() -> duckdb.DuckDBPyConnection:
-    """A connection to a database of its own, in which a name is a table or nothing."""
+    """Return a connection to a new private database in which a name can only be a table."""
     import duckdb
 
     return interruptible(duckdb.connect(config=_OWN_NAMES))
 
 
 def for_files() -> duckdb.DuckDBPyConnection:
-    """A connection for a few statements of ours that read and write files, with temporary tables at most.
+    """Return a connection for a few internal statements that read and write files, with at most temporary tables.
 
-    It is one to the process's only database of this kind: making a database takes 20 ms of processor time, a
-    connection to one that stands a tenth of a millisecond. What is set or created in it, all would see.
+    All these connections share the process's only database of this kind: creating a database takes 20 ms of processor
+    time, a connection to an existing one a tenth of a millisecond. Settings made and objects created in it would be
+    visible to all of them.
     """
     return interruptible(_shared(os.getpid()).cursor())
 
@@ -36,5 +38,5 @@ def for_files() -> duckdb.DuckDBPyConnection:
 def _shared(_process: int) -> duckdb.DuckDBPyConnection:
     import duckdb
 
-    # A process that watches for days is to keep nothing of the files that it read.
+    # A process that runs for days must not cache the files that it has read.
     return duckdb.connect(config={**_OWN_NAMES, "enable_external_file_cache": False})

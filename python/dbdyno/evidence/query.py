@@ -1,4 +1,4 @@
-"""SQL on evidence: DuckDB views over the whole parts of a run."""
+"""SQL on evidence: DuckDB views over the complete parts of a run."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.errors import EvidenceError
-from dbdyno.evidence.fence import lock, only_select
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.memory import for_files, in_memory
+from dbdyno.evidence.query_limits import lock, only_select
 from dbdyno.evidence.trace_tables import KIND, create_views
 from dbdyno.evidence.trace_tables import TABLES as TRACE_TABLES
 
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
 
 TABLES = ("calls", "waits", "metrics")
 _ADDED = {"calls": {"vendor_code": "usmallint", "message": "varchar", "expected": "boolean"}}
-"""Columns that parts of earlier versions have not."""
+"""Columns that are missing in parts written by earlier versions."""
 FETCH = 4096
-"""Rows that are fetched at a time."""
+"""Number of rows fetched at a time."""
 
 
 def whole_parts(
     run: Run, table: str, connection: duckdb.DuckDBPyConnection | None = None
 ) -> tuple[list[Path], list[str]]:
-    """Parts of whole blocks that can be read, and a sentence for each that cannot. `connection`: one to ask with."""
+    """Return the readable parts of complete blocks, and a sentence for each part that is missing or cannot be read.
 
+    `connection` is used for the check if given.
+    """
     parts, broken = [], []
     for block in run.blocks():
         path = run.path / table / f"{block.name}.parquet"
@@ -46,8 +48,10 @@ def whole_parts(
 
 
 def _torn(probe: duckdb.DuckDBPyConnection, parts: list[Path]) -> dict[Path, str]:
-    """Those of the parts that cannot be read, with the reason: all are tried at once, each alone only where that
-    fails."""
+    """Return the parts that cannot be read, with the reason for each.
+
+    All parts are tried in one query; each is tried on its own only if that fails.
+    """
     import duckdb
 
     count = "select count(*) from read_parquet(?)"
@@ -62,20 +66,23 @@ def _torn(probe: duckdb.DuckDBPyConnection, parts: list[Path]) -> dict[Path, str
 
 
 def has_calls(run: Run) -> bool:
-    """Whether the run had a load of its own, every block of which then has a part of calls: not a recording of
-    cells, nor a run on cells, whose load is their databases' own."""
+    """Return True if the run had its own load, so that each of its blocks has a part of calls.
+
+    False for a recording of cells and for a run on cells, whose load is the usual load of their databases.
+    """
     if run.manifest.says("reads"):
         return run.manifest.reads.get("evidence") == "operations"
     return run.manifest.kind != "cells"
 
 
 def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
-    """An in-memory connection with a view per table, closed to everything but this run.
+    """Return an in-memory connection with a view per table, restricted to this run, and a sentence per part left out.
 
-    Returns the connection and the parts that were left out. The query's author may read the
-    evidence and nothing else: no other file, no network.
+    The author of the query can read the evidence and nothing else: no other file, no network.
+
+    Raises:
+        EvidenceError: the run has no complete block, or is an import that did not finish.
     """
-
     connection = in_memory()
     add_functions(connection)
     warnings: list[str] = []
@@ -106,8 +113,10 @@ def connect(run: Run) -> tuple[duckdb.DuckDBPyConnection, list[str]]:
 
 
 def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Gives a connection the function prob_r(r, n): the two-sided p of a correlation `r` over `n`
-    pairs, NULL where it is not defined. DuckDB has no t distribution, so the core works it out."""
+    """Add the function prob_r(r, n) to a connection: the two-sided p-value of a correlation `r` over `n` pairs.
+
+    It is NULL if it is not defined. The core computes it, because DuckDB has no t distribution.
+    """
     from duckdb.func import SPECIAL
 
     from dbdyno import _core
@@ -119,17 +128,17 @@ def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def is_trace(run: Run) -> bool:
-    """Whether the run is an imported trace."""
+    """Return True if the run is an imported trace."""
     return run.manifest.kind == KIND
 
 
 def tables_of(run: Run) -> str:
-    """The tables that a query may name."""
+    """Return the names of the tables that a query may use, separated by commas."""
     return ", ".join(TRACE_TABLES if is_trace(run) else (*TABLES, "slices"))
 
 
 def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """A table `slices`: which slices of which block count, and the block's kind."""
+    """Create the table `slices`: the kind of each block, its slices and whether a slice counts."""
     rows = [
         (block.index, block.kind, s.slice, block.kind == "measure" and s.counts)
         for block in run.blocks()
@@ -145,8 +154,13 @@ def _blocks_table(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
 
 
 def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
-    """A SELECT's result as a DuckDB relation: `.fetchnumpy()`, `.df()`, `.pl()`, the Arrow C stream,
-    and a table in a notebook. Raises `EvidenceError`."""
+    """Return the result of a SELECT as a DuckDB relation.
+
+    A relation has `.fetchnumpy()`, `.df()`, `.pl()` and the Arrow C stream, and is shown as a table in a notebook.
+
+    Raises:
+        EvidenceError: the text is not a single SELECT, or the query fails.
+    """
     import duckdb
 
     connection, _ = connect(run)
@@ -158,8 +172,11 @@ def sql(text: str, run: Run) -> duckdb.DuckDBPyRelation:
 
 
 class Answer:
-    """What a SELECT answers: names of columns, rows as they are asked for, and the parts left out. A context manager:
-    the connection behind it is closed at its end."""
+    """Result of a SELECT: column names, rows fetched on demand, and the parts left out (`broken`).
+
+    A context manager: leaving it closes the connection. `EvidenceError` is raised if the text is not a single SELECT or
+    the query fails.
+    """
 
     def __init__(self, run: Run, text: str) -> None:
         self.run = run
@@ -173,7 +190,7 @@ class Answer:
         self.names = _each_once([column[0] for column in self._cursor.description or []])
 
     def rows(self, most: int | None = None) -> Iterator[tuple[Any, ...]]:
-        """The rows, the first `most` of them where that is given; never more in memory than a few thousand."""
+        """Yield the rows, at most `most` of them if given; only a few thousand are in memory at a time."""
         left = sys.maxsize if most is None else most
         while left > 0:
             with self._in_words():
@@ -184,11 +201,11 @@ class Answer:
             left -= len(found)
 
     def batches(self) -> Any:
-        """The rows as a `pyarrow.RecordBatchReader`, typed; needs the package pyarrow. Instead of `rows`."""
+        """Return the rows as a typed `pyarrow.RecordBatchReader`, instead of `rows`; needs the package pyarrow."""
         import warnings
 
         with self._in_words(), warnings.catch_warnings():
-            # The copy is of one batch, and saves a second run of the query.
+            # The warning is about a copy, which is only one batch and saves a second run of the query.
             warnings.simplefilter("ignore", UserWarning)
             return self._cursor.to_arrow_reader(FETCH)
 
@@ -213,7 +230,7 @@ class Answer:
 
 
 def _each_once(names: list[str]) -> list[str]:
-    """Names of columns, told apart where two are alike: `a`, `a_2`."""
+    """Return column names with duplicates made unique: `a`, `a_2`."""
     found: list[str] = []
     for name in names:
         number, each = 2, name
@@ -224,6 +241,10 @@ def _each_once(names: list[str]) -> list[str]:
 
 
 def query(run: Run, sql: str) -> tuple[list[str], list[tuple[Any, ...]], list[str]]:
-    """Runs a SELECT; returns column names, all rows and the parts left out."""
+    """Run a SELECT and return its column names, all rows, and a sentence per part left out.
+
+    Raises:
+        EvidenceError: the text is not a single SELECT, or the query fails.
+    """
     with Answer(run, sql) as answer:
         return answer.names, list(answer.rows()), answer.broken

@@ -1,16 +1,16 @@
-"""A run folder: one execution of a plan, and all that it recorded.
+"""A run folder: one execution of a plan and everything that it recorded.
 
     runs/2026-11-21T10-02-11Z-redo-size-7f3a/
       manifest.json          what was planned, on what, and how it ended
-      blocks/b000012.json    written last of a block: with it the block is whole
+      blocks/b000012.json    the last file written of a block: with it the block is complete
       calls/b000012.parquet  every operation
-      waits/ metrics/        what was seen beside the load
+      waits/ metrics/        what was sampled beside the load
       analysis.json          the model that every renderer reads
       report.html
 
-A block counts when its record under `blocks/` is there; everything else of a block is written
-before it. So a run killed at any instant is readable up to its last whole block. Survives: kill -9,
-a full disk, a torn part (reported and left out). Does not survive: a lost disk.
+A block counts if its record under `blocks/` exists; all other files of a block are written before it. So a run killed
+at any moment is readable up to its last complete block. A run folder survives kill -9, a full disk and a damaged part
+(which is reported and left out). It does not survive the loss of the disk.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import make_folder, make_inner_folder, sync_folder
 from dbdyno.evidence.files import read_json, write_json
 from dbdyno.evidence.manifest import DAMAGED, Manifest, Process, Section
 from dbdyno.evidence.seal import seal
 from dbdyno.evidence.trust import refuse_foreign
 from dbdyno.evidence.upgrade import upgraded
-from dbdyno.files import make_folder, make_inner_folder, sync_folder
 
 SCHEMA = 1
 DEFAULT_FOLDER = Path("runs")
@@ -38,7 +38,15 @@ DEFAULT_FOLDER = Path("runs")
 
 @contextlib.contextmanager
 def reading(what: str, where: str | None = None) -> Iterator[None]:
-    """Turns what Python says of values of the wrong kind into an `EvidenceError`: they come from a file."""
+    """Convert Python's errors about values of the wrong type in a file into an `EvidenceError`.
+
+    Args:
+        what: the object that is read, for the message.
+        where: its file.
+
+    Raises:
+        EvidenceError: the block under `with` raised such an error.
+    """
     try:
         yield
     except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError) as error:
@@ -47,7 +55,7 @@ def reading(what: str, where: str | None = None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class SliceRecord:
-    """One slice as it was run: which arm, whether it counts, whether it was watched."""
+    """One slice as it was run: its arm, whether it counts and whether it was watched by the sampler."""
 
     arm: int
     slice: int
@@ -57,7 +65,7 @@ class SliceRecord:
 
 @dataclass(frozen=True)
 class Block:
-    """The record of one whole block. `kind` is 'warmup', 'overhead' or 'measure'."""
+    """Record of one complete block; `kind` is 'warmup', 'overhead' or 'measure'."""
 
     index: int
     kind: str
@@ -71,12 +79,12 @@ class Block:
 
     @property
     def name(self) -> str:
-        """Stem of the files of this block."""
+        """Return the stem of this block's file names."""
         return f"b{self.index:06d}"
 
 
 class Run:
-    """One run folder and its manifest; `manifest` may be of an earlier version."""
+    """One run folder and its manifest; the given `manifest` may be of an earlier version."""
 
     def __init__(self, path: Path, manifest: Manifest | Mapping[str, Any]) -> None:
         self.path = path
@@ -84,7 +92,11 @@ class Run:
 
     @classmethod
     def open(cls, path: Path) -> Run:
-        """Opens an existing run folder; raises `EvidenceError` when it is none."""
+        """Open an existing run folder.
+
+        Raises:
+            EvidenceError: the folder is not a run, or has another evidence schema.
+        """
         manifest_path = path / "manifest.json"
         if not manifest_path.is_file():
             raise EvidenceError(
@@ -106,53 +118,65 @@ class Run:
 
     @property
     def id(self) -> str:
-        """The folder's name."""
+        """Return the name of the folder."""
         return self.path.name
 
     @property
     def status(self) -> str:
-        """'running', 'complete' or 'aborted'; a run whose process is gone is aborted."""
+        """Return 'running', 'complete' or 'aborted'; a running run whose process no longer exists is 'aborted'."""
         if self.manifest.status == "running" and not is_alive(self.manifest.process or {}):
             return "aborted"
         return self.manifest.status
 
     def save(self, **changes: Any) -> None:
-        """Puts changes into the manifest and writes it whole."""
+        """Change values of the manifest and write the manifest durably.
+
+        Raises:
+            EvidenceError: another user could have written the folder, or the file cannot be written.
+        """
         refuse_foreign(self.path)
         self.note(**changes)
         write_json(self.path / "manifest.json", self.manifest.to_json())
 
     def note(self, **changes: Any) -> None:
-        """Puts changes into the manifest, to be written with the next that are saved."""
+        """Change values of the manifest in memory; the next `save` writes them."""
         self.manifest = self.manifest.changed(**changes)
 
     def add_block(self, block: Block) -> None:
-        """Makes a block whole: the last file of a block to be written."""
+        """Write the record of a block, the last of its files: this makes the block complete.
+
+        Raises:
+            EvidenceError: another user could have written the folder, or the file cannot be written.
+        """
         refuse_foreign(self.path)
         folder = self.path / "blocks"
         make_inner_folder(folder, exist_ok=True)
         write_json(folder / f"{block.name}.json", asdict(block))
 
     def blocks(self) -> list[Block]:
-        """All whole blocks in their order."""
+        """Return all complete blocks in order."""
         files = sorted((self.path / "blocks").glob("b*.json"))
         return [_block(read_json(file), file) for file in files]
 
     def is_barren(self) -> bool:
-        """Whether the run ended before its first block: refused by the server when it connected, say."""
+        """Return True if the run ended before its first block, e.g. because the server refused the connection."""
         planned = self.manifest.says("blocks_planned")
         return planned and self.status == "aborted" and not any((self.path / "blocks").glob("b*.json"))
 
     def measured_blocks(self) -> int:
-        """How many whole blocks count."""
+        """Return the number of complete blocks that count for the result."""
         return sum(block.kind == "measure" for block in self.blocks())
 
     def calls_part(self, block: Block) -> Path:
-        """The part with this block's operations."""
+        """Return the path of the part with this block's operations."""
         return self.path / "calls" / f"{block.name}.parquet"
 
     def drop_leftovers(self) -> None:
-        """Removes what a killed run left aside, and parts without a block record."""
+        """Remove temporary files of a killed run, and parts without a block record.
+
+        Raises:
+            EvidenceError: another user could have written the folder.
+        """
         import shutil
 
         refuse_foreign(self.path)
@@ -166,7 +190,11 @@ class Run:
 
 
 def new_run(folder: Path, title: str, manifest: Mapping[str, Any], *, name: str | None = None) -> Run:
-    """Makes a run folder below `folder` with status running; raises `EvidenceError`."""
+    """Create a run folder below `folder`, with the status 'running'.
+
+    Raises:
+        EvidenceError: the folder cannot be created.
+    """
     import secrets
 
     now = datetime.now(UTC)
@@ -190,7 +218,7 @@ def new_run(folder: Path, title: str, manifest: Mapping[str, Any], *, name: str 
 
 
 def list_runs(folder: Path) -> Iterator[Run]:
-    """All runs below `folder`, oldest first; a folder that is no run is passed over."""
+    """Yield all runs below `folder`, oldest first; folders that are no runs are skipped."""
     for manifest in sorted(folder.glob("*/manifest.json")):
         try:
             yield Run.open(manifest.parent)
@@ -199,8 +227,16 @@ def list_runs(folder: Path) -> Iterator[Run]:
 
 
 def find_run(text: str, folder: Path) -> Run:
-    """A run by its path (or that of a folder that holds nothing but it), its name, the end or beginning of its name,
-    or 'last': the last one that has evidence or is still at work."""
+    """Return the run that `text` names.
+
+    Args:
+        text: the run's path (or the path of a folder that contains this run only), its name, the beginning or end of
+            its name, or 'last': the latest run that has evidence or is still running.
+        folder: where runs are searched by name.
+
+    Raises:
+        EvidenceError: `text` names no run, or several.
+    """
     if (Path(text) / "manifest.json").is_file():
         return Run.open(Path(text))
     inside = list(list_runs(Path(text))) if Path(text).is_dir() else []
@@ -222,14 +258,16 @@ def find_run(text: str, folder: Path) -> Run:
 
 
 def this_process(pid: int | None = None) -> Process:
-    """What tells this process (or another one) from a later one with the same number."""
+    """Return the identity of this process (or of `pid`), which a later process with the same number does not share."""
     pid = pid or os.getpid()
     return {"pid": pid, "started": _started(pid)}
 
 
 def _started(pid: int) -> str | None:
-    """The kernel's start time of a process (ticks since boot), with the boot's own id; None for one
-    that has ended and only waits to be noticed."""
+    """Return the kernel's start time of a process (ticks since boot) and the boot's id; None for an ended process.
+
+    A zombie counts as ended.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -240,13 +278,13 @@ def _started(pid: int) -> str | None:
 
 
 def is_alive(process: Process) -> bool:
-    """Whether the process that `this_process` described still runs on this machine."""
+    """Return True if the process that `this_process` described still runs on this machine."""
     pid = process.get("pid")
     if not isinstance(pid, int):
         return False
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):  # the latter: no process can have that number
+    except (ProcessLookupError, OverflowError):  # OverflowError: no process can have this number
         return False
     except PermissionError:
         pass

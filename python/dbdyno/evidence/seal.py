@@ -1,7 +1,9 @@
-"""Whether a plan in a manifest is one that this user ran: a folder that came by mail is this user's by its owner only.
+"""Seals of plans: proof that this user ran the plan of a manifest, which owning the folder alone does not give.
 
-A manifest carries a code over its plan, made with a key that never leaves this user's state folder (HMAC-SHA256,
-RFC 2104). A plan without it, or with one that does not fit, is shown and asked about before it is carried out.
+A folder received by mail, for example, belongs to this user, but its plan was written by somebody else.
+
+A manifest carries a code over its plan, computed with a key that never leaves this user's state folder (HMAC-SHA256,
+RFC 2104). A plan with no code or a wrong one is shown to the user, who is asked before it is carried out.
 """
 
 from __future__ import annotations
@@ -11,13 +13,13 @@ import json
 import os
 from typing import Any
 
-from dbdyno.files import state_folder
+from dbdyno.base.files import state_folder
 
 KEY_BYTES = 32
 
 
 def seal(plan: Any) -> str | None:
-    """The code of a plan; None where no key can be kept: then whoever goes on with the run is asked."""
+    """Return the code of a plan, or None if no key can be stored; resuming such a run asks the user first."""
     try:
         return _code(_key(), plan)
     except OSError:
@@ -25,7 +27,7 @@ def seal(plan: Any) -> str | None:
 
 
 def is_own(plan: Any, sealed: Any) -> bool:
-    """Whether this user made a run with this plan: `sealed` is what its manifest has as the plan's code."""
+    """Return True if this user made a run with this plan; `sealed` is the plan's code from the manifest."""
     import hmac
 
     try:
@@ -43,7 +45,11 @@ def _code(key: bytes, plan: Any) -> str:
 
 
 def _key() -> bytes:
-    """This user's key, made when it is asked for the first time; raises OSError."""
+    """Return this user's key, which is created on first use.
+
+    Raises:
+        OSError: the key cannot be read or written, or has the wrong length.
+    """
     path = state_folder() / "key"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -53,7 +59,7 @@ def _key() -> bytes:
             with os.fdopen(made, "wb") as file:
                 file.write(os.urandom(KEY_BYTES))
             with contextlib.suppress(FileExistsError):
-                os.link(aside, path)  # whole, and only where there is none
+                os.link(aside, path)  # the complete key appears at once, and never replaces an existing one
         finally:
             aside.unlink()
     key = path.read_bytes()

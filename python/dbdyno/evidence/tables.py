@@ -1,17 +1,21 @@
-"""Small tables of a run as Parquet files that appear whole or not at all."""
+"""Small tables of a run as Parquet files that are written completely or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import written_by_name
 from dbdyno.evidence.memory import for_files
-from dbdyno.files import written_by_name
 
 
 def write_table(path: Path, columns: Mapping[str, Sequence[str]]) -> None:
-    """Writes columns of text, all of one length, as one Parquet file; raises `EvidenceError`."""
+    """Write text columns of equal length as one Parquet file, completely or not at all.
+
+    Raises:
+        EvidenceError: the file cannot be written.
+    """
     import duckdb
 
     names = ", ".join(f'unnest(${at}::varchar[]) as "{name}"' for at, name in enumerate(columns, 1))

@@ -2,16 +2,16 @@
 
     RUN/calls/*.parquet  RUN/waits/*.parquet  RUN/links/*.parquet  RUN/statements.parquet ...
 
-Every table of `TABLES` is there as a view, empty where the trace had nothing for it, so that a
-query needs no case for a trace without waits, plans or errors. Rows whose parent was found after
-they had been written are completed from `links`.
+Every table of `TABLES` exists as a view, empty if the trace had no rows for it, so a query needs no special case for a
+trace without waits, plans or errors. A row whose parent was found only after the row had been written gets its parent
+from `links`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,12 +84,15 @@ LINKED = {
         " on l.id = w.wait"
     ),
 }
-"""How late links complete a table."""
+"""Queries that complete a table with the parents found late."""
 
 
 def require_whole(run: Run) -> None:
-    """Raises `EvidenceError` for an import that did not come to its end: every answer from it would
-    be about a part of the traces."""
+    """Refuse an import that did not finish: every answer from it would cover only a part of the traces.
+
+    Raises:
+        EvidenceError: the import is not complete.
+    """
     if run.manifest.status == "complete":
         return
     raise EvidenceError(
@@ -100,7 +103,11 @@ def require_whole(run: Run) -> None:
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, run: Run, schema: str = "main") -> list[str]:
-    """Makes a view for each table of the run; returns a sentence for each part left out."""
+    """Create a view for each table of the run, and return a sentence for each part left out.
+
+    Raises:
+        EvidenceError: the import is not complete.
+    """
     require_whole(run)
     broken: list[str] = []
     rows = {table: _source(connection, run.path, table, broken) for table in TABLES}
@@ -115,7 +122,7 @@ def create_views(connection: duckdb.DuckDBPyConnection, run: Run, schema: str = 
 
 
 def _source(connection: duckdb.DuckDBPyConnection, folder: Path, table: str, broken: list[str]) -> str:
-    """What to select a table from: its whole parts, or nothing with the right columns."""
+    """Return the SQL source of a table: its readable parts, or an empty relation with the right columns."""
     import duckdb
 
     found = sorted((folder / table).glob("*.parquet"))

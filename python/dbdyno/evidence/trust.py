@@ -1,7 +1,7 @@
-"""A run folder is data: whoever made it says what was seen, never what is to be done or how to connect.
+"""Trust in run folders: a folder says what was observed, but never what to execute or how to connect.
 
-What connects or changes something (restoring plans, going on with a run, writing into the folder) takes only folders
-that nobody else can have written. Reading takes any.
+Operations that connect or change something (restoring plans, resuming a run, writing into the folder) accept only
+folders that no other user can have written. Reading accepts any folder.
 """
 
 from __future__ import annotations
@@ -10,14 +10,20 @@ import os
 import stat
 from pathlib import Path
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 
 OTHERS_WRITE = 0o022
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Raises `EvidenceError` where somebody else owns the folder or its manifest, or may write them. What belongs to
-    root is trusted: root can do anything anyway."""
+    """Refuse a folder that another user may have written: who owns or may write the folder or its manifest is checked.
+
+    Files of root are trusted, since root can do anything anyway.
+
+    Raises:
+        EvidenceError: another user owns the folder or its manifest, or may write one of them, or the manifest is a
+            link.
+    """
     for path in (folder, folder / "manifest.json"):
         reason = _reason(path)
         if reason:

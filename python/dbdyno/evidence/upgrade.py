@@ -1,8 +1,7 @@
-"""Manifests of earlier versions, brought to what today's readers expect. The only place that infers from a manifest
-what kind of bench made it.
+"""Conversion of manifests of earlier versions; the only place that infers the kind of bench from a manifest.
 
-Before benches had names a manifest said by its other keys what it was: `iorm` on storage cells, `logs` of log writers
-on this host, `machine` on a model. What a run on cells switched stood under `iorm` alone.
+Before benches had names, other keys of a manifest showed the kind of run: `iorm` on storage cells, `logs` for log
+writers on this host, `machine` on a model. The settings that a run on cells switched were stored only under `iorm`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _SIGNS = {"iorm": "cells", "logs": "host", "machine": "model"}
 
 
 def upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest with the bench that made it and how its evidence is read; of anything but a run, as it is."""
+    """Return the manifest with its bench and how its evidence is read; one that is no run's is unchanged."""
     if "bench" in manifest or "plan" not in manifest:
         return manifest
     bench = next((kind for sign, kind in _SIGNS.items() if sign in manifest), "postgres")
@@ -31,8 +30,10 @@ def upgraded(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def _switching(manifest: dict[str, Any], plan: dict[str, Any], iorm: dict[str, Any]) -> None:
-    """What a run on cells switches, as parameters of its plan. What is not of the kind expected is left for those
-    who read the plan to refuse."""
+    """Copy what a run on cells switches into the parameters of its plan.
+
+    A value of an unexpected type is left unchanged; the reader of the plan refuses it.
+    """
     workload, arms, schedule = plan.get("workload"), plan.get("arms"), plan.get("schedule")
     if not (isinstance(workload, dict) and isinstance(arms, list) and isinstance(schedule, dict)):
         return

@@ -1,1 +1,1 @@
-"""Data flows: what an engine makes of the order in which a user wrote the steps."""
+"""Data flows: the plan as written beside the plan as executed."""

@@ -14,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import FlowError
+from dbdyno.base.errors import FlowError
 from dbdyno.flow.tables import Given
 
 DIGITS = 12

@@ -7,9 +7,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError, FlowError
-from dbdyno.evidence.fence import only_select
+from dbdyno.base.errors import EvidenceError, FlowError
 from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.query_limits import only_select
 from dbdyno.flow.conditions import atoms
 from dbdyno.flow.step import (
     DISTINCT,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import FlowError
+from dbdyno.base.errors import FlowError
 from dbdyno.flow.step import DISTINCT, FILTER, GROUP, JOIN, LIMIT, OTHER, PROJECT, SCAN, SORT, UNION, Flow, Step
 from dbdyno.flow.tables import text_of
 

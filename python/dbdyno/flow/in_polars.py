@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dbdyno.errors import FlowError
+from dbdyno.base.errors import FlowError
 from dbdyno.flow.conditions import atoms
 from dbdyno.flow.step import DISTINCT, FILTER, GROUP, JOIN, LIMIT, OTHER, PROJECT, SCAN, SORT, TOP, UNION, Flow, Step
 from dbdyno.flow.tables import Given

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dbdyno.errors import FlowError
+from dbdyno.base.errors import FlowError
 from dbdyno.flow.conditions import atoms
 from dbdyno.flow.step import (
     DISTINCT,

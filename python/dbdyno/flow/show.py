@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import FlowError
+from dbdyno.base.errors import FlowError
 from dbdyno.flow.compare import MARKS, SAME, Compared, compare
 from dbdyno.flow.step import FILTER, SCAN, Flow, Step, shortened
 from dbdyno.flow.tables import Given, text_of

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.errors import FlowError
-from dbdyno.files import read_given
+from dbdyno.base.errors import FlowError
+from dbdyno.base.files import read_given
 
 _NAME = re.compile(r"[A-Za-z_]\w{0,62}")
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from dbdyno.base.errors import CellsError
 from dbdyno.cells.collect import pattern_of
 from dbdyno.cells.collection import Collection
 from dbdyno.cells.configuration import Facts
@@ -22,7 +23,6 @@ from dbdyno.cells.identity import known_as
 from dbdyno.cells.intervals import MISSING, Intervals, intervals_of
 from dbdyno.cells.page import End, Lost, PageFacts, Section, Unlike, Verdict, Warned
 from dbdyno.cells.record import all_rounds, cells_of
-from dbdyno.errors import CellsError
 from dbdyno.evidence.run import Run
 from dbdyno.judge.cells_log import log_section, log_sentences
 from dbdyno.judge.cells_parts import (

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.base.why import Cause, Why, chosen, rest
 from dbdyno.cells.catalogue import request_counters
 from dbdyno.cells.intervals import Intervals
 from dbdyno.cells.kinds import kind_of
 from dbdyno.cells.series import Measured
-from dbdyno.why import Cause, Why, chosen, rest
 
 Array = NDArray[np.float64]
 Key = tuple[str, str, str]

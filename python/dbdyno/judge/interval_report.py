@@ -12,12 +12,12 @@ from typing import Any
 
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST_CHOSEN, Verdict, judge
-from dbdyno.snapshot.active_rates import active_rates
 from dbdyno.snapshot.causes import ENGINES, change_of, cut_of
-from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import beginning
+from dbdyno.snapshot.reading.active_rates import active_rates
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.series import series
 from dbdyno.snapshot.report import WHOLE, report
-from dbdyno.snapshot.series import series
 from dbdyno.snapshot.wording import span
 
 LEVEL = 0.01

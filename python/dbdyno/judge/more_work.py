@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dbdyno.snapshot.causes.change import LEAST_MS, Change, Key, Pair
-from dbdyno.snapshot.statement_costs import StatementCosts
+from dbdyno.snapshot.reading.statement_costs import StatementCosts
 from dbdyno.stats.two_stretches import difference
 
 EXPECTED = 10.0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dbdyno.judge.blocked_time import COMMIT, blocked, failed
 from dbdyno.judge.more_work import added
 from dbdyno.judge.same_work import same_work
 from dbdyno.judge.verdict import Facts
-from dbdyno.judge.waiting import COMMIT, blocked, failed
-from dbdyno.snapshot.active_rates import ActiveRates
 from dbdyno.snapshot.causes import Change, causes, told_once
-from dbdyno.snapshot.statement_costs import statement_costs
+from dbdyno.snapshot.reading.active_rates import ActiveRates
+from dbdyno.snapshot.reading.statement_costs import statement_costs
 
 
 def facts_of(

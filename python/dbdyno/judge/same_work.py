@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dbdyno.snapshot.causes.change import Change
-from dbdyno.snapshot.renumbered import fingerprints, renumbered
-from dbdyno.snapshot.statement_costs import StatementCosts, Total
+from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
+from dbdyno.snapshot.reading.statement_costs import StatementCosts, Total
 from dbdyno.stats.two_stretches import difference
 
 CALLS_LEAST, SLOTS_LEAST = 5.0, 3

@@ -16,25 +16,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import for_files
-from dbdyno.judge.by_object import by_object
-from dbdyno.judge.compared import compared, decision
+from dbdyno.judge.blocked_time import failed
+from dbdyno.judge.metric_tests import compared, decision
+from dbdyno.judge.object_tests import by_object
 from dbdyno.judge.period_facts import facts_of
 from dbdyno.judge.verdict import LEAST, Facts, Verdict, judge
-from dbdyno.judge.waiting import failed
-from dbdyno.snapshot.active_rates import active_rates
 from dbdyno.snapshot.causes import ENGINES, change_of, happened
-from dbdyno.snapshot.changes import changes
-from dbdyno.snapshot.happenings import drawable, happenings
-from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Part, Row, columns, section, table
-from dbdyno.snapshot.periods import Period
+from dbdyno.snapshot.reading.active_rates import active_rates
+from dbdyno.snapshot.reading.changed_settings import changed
+from dbdyno.snapshot.reading.changes import changes
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.long_timeline import drawable, happenings
+from dbdyno.snapshot.reading.periods import Period
+from dbdyno.snapshot.reading.series import POINTS, Series, drawn, hourly, series, thinned
+from dbdyno.snapshot.reading.sums.chain import Chain
 from dbdyno.snapshot.report import SCHEMA, facts_of_end
-from dbdyno.snapshot.series import POINTS, Series, drawn, hourly, series, thinned
-from dbdyno.snapshot.settled import changed
-from dbdyno.snapshot.store import Store
-from dbdyno.snapshot.sums.chain import Chain
+from dbdyno.snapshot.store.folder import Store
 
 _OF_SERVER = {"version": "version", "databases read": "databases", "standby": "in_recovery"}
 LONG_S = 2 * 86400

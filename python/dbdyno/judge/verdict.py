@@ -16,10 +16,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from dbdyno.judge.blocked_time import Blocked, Failed
 from dbdyno.judge.more_work import Added
 from dbdyno.judge.next_steps import next_step
 from dbdyno.judge.same_work import Index, SameWork
-from dbdyno.judge.waiting import Blocked, Failed
 from dbdyno.snapshot.causes import Told
 from dbdyno.snapshot.wording import span, three
 

@@ -1,1 +1,1 @@
-"""The model room: machines in virtual time, what they are made of and what they give."""
+"""Machines simulated in virtual time: their parts, their parameters and their results."""

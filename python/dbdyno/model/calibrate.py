@@ -1,32 +1,36 @@
-"""A device fitted to measured latencies, and how good the fit is.
+"""Fit of a device to measured latencies, with the quality of the fit.
 
-The fitting is the core's: a table of quantiles, intervals from a bootstrap of stretches, regimes
-where a slow state lasts, distances of a fit to the first half from the second half, beside the
-distance of the halves themselves. Here it becomes a page, with sentences that say what to make of
-it.
+The core computes the fit: a table of quantiles, intervals from a bootstrap of stretches, regimes if a slow state lasts,
+and the distance of a fit to the first half from the second half, next to the distance between the two halves
+themselves. This module makes a page of it, with sentences that interpret the figures.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno.model.describe import SCHEMA
 
 if TYPE_CHECKING:
     import numpy as np
 
 LEAST = 100
-# A floor above this says that the two halves are not one device's; below, a table is its equal.
+# If the distance between the two halves exceeds this, they do not come from one unchanged device.
 HIGH_FLOOR_KS = 0.1
 ALIKE = 0.3
 
 
 def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) -> dict[str, object]:
-    """The page about a fit to latencies in us, in the order measured; `name` is the device's.
+    """Return the page about a fit to latencies [us], given in the order in which they were measured.
+
+    Args:
+        latencies_us: the latencies.
+        name: the device's name.
+        title: the title of the page.
 
     Raises:
-        ModelError: fewer than 100 latencies, or one that is no number.
+        ModelError: fewer than 100 latencies, or one that is not a number.
     """
     import numpy as np
 
@@ -56,7 +60,7 @@ def calibration(latencies_us: np.ndarray[Any, Any], *, name: str, title: str) ->
 
 
 def sentences(told: dict[str, Any]) -> list[str]:
-    """What to make of the figures of a fit."""
+    """Return sentences that interpret the figures of a fit."""
     found = []
     distance, floor = told["distance"], told["floor"]
     if floor["ks"] > HIGH_FLOOR_KS:

@@ -1,7 +1,7 @@
-"""What is in a machine: the page that shows it, and its text with all defaults as comments.
+"""Description of a machine: a page about it, and its text with all defaults as comments.
 
-A page is for `dbdyno.pages`: title, parts (what stands over what) and every parameter with value,
-unit, meaning and source, as `dbdyno._core` tells them.
+The page is for `dbdyno.pages`: the title, the parts with their layering, and every parameter with value, unit, meaning
+and source, as `dbdyno._core` reports them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
-from dbdyno.core_types import MachineDatabase, MachineParameter, MachinePart
+from dbdyno.base.core_types import MachineDatabase, MachineParameter, MachinePart
 from dbdyno.model.machine import machine_of
 
 SCHEMA = 1
-# The roots of a machine's drawing: what the instance does its I/O for.
+# The roots of a machine's drawing: the purposes of the instance's I/O.
 ROLES = ("redo", "data", "temp")
-# What tells most about an instance, by the end of its path, with the words around it.
+# The most informative parameters of an instance: path and wording.
 _TELLING = (
     ("database.cores", "{} cores"),
     ("database.redo.block_bytes", "redo blocks of {} bytes"),
@@ -25,7 +25,7 @@ _TELLING = (
 
 
 class Root(TypedDict):
-    """What lies over which parts."""
+    """A role of storage (redo, data, temp) and the parts that it uses."""
 
     role: str
     over: list[str]
@@ -47,7 +47,7 @@ class MachinePage(TypedDict):
 
 
 class Listed(TypedDict):
-    """A machine that comes with dbdyno."""
+    """A built-in machine, as a row of a list."""
 
     name: str
     title: str
@@ -55,10 +55,10 @@ class Listed(TypedDict):
 
 
 def describe(name: str) -> MachinePage:
-    """The page about a machine: a built-in one by its name, or a file.
+    """Return the page about a built-in machine or a machine file.
 
     Raises:
-        ModelError: there is none, or it is not right; `where` names file, line and key.
+        ModelError: the machine does not exist or is not valid; `where` names file, line and key.
     """
     machine = machine_of(name)
     return {
@@ -76,7 +76,7 @@ def describe(name: str) -> MachinePage:
 
 
 def listed() -> list[Listed]:
-    """The machines that come with dbdyno, a row each."""
+    """Return the built-in machines, one row each."""
     from dbdyno import _core
 
     rows: list[Listed] = []
@@ -88,14 +88,14 @@ def listed() -> list[Listed]:
 
 
 def _instance(parameters: list[MachineParameter]) -> str:
-    """The instance in a line: what tells most about it."""
+    """Return the most informative parameters of the instance in one line."""
     values = {parameter["path"]: parameter["value"] for parameter in parameters}
     known = [words.format(values[path]) for path, words in _TELLING if values.get(path) is not None]
     return ", ".join(known)
 
 
 def _roots(parameters: list[MachineParameter]) -> list[Root]:
-    """What lies where: for each role of storage the parts under it."""
+    """Return the parts that each role of storage uses."""
     values = {parameter["path"]: parameter["value"] for parameter in parameters}
     roots: list[Root] = []
     for role in ROLES:
@@ -106,10 +106,10 @@ def _roots(parameters: list[MachineParameter]) -> list[Root]:
 
 
 def commented(name: str) -> str:
-    """The text of a machine with every parameter that it leaves at its default as a comment.
+    """Return the text of a machine with every parameter that it leaves at its default added as a comment.
 
     Raises:
-        ModelError: as `describe`.
+        ModelError: as in `describe`.
     """
     machine = machine_of(name)
     left = [p for p in machine.parameters if not p["given"]]
@@ -135,7 +135,7 @@ def _is_header(line: str) -> bool:
 
 
 def _take_trailing(lines: list[str]) -> list[str]:
-    """Takes away blank lines and comments at the end: they belong to the header that comes."""
+    """Remove blank lines and comments from the end and return them: they belong to the header that follows."""
     at = len(lines)
     while at and (not lines[at - 1].strip() or lines[at - 1].startswith("#")):
         at -= 1
@@ -159,7 +159,7 @@ def _comments(parameters: list[MachineParameter], section: str) -> list[str]:
 
 
 def toml_value(value: Any) -> str:
-    """A value as TOML writes it."""
+    """Return a value in TOML syntax."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

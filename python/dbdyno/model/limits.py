@@ -1,8 +1,8 @@
-"""How many requests may be under way, layer by layer, where disks are reached as LUNs.
+"""Limits on the number of outstanding requests in each layer, for machines whose disks are accessed as LUNs.
 
-Two limits meet on such a road, and they are easily taken for each other: the host's, per LUN
-(`sd_max_throttle`), and a port's (`queue_limit` of a channel), shared by all LUNs that are reached
-by it. Arithmetic on the machine's own parameters; nothing is measured here.
+Two limits apply, and they are easily confused: the host's limit per LUN (`sd_max_throttle`), and a port's limit (the
+`queue_limit` of a channel), which is shared by all LUNs behind that port. The numbers are computed from the machine's
+own parameters; nothing is measured here.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Any
 from dbdyno.model.machine import Machine
 
 PIECE = 1 << 20
-"""The request that is told as an example: 1 MB."""
+"""Size of the example request, in bytes: 1 MB."""
 
 
 def sentences(machine: Machine, arms: list[dict[str, Any]]) -> list[str]:
-    """What may be under way and who shares what, over all arms; nothing where there is no LUN."""
+    """Return sentences about the outstanding requests allowed and who shares a limit, over all arms.
+
+    The list is empty if the machine has no LUN.
+    """
     parts = {part["name"]: part for part in machine.parts}
     luns = [part for part in machine.parts if part["kind"] == "lun"]
     if not luns:
@@ -67,7 +70,7 @@ def _share(per_lun: float) -> str:
 
 
 def _levels(machine: Machine, arms: list[dict[str, Any]], path: str) -> list[int]:
-    """The values of a parameter over all arms, in their order; the machine's own without."""
+    """Return the distinct values of a parameter over all arms in order; if no arm sets it, the machine's own value."""
     short = path.rpartition(".")[2]
     found = [arm["settings"].get(path, arm["settings"].get(short)) for arm in arms]
     values = dict.fromkeys(int(value) for value in found if value is not None)

@@ -1,9 +1,9 @@
-"""The machine that a target's name stands for: a built-in one, or a TOML file.
+"""Lookup of the machine that a target names: a built-in machine or a TOML file.
 
     machine_of("model:exadata-x2")      a built-in machine (`dbdyno model list`)
     machine_of("model:./mine.toml")     a file
 
-The core reads and checks the text; here are names and near names. Nothing is run.
+The core reads and checks the text; this module resolves names and suggests similar ones. Nothing is run.
 """
 
 from __future__ import annotations
@@ -14,17 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.core_types import MachineDatabase, MachineParameter, MachinePart
-from dbdyno.errors import ModelError
-from dbdyno.files import read_given
+from dbdyno.base.core_types import MachineDatabase, MachineParameter, MachinePart
+from dbdyno.base.errors import ModelError
+from dbdyno.base.files import read_given
 
 PREFIX = "model:"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine: the target's name, its TOML text, its title, the databases beside the one that is
-    studied, its parts and its parameters."""
+    """A machine: its TOML text and what the core found in it.
+
+    `databases` are the databases besides the one that is studied.
+    """
 
     target: str
     toml: str
@@ -34,11 +36,16 @@ class Machine:
     parameters: list[MachineParameter]
 
     def path(self, name: str, also: list[str] | None = None) -> str:
-        """The path of the parameter that `name` means: a path, or the end of one alone. Where
-        instances have parameters of one name it is that of `[database]`. `also` are other names
-        that the user may have meant.
+        """Return the full path of the parameter that `name` identifies.
 
-        Raises `ModelError` with what is near and how to list them all.
+        Args:
+            name: a full path, or the end of a path if only one parameter has it. If several instances have a parameter
+                of this name, that of `[database]` is taken.
+            also: other names that the user may have meant, for suggestions.
+
+        Raises:
+            ModelError: no parameter has this name, or several; the error suggests similar names and how to list them
+                all.
         """
         paths = [str(row["path"]) for row in self.parameters]
         if name in paths:
@@ -61,18 +68,18 @@ class Machine:
         )
 
     def values(self, paths: list[str]) -> dict[str, str]:
-        """The machine's own values of these parameters, as text; `?` where there is none."""
+        """Return the machine's own values of these parameters as text, `?` for a missing one."""
         known = {row["path"]: row["value"] for row in self.parameters}
         return {path: _text(known.get(self._whole(path))) for path in paths}
 
     def number(self, path: str) -> float:
-        """The machine's own value of a numeric parameter; NaN where there is none."""
+        """Return the machine's own value of a numeric parameter, or NaN if there is none."""
         value = next((row["value"] for row in self.parameters if row["path"] == path), None)
         return float(value) if isinstance(value, int | float) else math.nan
 
     @property
     def name(self) -> str:
-        """What stands behind `model:`."""
+        """Return the target without the prefix `model:`."""
         return self.target.removeprefix(PREFIX)
 
     def _whole(self, name: str) -> str:
@@ -92,9 +99,10 @@ class Machine:
 
 
 def machine_of(target: str) -> Machine:
-    """The machine of a target `model:NAME` or `model:FILE.toml`, read and checked.
+    """Read and check the machine of a target `model:NAME` or `model:FILE.toml`.
 
-    Raises `ModelError`: no such machine, no such file, or a key or value that cannot be.
+    Raises:
+        ModelError: the machine or file does not exist, or a key or value in it is not valid.
     """
     from dbdyno import _core
 
@@ -114,7 +122,11 @@ def machine_of(target: str) -> Machine:
 
 
 def parsed(target: str, toml: str, file: str | None = None) -> Machine:
-    """A machine from its text; raises `ModelError` with the file, the line and what is allowed."""
+    """Return the machine described by a TOML text.
+
+    Raises:
+        ModelError: the text is not valid; the error names the file, the line and what is allowed.
+    """
     from dbdyno import _core
 
     try:

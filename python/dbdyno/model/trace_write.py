@@ -1,20 +1,19 @@
-"""A model run's waits and calls as Oracle trace files (event 10046), one per arm and session.
+"""Export of a model run's waits and calls as Oracle trace files (event 10046), one per arm and session.
 
-The run is first laid out as if it had been imported from traces (calls, waits, cursors, stamps by
-file and line), and that goes to the writer of `dbdyno trace write`.
+The run is first laid out as if it had been imported from traces (calls, waits, cursors, stamps by file and line), and
+that is passed to the writer of `dbdyno trace write`.
 
-What is lost: a trace counts microseconds, a model nanoseconds. Not lengths are rounded but the
-moments between which they lie: each moment loses its fraction of a microsecond, and a length is the
-difference of two such moments. So a length is less than 1 us off, lengths that follow one another
-add up to the whole, and nothing drifts, however long the run. A call's CPU is what remains of it
-when the waits inside are taken off, which in the model is exact.
+Precision: a trace counts microseconds, a model nanoseconds. Timestamps are rounded, not durations: each timestamp loses
+its fraction of a microsecond, and a duration is the difference of two such timestamps. So a duration is off by less
+than 1 us, consecutive durations add up to the whole, and no error accumulates, however long the run. The CPU time of a
+call is its duration minus the waits inside it, which is exact in the model.
 
-A transaction is written as a call of depth 0, what it calls (a commit) as a call of depth 1 inside
-it. Each block is a session of its own in the file (`SESSION ID`), because a model's blocks do not
-follow one another in time. Module and action carry arm and block.
+A transaction is written as a call of depth 0, and what it calls (a commit) as a call of depth 1 inside it. Each block
+is a separate session in the file (`SESSION ID`), because the blocks of a model do not follow one another in time.
+Module and action name arm and block.
 
-Limits: what a trace does not hold is not in it (metrics, redo bytes of a commit). The whole run is
-sorted on disk, in the system's temporary folder: about 150 bytes for each call and wait.
+Limits: what the trace format cannot hold is left out (metrics, redo bytes of a commit). The whole run is sorted on
+disk, in the system's temporary folder: about 150 bytes for each call and wait.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
+from dbdyno.base.signals import interruptible
 from dbdyno.evidence.query import whole_parts
-from dbdyno.signals import interruptible
 
 if TYPE_CHECKING:
     import duckdb
 
     from dbdyno.evidence.run import Run
 
-# Oracle's names of p1, p2 and p3 (Oracle Database Reference, appendix C); others are p1, p2, p3.
+# Oracle's names of p1, p2 and p3 (Oracle Database Reference, appendix C); for other events they are p1, p2, p3.
 PARAMETERS = {
     "SQL*Net message from client": "driver id,#bytes,p3",
     "cell multiblock physical read": "cellhash#,diskhash#,bytes",
@@ -55,24 +54,24 @@ PARAMETERS = {
     "read by other session": "file#,block#,class#",
     "write complete waits": "file#,block#,p3",
 }
-# Oracle's command codes: a PL/SQL block, COMMIT, and nothing in particular.
+# Oracle's command codes: a PL/SQL block and COMMIT; all other kinds get 0.
 _COMMANDS = {"transaction": 47, "commit": 44}
 _SQLID = "0123456789abcdfghjkmnpqrstuvwxyz"
 
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A written file."""
+    """A trace file written, with the number of its records."""
 
     path: str
     records: int
 
 
 def write_model_trace(run: Run, out: Path) -> list[TraceFile]:
-    """Writes the traces of a model run into the folder `out`.
+    """Write the traces of a model run into the folder `out`.
 
     Raises:
-        ModelError: the run is none of a model, or holds no whole block.
+        ModelError: the run is not a model run, or has no complete block.
         EvidenceError: a part cannot be read or a file cannot be written.
     """
     import duckdb
@@ -94,12 +93,12 @@ def write_model_trace(run: Run, out: Path) -> list[TraceFile]:
 
 
 def is_model(run: Run) -> bool:
-    """Whether the run's target was a model."""
+    """Return True if the target of the run was a model."""
     return run.manifest.says("machine")
 
 
 def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Tables `c` and `w`: the calls and waits of whole blocks, with their lengths in us."""
+    """Create the tables `c` and `w`: the calls and waits of complete blocks, with their durations in us."""
     if not is_model(run):
         raise ModelError("is no run of a model", where=str(run.path), next_step="a trace is read with `dbdyno trace`")
     for table in ("calls", "waits"):
@@ -131,7 +130,7 @@ def _read(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
 
 
 def _number(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
-    """Tables `f` (files), `s` (statements), `p` (names of parameters)."""
+    """Create the tables `f` (files), `s` (statements), `p` (names of wait parameters) and `h` (file header)."""
     connection.execute("""
         create table f as
         with found as (
@@ -157,8 +156,11 @@ def _number(connection: duckdb.DuckDBPyConnection, run: Run) -> None:
 
 
 def identifiers(text: str) -> tuple[str, int]:
-    """Oracle's SQL_ID and hash value of a text: its MD5 with a NUL behind it, the last 64 bits in
-    base 32, and the last 32 bits."""
+    """Return Oracle's SQL_ID and hash value of a statement's text.
+
+    The SQL_ID is the last 64 bits of the MD5 of the text with a NUL appended, in base 32; the hash value is the last 32
+    bits of the same MD5.
+    """
     digest = hashlib.md5(text.encode() + b"\0", usedforsecurity=False).digest()
     high, low = (int.from_bytes(digest[at : at + 4], "little") for at in (8, 12))
     number = high << 32 | low
@@ -166,10 +168,10 @@ def identifiers(text: str) -> tuple[str, int]:
 
 
 def _measure(connection: duckdb.DuckDBPyConnection) -> None:
-    """Tables `ww` (waits with their cursor) and `cc` (calls with their CPU).
+    """Create the tables `ww` (waits with their cursor) and `cc` (calls with their CPU time).
 
-    The waits of a session do not overlap, so what was waited inside a call is the difference of two
-    running sums."""
+    The waits of a session do not overlap, so the time waited inside a call is the difference of two running sums.
+    """
     connection.execute("""
         create table numbered as
         select file, s.cursor, c.* exclude (arm, object, session)
@@ -197,8 +199,8 @@ def _measure(connection: duckdb.DuckDBPyConnection) -> None:
         asof left join sums b on n.file = b.file and n.started_ns >= b.ended_ns""")
 
 
-# Table `r`: every record with its line. In a block the stamps come first, then the statements, then
-# children before parents and waits before the call that waited.
+# Table `r`: every record with its line. Within a block the order is: stamps, statements, then calls and waits; children
+# come before their parents, and waits before the call that waited.
 _RECORDS = """
     create table r as
     with first as (
@@ -289,7 +291,7 @@ _SMALL = {
 
 
 def _lay_out(connection: duckdb.DuckDBPyConnection, layout: Path) -> None:
-    """The folder of an import: what the writer of traces reads."""
+    """Write the folder of an import, which the writer of traces reads."""
     for folder in ("calls", "waits"):
         (layout / folder).mkdir(parents=True)
     for name, query in _SMALL.items():

@@ -1,7 +1,7 @@
-"""Pages out of models: a file per kind of page builds what `dbdyno.page` declares.
+"""Builders of pages from models: one file per kind of page, each building a `dbdyno.page.Page`.
 
-Nothing here judges and nothing draws: a builder picks, names and orders; `dbdyno.report` renders what it
-made. To add a kind: a file beside this one with `page(model)`, and a row in `BUILDERS`.
+Builders neither judge nor draw: they select, name and order what the model contains; `dbdyno.report` renders the
+result. To add a kind of page, add a file here with a function `page(model)`, and a row in `BUILDERS`.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ BUILDERS = {
     "move": "move",
     "advice": "advice",
 }
-"""The file that builds a kind of page; all others are runs."""
+"""Module that builds each kind of page; all other kinds are runs."""
 
 
 def page_of(given: Page | Mapping[str, Any], **options: bool) -> Page:
-    """A page as it is, or the page of a model.
+    """Return the page built from a model; a page is returned unchanged.
 
     Raises:
-        ReportError: the model has another schema or kind, or is torn.
+        ReportError: the model has another schema or an unknown kind, or is damaged.
     """
     if isinstance(given, Page):
         return given
@@ -42,7 +42,7 @@ def page_of(given: Page | Mapping[str, Any], **options: bool) -> Page:
 
 
 def with_source(page: Page, source: Mapping[str, Any]) -> Page:
-    """The page with the model that it was made of."""
+    """Return the page with `source` set to the model that it was built from."""
     from dataclasses import replace
 
     return replace(page, source=source)

@@ -1,4 +1,4 @@
-"""The page of advice: findings in order of what they may save, then what was not judged and why."""
+"""Builder of the advice page: findings ordered by what they may save, then rules not judged with the reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FLAT = ("number", "rule", "family", "level", "subject", "sentence", "stake", "e
 
 
 def page(model: Analysis) -> Page:
-    """The page."""
+    """Return the advice page."""
     findings = reading.entries(model, "findings")
     facts = reading.dig(model, "facts") or {}
     worst = str(findings[0].get("level")) if findings else ""
@@ -58,7 +58,7 @@ def _any(findings: list[dict[str, object]], level: str) -> bool:
 
 
 def _counted(findings: list[dict[str, object]], level: str) -> str:
-    """`1 critical`, `2 warnings`."""
+    """Return the number of findings of a level in words: `1 critical`, `2 warnings`."""
     number = sum(one.get("level") == level for one in findings)
     return f"{number} critical" if level == "critical" else counted(number, level)
 
@@ -94,7 +94,7 @@ def _summary(findings: list[dict[str, object]], whose: str) -> Section:
 
 
 def _layers(model: Analysis) -> Section:
-    """A stack from the host down: what comes to each layer and what waits in front of it."""
+    """Return the layers of a storage stack from the host down: load on each layer and what waits in front of it."""
     rows = [Row({**one, "what": fmt.line(one.get("what") or "")}) for one in reading.entries(model, "layers")]
     lead = (
         "Commands under way at once, from the host down. Each: limit of one part; none where the limit is what keeps"
@@ -105,7 +105,7 @@ def _layers(model: Analysis) -> Section:
 
 
 def _devices(model: Analysis) -> Section:
-    """The host's block devices, kernel and mounts as they are set."""
+    """Return the section about the host: block devices, kernel and mounts with their settings."""
     words = ("name", "scheduler", "write_cache")
     found = reading.entries(model, "devices")
     rows = [Row({**one, **{name: fmt.line(one.get(name) or "") for name in words}}) for one in found]
@@ -121,19 +121,19 @@ def _devices(model: Analysis) -> Section:
 
 
 def _shown(one: dict[str, object]) -> Any:
-    """A value; a text in one line."""
+    """Return a value for display; text is put on one line."""
     value = one.get("value")
     return fmt.line(value, 100) if isinstance(value, str) else value
 
 
 def _said(one: dict[str, object]) -> str:
-    """What an experiment said of it, behind its sentence."""
+    """Return the result of an experiment on this finding, to be appended to its sentence."""
     words = fmt.line(reading.dig(one, "proof", "words") or "")
     return f" — {words}" if words else ""
 
 
 def _tested(one: dict[str, object]) -> str:
-    """What an experiment would vary, or did."""
+    """Return what an experiment would vary, or has varied and found."""
     setting, found, proposed = (
         fmt.line(reading.dig(one, "test", key) or "") for key in ("setting", "found", "proposed")
     )

@@ -1,6 +1,6 @@
-"""Pages about storage cells: a recording's report, what the cells say now, before and after, skew.
+"""Builder of pages about storage cells: report of a recording, current state, comparison of two times, skew.
 
-The sections of a report are as the model has them; the shorter pages' are made of their rows, family by family.
+The sections of a report come from the model; those of the shorter pages are built from its rows, one per metric family.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Given = Mapping[str, Any]
 COMPARISON = "compare"
 ROWS_MOST = 1000
 CELLS_BESIDE = 6
-"""More cells than these scroll: what stands for all of them and what it means come before."""
+"""With more cells than these the table scrolls, so the columns for all cells and the meaning come first."""
 _REASONS = {
     "not refreshed": "not refreshed: the cell had not collected anew",
     "reset": "reset: the cell's service began anew in between",
@@ -44,11 +44,11 @@ _TONES: dict[str, Tone] = {
     "whole": "good",
 }
 _LEVELS = {"bad": "look", "doubt": "to know", "good": "good", "even": "fact"}
-"""A finding's level and the word that stands for it."""
+"""Word for the level of a finding."""
 
 
 def page(model: Analysis) -> Page:
-    """Head, findings, a section for each of the model's or for each family of its rows."""
+    """Return the page: head, findings, and a section for each section of the model or each family of its rows."""
     if model.get("page") == COMPARISON:
         compared = snapshot.page(model)
         return replace(compared, sections=(*why.sections(model), *compared.sections))
@@ -72,7 +72,7 @@ def _rows(title: str, shown: Sequence[Column], rows: Sequence[Given]) -> Table:
 
 
 def _by_family(make: Callable[[list[Given]], tuple[Column, ...]], rows: Sequence[Given]) -> Iterator[Section]:
-    """A section for the rows of each family, by the first word of their metric's name."""
+    """Yield a section for the rows of each family, which is the first word of their metric's name."""
 
     def head(row: Given) -> str:
         return str(row.get("metric")).partition("_")[0]
@@ -108,7 +108,7 @@ def _show(model: Analysis) -> Iterator[Section]:
 
 
 def _whole(row: Given) -> str:
-    """What stands for all cells: a number, a range where a sum means nothing, or a dash."""
+    """Return the value for all cells: a number, a range where a sum is meaningless, or a dash."""
     if row.get("all") is not None:
         return fmt.digits(row["all"])
     if row.get("rule") != "spread":
@@ -206,7 +206,7 @@ def _skew(model: Analysis) -> Iterator[Section]:
 
 
 def _head(model: Analysis, found: Sequence[Finding]) -> Head:
-    """Title, ends, facts, and the verdict."""
+    """Return the head: title, start and end, facts and verdict."""
     facts = reading.dig(model, "facts") or {}
     verdict = reading.dig(model, "verdict") or _verdict(model, found)
     ends = [fmt.moment(facts[name]) for name in ("began", "ended") if facts.get(name)]
@@ -245,7 +245,7 @@ def _title(model: Analysis) -> str:
 
 
 def _verdict(model: Analysis, found: Sequence[Finding]) -> dict[str, str]:
-    """The word of a page that has no verdict of its own."""
+    """Return the verdict of a page whose model has none."""
     rows = reading.entries(model, "rows")
     if model.get("page") == "skew":
         number = sum(bool(row.get("differs")) for row in rows)
@@ -261,7 +261,7 @@ def _verdict(model: Analysis, found: Sequence[Finding]) -> dict[str, str]:
 
 
 def _findings(model: Analysis) -> Iterator[Finding]:
-    """Findings; of a page without, what went wrong on which cell."""
+    """Yield the findings of the model, or, if it has none, the problems of each cell."""
     given: list[dict[str, Any]] = reading.entries(model, "findings")
     if not given:
         given = [

@@ -1,4 +1,4 @@
-"""What several kinds of pages build alike: columns from words, warnings, sections of tables."""
+"""Building blocks shared by several kinds of pages: columns from a short notation, warnings, tables."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from dbdyno.pages import reading
 TONES: dict[str, Tone] = {"good": "good", "bad": "bad", "even": "even", "doubt": "doubt"}
 
 TEXT_MOST = 600
-"""Characters of a warning on a page, so that none hides the others; the model has it whole."""
+"""Maximum length of a warning on a page in characters, so that none hides the others; the model has it in full."""
 WARNINGS_MOST = 4
-"""Warnings on a terminal: they must not hide what they warn about."""
+"""Maximum number of warnings on a terminal, so that they do not hide what they are about."""
 
 
 def columns(spec: str, *more: Column) -> tuple[Column, ...]:
-    """Columns from words `name:unit:label:least` (an underscore in a label is a blank; a mark's kind stands for its
-    unit), then those given."""
+    """Return columns described by words `name:unit:label:least`, followed by `more`.
+
+    In a label `_` stands for a blank, and a label `_` is empty. Instead of a unit a word may have the kind of a drawn
+    column (`bar`, `spark`, ...). `least` is a minimum width, or `page` or `text` for a column shown only there.
+    """
     made = []
     for word in spec.split():
         name, unit, label, least = [*word.split(":"), "", "", ""][:4]
@@ -32,48 +35,48 @@ def columns(spec: str, *more: Column) -> tuple[Column, ...]:
 
 
 def table(title: str, shown: Sequence[Column], rows: Iterable[Mapping[str, Any] | Row], **more: Any) -> Table:
-    """A table of plain rows."""
+    """Return a table of plain rows."""
     return Table(title, tuple(shown), tuple(row if isinstance(row, Row) else Row(row) for row in rows), **more)
 
 
 def data(names: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> Table:
-    """What CSV holds: these columns of the rows, as they are."""
+    """Return the table for CSV output: these columns of the rows, values unchanged."""
     shown = tuple(Column(name, name) for name in names)
     return Table("", shown, tuple(Row({one.name: row.get(one.name) for one in shown}) for row in rows))
 
 
 def flat(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """What CSV holds where the rows name the columns themselves."""
+    """Return the table for CSV output with the keys of the first row as columns."""
     return data(rows[0] if rows else (), rows)
 
 
 def warnings(model: Mapping[str, Any], title: str, name: str = "gates", **more: Any) -> Section:
-    """The warnings with their next steps."""
+    """Return a section with the model's warnings and their next steps."""
     found = tuple(finding(one) for one in reading.entries(model, "warnings"))
     return Section(name, title, findings=found, **more)
 
 
 def finding(given: Mapping[str, Any], weight: Tone = "doubt") -> Finding:
-    """A warning as a finding."""
+    """Return a warning as a finding."""
     text, step = (fmt.line(given.get(key) or "", TEXT_MOST) for key in ("text", "next"))
     code = fmt.line(given.get("code") or "")
     return Finding(text, weight, next=step, code=code)
 
 
 def figures(model: Mapping[str, Any], *kinds: str) -> tuple[Figure, ...]:
-    """These figures of a model; one without data is not drawn."""
+    """Return these kinds of figures for a model; the renderer leaves out a figure without data."""
     return tuple(Figure(kind, model) for kind in kinds)
 
 
 def counted(number: Any, noun: str) -> str:
-    """`1 file`, `3 files`; nothing of none."""
+    """Return a number with its noun: `1 file`, `3 files`; "" for none."""
     if number is None or number == 0:
         return ""
     return f"{fmt.count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def arm(model: Mapping[str, Any], index: Any, **more: Any) -> Cell:
-    """An arm's name in the colour that figures give it."""
+    """Return a cell with an arm's name in the colour that figures use for it."""
     names = reading.arm_names(dict(model))
     places = list(names)
     series = places.index(index) if index in places else None

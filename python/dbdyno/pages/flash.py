@@ -1,11 +1,11 @@
-"""The page of a flash probe: whether it became steady, then each phase, then latency over time."""
+"""Builder of the page about a flash probe: whether it reached a steady state, each phase, latency over time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno import decisions
+from dbdyno.base import decisions
 from dbdyno.page import Head, Page, Row, Section
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -16,7 +16,7 @@ Given = Mapping[str, Any]
 
 
 def page(model: Analysis) -> Page:
-    """The page."""
+    """Return the page about a flash probe."""
     answer = decisions.answer(reading.dig(model, "verdict", "decision"))
     alerts = counted(len(reading.entries(model, "warnings")), "warning")
     head = Head(

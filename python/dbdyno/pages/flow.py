@@ -1,4 +1,4 @@
-"""The page of a data flow: the plan as written and the plan as executed, side by side."""
+"""Builder of the page about a data flow: the plan as written and the plan as executed, side by side."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dbdyno.pages.common import columns
 from dbdyno.pages.reading import Analysis
 
 BLANK = "\u2800"
-"""Blank to look at, and no blank that is taken away at the beginning of a cell."""
+"""A character that looks like a blank but is not stripped from the beginning of a cell."""
 Given = Mapping[str, Any]
 SIGNS = {"moved": "↓", "merged": "→", "dropped": "-", "added": "+"}
 TONES: dict[str, Tone] = {"same": "even", "moved": "good", "merged": "good", "dropped": "doubt", "added": "doubt"}
 
 
 def page(model: Analysis) -> Page:
-    """The page."""
+    """Return the page about a data flow."""
     engine = fmt.line(model.get("engine") or "")
     off = fmt.line(model.get("off") or "")
     head = Head(

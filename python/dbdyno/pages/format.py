@@ -1,9 +1,8 @@
-"""How numbers and foreign text look on the page: pure functions, no state, no locale.
+"""Formatting of numbers and foreign text for pages: pure functions without state or locale.
 
-Time comes in whole nanoseconds, size in bytes, shares and ratios as plain floats; out comes text
-with three or four significant digits, a unit, and a narrow no-break space between them (SI
-brochure, 5.4.3). `None`, NaN and infinity become an en dash, because a report with a hole is more
-useful than no report.
+Times are given in whole nanoseconds, sizes in bytes, shares and ratios as plain floats. The result is text with three
+or four significant digits and a unit, separated by a narrow no-break space (SI brochure, 5.4.3). `None`, NaN and
+infinity become an en dash, because a report with a gap is more useful than no report.
 
 >>> duration(118_250)
 '118\\u202fµs'
@@ -17,7 +16,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from dbdyno import visible
+from dbdyno.base import visible
 
 line = visible.line
 text = visible.text
@@ -25,7 +24,7 @@ text = visible.text
 THIN = "\u202f"
 NONE = "–"
 FACTOR_MOST = 1000
-"""Ratios beyond this, either way, are told as a bound."""
+"""Ratios above this, or below its reciprocal, are shown as a bound."""
 MINUS = "−"
 
 _TIME_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
@@ -41,7 +40,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: object) -> float | None:
-    """The value as a finite float, or None where it is absent, not a number, or not finite."""
+    """Return the value as a finite float, or None if it is absent, not a number, or not finite."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -52,9 +51,9 @@ def number(value: object) -> float | None:
 
 
 def significant(value: object, digits: int = 3) -> str:
-    """`value` with `digits` significant digits, no exponent; whole digits are never dropped.
+    """Return the value with `digits` significant digits and no exponent; digits before the point are never dropped.
 
-    Groups of three digits are set apart by a thin space from five whole digits on.
+    With five or more digits before the point, groups of three are separated by a thin space.
     """
     given = number(value)
     if given is None:
@@ -63,7 +62,7 @@ def significant(value: object, digits: int = 3) -> str:
 
 
 def digits(value: object) -> str:
-    """A number with every digit that it has, thousands set apart from five whole digits on."""
+    """Return a number with all its digits; with five or more before the point, thousands are separated."""
     given = number(value)
     if given is None:
         return NONE
@@ -74,12 +73,12 @@ def digits(value: object) -> str:
 
 
 def duration(ns: object, digits: int = 3) -> str:
-    """A time in nanoseconds as ns, µs, ms or s."""
+    """Return a time in nanoseconds as text in ns, µs, ms or s."""
     return _scaled(ns, _TIME_UNITS, digits)
 
 
 def difference(ns: object) -> str:
-    """A difference of times with its sign, whole nanoseconds: `+52.3 µs`."""
+    """Return a difference of times with its sign, rounded to whole nanoseconds: `+52.3 µs`."""
     given = number(ns)
     if given is None:
         return NONE
@@ -88,12 +87,12 @@ def difference(ns: object) -> str:
 
 
 def size(value: object, digits: int = 3) -> str:
-    """A size in bytes as B, KiB, MiB, GiB, TiB or PiB (IEC 80000-13)."""
+    """Return a size in bytes as text in B, KiB, MiB, GiB, TiB or PiB (IEC 80000-13)."""
     return _scaled(value, _SIZE_UNITS, digits)
 
 
 def quantity(value: object, unit: str | None, digits: int = 3) -> str:
-    """A value in the unit that the analysis names: `ns`, `B`, `1/s`, `1`, or one to append."""
+    """Return a value in the unit that the analysis names: `ns`, `B`, `1/s`, `1`, or another one, which is appended."""
     if unit == "ns":
         return duration(value, digits)
     if unit in ("B", "bytes"):
@@ -105,21 +104,21 @@ def quantity(value: object, unit: str | None, digits: int = 3) -> str:
 
 
 def count(value: object) -> str:
-    """A whole number, thousands set apart by a thin space from five digits on."""
+    """Return a whole number; with five or more digits, thousands are separated by a thin space."""
     given = number(value)
     return NONE if given is None else _signed(given, _grouped(f"{abs(given):.0f}"))
 
 
 def rate(per_s: object, digits: int = 4) -> str:
-    """Events per second."""
+    """Return a rate in events per second."""
     shown = significant(per_s, digits)
     return shown if shown == NONE else f"{shown}{THIN}/s"
 
 
 def percent(share: object, digits: int = 2, *, trim: bool = False) -> str:
-    """A share (1.0 is the whole) in per cent; a very small one as an upper bound.
+    """Return a share (1.0 is the whole) in per cent; a very small one as an upper bound.
 
-    `trim` leaves out zeros at the end: `2 %` for a threshold that somebody chose.
+    `trim` drops zeros at the end: `2 %` for a threshold that somebody chose.
     """
     given = number(share)
     if given is None:
@@ -137,7 +136,7 @@ def percent(share: object, digits: int = 2, *, trim: bool = False) -> str:
 
 
 def change(ratio: object) -> str:
-    """A ratio as a signed change: 1.066 is `+6.6 %`; farther away the factor: `×2.40`."""
+    """Return a ratio as a signed change, 1.066 as `+6.6 %`; a large change as a factor: `×2.40`."""
     given = number(ratio)
     if given is None or given < 0:
         return NONE
@@ -155,12 +154,12 @@ def change(ratio: object) -> str:
 
 
 def _is_factor(ratio: float) -> bool:
-    """Whether a ratio is better read as a factor than as a percentage."""
+    """Return True if a ratio is easier to read as a factor than as a percentage."""
     return ratio >= 2 or ratio <= 0.5
 
 
 def interval(low: object, high: object) -> str:
-    """Two ratios as a range of changes: `+5.9 % to +7.3 %`, or of factors where one of them is: `×1.90 to ×2.40`."""
+    """Return two ratios as a range of changes, `+5.9 % to +7.3 %`, or of factors if one is large: `×1.90 to ×2.40`."""
     ends = [end for end in (number(low), number(high)) if end is not None]
     if len(ends) < 2:
         return NONE
@@ -170,7 +169,7 @@ def interval(low: object, high: object) -> str:
 
 
 def probability(p: object) -> str:
-    """A p-value: three decimals, below 0.001 as a bound."""
+    """Return a p-value with three decimals; below 0.001 as a bound."""
     given = number(p)
     if given is None:
         return NONE
@@ -178,7 +177,7 @@ def probability(p: object) -> str:
 
 
 def log10_probability(log10_p: object) -> str:
-    """A p-value given by its decimal logarithm, often below what a float holds: `10⁻¹⁵⁰⁴⁷`."""
+    """Return a p-value given by its decimal logarithm, which may be too small for a float: `10⁻¹⁵⁰⁴⁷`."""
     given = number(log10_p)
     if given is None:
         return NONE
@@ -188,7 +187,7 @@ def log10_probability(log10_p: object) -> str:
 
 
 def span(seconds: object) -> str:
-    """A length of time for people: `850 ms`, `12.3 s`, `2 min 5 s`, `3 h 20 min`."""
+    """Return a length of time in seconds for people: `850 ms`, `12.3 s`, `2 min 5 s`, `3 h 20 min`."""
     given = number(seconds)
     if given is None:
         return NONE
@@ -201,7 +200,7 @@ def span(seconds: object) -> str:
 
 
 def moment(iso: object) -> str:
-    """An ISO 8601 time stamp as `2026-11-21 10:02:11 UTC`; what is not one is shown as it is."""
+    """Return an ISO 8601 time stamp as `2026-11-21 10:02:11 UTC`; other text is returned as one safe line."""
     if not isinstance(iso, str):
         return NONE
     try:
@@ -213,7 +212,7 @@ def moment(iso: object) -> str:
 
 
 def seconds(ns: object) -> str:
-    """A time in seconds with all its microseconds, so that a column adds up: `12.000345`."""
+    """Return a time in nanoseconds as seconds with all microseconds, so that a column adds up: `12.000345`."""
     given = number(ns)
     if given is None:
         return NONE
@@ -223,7 +222,7 @@ def seconds(ns: object) -> str:
 
 
 def share(value: object) -> str:
-    """A share with one decimal, so that a column lines up; the sign stays."""
+    """Return a share in per cent with one decimal, so that a column is aligned; the sign is kept."""
     given = number(value)
     if given is None:
         return NONE
@@ -231,7 +230,7 @@ def share(value: object) -> str:
 
 
 def clock(ns: object, every_ns: float = 1e9) -> str:
-    """The time of day of a moment, with as many digits as intervals of `every_ns` need."""
+    """Return the time of day (UTC) of a moment, with the digits needed for intervals of `every_ns`."""
     given = number(ns)
     if given is None:
         return NONE
@@ -243,12 +242,12 @@ def clock(ns: object, every_ns: float = 1e9) -> str:
 
 
 def quantile_name(quantile: float) -> str:
-    """0.5 is `p50`, 0.999 is `p99.9`."""
+    """Return the name of a quantile: 0.5 is `p50`, 0.999 is `p99.9`."""
     return f"p{quantile * 100:.6g}"
 
 
 def _places(value: float, digits: int) -> int:
-    """Decimal places that leave `digits` significant ones, counted after rounding (9.996: 10.0)."""
+    """Return the number of decimals for `digits` significant ones, counted after rounding (9.996 is 10.0)."""
     if value == 0:
         return 0
     exponent = int(f"{abs(value):.{digits - 1}e}".rpartition("e")[2])
@@ -280,7 +279,10 @@ def _signed(value: float, shown: str) -> str:
 
 
 def branches(levels: Sequence[int]) -> list[str]:
-    """The signs that lead to each node of a tree, `│  └─ `, by how deep the nodes are, in the tree's order."""
+    """Return the branch characters in front of each node of a tree, such as `│  └─ `.
+
+    `levels` are the depths of the nodes in the order of the tree.
+    """
     found = []
     for at, level in enumerate(levels):
         cells = ["│  " if _goes_on(levels, at, up) else "   " for up in range(1, level)]
@@ -290,5 +292,5 @@ def branches(levels: Sequence[int]) -> list[str]:
 
 
 def _goes_on(levels: Sequence[int], at: int, level: int) -> bool:
-    """Whether a later node hangs at this level from the same parent."""
+    """Return True if the same parent has a later child at this level."""
     return next((later == level for later in levels[at + 1 :] if later <= level), False)

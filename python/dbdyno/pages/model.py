@@ -1,4 +1,4 @@
-"""Pages about models: a machine, the claims that the model is held to, the fit of a device."""
+"""Builder of pages about models: a machine, the claims that the model is checked against, the fit of a device."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ TONES: dict[str, Tone] = {"holds": "good", "does not hold": "bad", "cannot tell"
 
 
 def page(model: Analysis) -> Page:
-    """The page that the model names."""
+    """Return the page that the model asks for: `machine`, `claims` or `calibration`."""
     make = {"machine": _machine, "claims": _claims, "calibration": _calibration}[str(model.get("page"))]
     return make(model)
 
 
 def _machine(model: Analysis) -> Page:
-    """The drawing, then every parameter with where its number comes from."""
+    """Return the page about a machine: its drawing, then every parameter with the source of its value."""
     groups: dict[str, list[Row]] = {}
     for entry in reading.entries(model, "parameters"):
         name, _, key = fmt.line(entry.get("path") or "").rpartition(".")
@@ -68,7 +68,7 @@ def _parameter(entry: Mapping[str, Any], key: str) -> Row:
 
 
 def _value(value: Any) -> str:
-    """A parameter's value as words."""
+    """Return a parameter's value as text."""
     if value is None:
         return fmt.NONE
     if isinstance(value, bool):
@@ -85,7 +85,7 @@ def _title(model: Analysis, otherwise: str) -> str:
 
 
 def _claims(model: Analysis) -> Page:
-    """What was published, what the model gives, and whether it holds: a part for each claim."""
+    """Return the page about claims: what was published, the model's result and whether the claim holds."""
     claims = reading.entries(model, "claims")
     return Page(
         Head(
@@ -119,7 +119,7 @@ def _claim(claim: Mapping[str, Any]) -> Section:
 
 
 def _basis(claim: Mapping[str, Any]) -> str:
-    """What agreement is worth, and how far the verdict can be trusted."""
+    """Return how much an agreement with the claim proves, and how reliable the verdict is."""
     words = fmt.line(claim.get("basis") or "")
     replications = claim.get("replications")
     if replications and claim.get("steady") is False:
@@ -143,7 +143,7 @@ def _part(part: Mapping[str, Any]) -> Row:
 
 
 def _number(value: Any) -> str:
-    """Four digits."""
+    """Return a number with four significant digits."""
     given = fmt.number(value)
     if given is None:
         return fmt.NONE
@@ -151,14 +151,14 @@ def _number(value: Any) -> str:
 
 
 def _interval(low: Any, high: Any) -> str:
-    """From low to high; nothing where the model gives the same number every time."""
+    """Return an interval as text; "" if it is a single point, because all replications gave the same number."""
     if low is None or high is None or low == high:
         return ""
     return f"{_number(low)} to {_number(high)}"
 
 
 def _band(low: Any, high: Any) -> str:
-    """What is asked for."""
+    """Return the band that a quantity has to be in."""
     if low is None and high is None:
         return ""
     if high is None:
@@ -167,7 +167,7 @@ def _band(low: Any, high: Any) -> str:
 
 
 def _calibration(model: Analysis) -> Page:
-    """Quantiles, distances beside the noise floor, likeness, regimes, the device as text for a machine."""
+    """Return the page about a fit: quantiles, distances, noise floor, autocorrelation, regimes, the device as TOML."""
     quantiles = _quantiles(model)
     tables = (_quality(model), _fitted(quantiles), _lags(model), _regimes(model))
     return Page(
@@ -186,7 +186,7 @@ def _calibration(model: Analysis) -> Page:
 
 
 def _quantiles(model: Analysis) -> list[dict[str, Any]]:
-    """One row per quantile: measured value, interval, the table's error, the noise floor."""
+    """Return one row per quantile: measured value, interval, error of the table, noise floor."""
     errors, floors = (reading.dig(model, key, "quantiles") or [] for key in ("distance", "floor"))
     given = reading.entries(model, "quantiles")
     return [{**row, "error": error, "floor": floor} for row, error, floor in zip(given, errors, floors, strict=False)]

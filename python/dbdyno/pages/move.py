@@ -1,4 +1,4 @@
-"""The page of a move: what was moved and proved, what it cost the source, how it went over time, what was rejected."""
+"""Builder of the page about a move: result and proof, cost to the source, course over time, rejected rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WAITS_MOST = 3
 
 
 def page(model: Analysis) -> Page:
-    """The page."""
+    """Return the page about a move."""
     job, totals = reading.dig(model, "job") or {}, reading.dig(model, "totals") or {}
     tables = reading.entries(model, "tables")
     first = fmt.line(tables[0].get("table") or "") if tables else ""
@@ -90,7 +90,7 @@ def _proved(model: Analysis) -> Section:
 
 
 def _cost(model: Analysis) -> Section:
-    """By session and in all; of counters that no session has there is no column."""
+    """Return the cost by session and in total; a counter without a value in any session has no column."""
     several = len(reading.entries(model, "attempts")) > 1
     sessions = [_session(one, several=several) for one in reading.entries(model, "sessions")]
     if not sessions:
@@ -142,7 +142,7 @@ def _sum(sessions: list[dict[str, Any]], name: str) -> int | None:
 
 
 def _over_time(model: Analysis) -> Section:
-    """The picture, then each attempt with its phases."""
+    """Return the drawing of chunks over time, and each attempt with its phases."""
     rows = []
     for place, one in enumerate(reading.entries(model, "attempts"), 1):
         ending = fmt.line(one.get("ending") or "", 200)
@@ -199,7 +199,7 @@ def _rejects(model: Analysis) -> Section:
 
 
 def _about(job: Given) -> Section:
-    """Where everything is, and what ends the job from the other side."""
+    """Return where the job's files are, and how the job is stopped from the database's side."""
     facts = [("job", job.get("id")), ("ledger", job.get("folder")), ("source", job.get("source"))]
     facts += [("target", job.get("target")), ("mode", job.get("mode"))]
     facts += [("what ends it from the database's side", job.get("stop"))]

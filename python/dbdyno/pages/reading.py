@@ -1,10 +1,9 @@
-"""What every renderer does first: check the analysis model and make it safe to show.
+"""Checked access to an analysis model: the first step of every renderer.
 
-The model (`analysis.json`, schema 1) is a plain dict. It may come from an aborted run, from an
-older or newer version, or carry text that somebody else wrote (SQL, error messages, arm names). So:
-`read` checks kind and schema, turns control characters visible, and turns NaN and infinity into
-None; `rows` reads parallel arrays and says which one is torn. Every part may be missing; a renderer
-then leaves that part out.
+The model (`analysis.json`, schema 1) is a plain dict. It may come from an aborted run or from an older or newer
+version, and may contain text written by others (SQL, error messages, arm names). Therefore `read` checks kind and
+schema, escapes control characters and replaces NaN and infinity by None; `rows` reads parallel arrays and reports a
+damaged one. Every part may be missing; a renderer leaves out what is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.pages import format as fmt
 
 Analysis = dict[str, Any]
@@ -42,10 +41,10 @@ KINDS = (
 
 
 def read(analysis: Mapping[str, Any]) -> Analysis:
-    """A checked copy of the model with safe strings and finite numbers; idempotent.
+    """Return a checked copy of the model with safe strings and finite numbers; idempotent.
 
     Raises:
-        ReportError: it is not a dict, its schema is not ours, or its kind is unknown.
+        ReportError: the model is not a dict, or its schema or kind is unknown.
     """
     if not isinstance(analysis, Mapping):
         raise ReportError(f"an analysis is a mapping, found {type(analysis).__name__}", where="analysis")
@@ -65,7 +64,7 @@ def read(analysis: Mapping[str, Any]) -> Analysis:
 
 
 def finite(value: Any) -> Any:
-    """A copy of plain data with NaN and infinity as None, which JSON can hold."""
+    """Return a copy of plain data with NaN and infinity replaced by None, so that JSON can hold it."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -76,7 +75,7 @@ def finite(value: Any) -> Any:
 
 
 def dig(data: Any, *keys: str) -> Any:
-    """The value under nested keys, or None as soon as one is missing or null."""
+    """Return the value under nested keys, or None if one is missing or null."""
     for key in keys:
         if not isinstance(data, Mapping):
             return None
@@ -85,10 +84,10 @@ def dig(data: Any, *keys: str) -> Any:
 
 
 def entries(data: Any, *keys: str) -> list[dict[str, Any]]:
-    """The list of mappings under nested keys; an empty list where it is missing or null.
+    """Return the list of mappings under nested keys; an empty list if it is missing or null.
 
     Raises:
-        ReportError: there is something else in that place.
+        ReportError: the value is not a list of mappings.
     """
     found = dig(data, *keys)
     if found is None:
@@ -99,12 +98,12 @@ def entries(data: Any, *keys: str) -> list[dict[str, Any]]:
 
 
 def listed(of: type[T], data: Any, *keys: str) -> list[T]:
-    """`entries` of a shape that is known: `of` is a TypedDict. An older file may lack a key of it."""
+    """Return `entries` typed as `of`, a TypedDict; entries of an older file may lack some keys."""
     return cast("list[T]", entries(data, *keys))
 
 
 def strings(data: Any, *keys: str) -> list[str]:
-    """The list of sentences under nested keys, empty ones left out."""
+    """Return the list of sentences under nested keys, without empty ones."""
     found = dig(data, *keys)
     listed = found if isinstance(found, list) else [] if found is None else [found]
     return [str(entry) for entry in listed if entry not in (None, "")]
@@ -113,10 +112,10 @@ def strings(data: Any, *keys: str) -> list[str]:
 def rows(
     entry: Mapping[str, Any], where: str, needed: Sequence[str], optional: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Parallel arrays as one dict per position, without those where a needed number is null.
+    """Return parallel arrays as one dict per position, without positions at which a needed number is null.
 
     Raises:
-        ReportError: arrays of unequal length, a needed one missing, or not of numbers.
+        ReportError: the arrays differ in length, or a needed array is missing or not numeric.
     """
     columns: dict[str, list[Any]] = {}
     for name in (*needed, *optional):
@@ -137,7 +136,7 @@ def rows(
 
 
 def _misfit(column: Any, length: int | None, *, is_number: bool) -> str:
-    """What is wrong with one of several parallel arrays, or nothing."""
+    """Return what is wrong with one of several parallel arrays, or ""."""
     if not isinstance(column, list):
         return f"expected an array, found {type(column).__name__}"
     if length not in (None, len(column)):
@@ -150,8 +149,10 @@ def _misfit(column: Any, length: int | None, *, is_number: bool) -> str:
 
 
 def curves(analysis: Analysis) -> list[dict[str, object]]:
-    """The curves of `figures.curve`, each with the number of its arm. An analysis of one curve may
-    hold it without a list."""
+    """Return the curves of `figures.curve`, each with the index of its arm.
+
+    An analysis of a single curve may store it without a list.
+    """
     given = dig(analysis, "figures", "curve")
     if not given:
         return []
@@ -161,9 +162,9 @@ def curves(analysis: Analysis) -> list[dict[str, object]]:
 
 
 def arm_names(analysis: Analysis) -> dict[int, str]:
-    """A name for each arm index, at most 40 characters and never the same twice.
+    """Return a unique name of at most 40 characters for each arm index.
 
-    First the arms that the model lists, in its order, then those that only its figures mention.
+    The arms that the model lists come first, in its order, then arms that only its figures mention.
     """
     names: dict[int, str] = {}
     for position, arm in enumerate(entries(analysis, "arms")):
@@ -181,12 +182,12 @@ def arm_names(analysis: Analysis) -> dict[int, str]:
 
 
 def arm_name(names: Mapping[int, str], index: Any) -> str:
-    """The name of an arm, also of one that the model does not list."""
+    """Return the name of an arm, with a substitute for one that the model does not list."""
     return names.get(index, f"arm {index}") if isinstance(index, int) else "arm ?"
 
 
 def baseline(analysis: Analysis) -> int | None:
-    """The index of the arm that the others are compared with."""
+    """Return the index of the arm that the others are compared with, or None."""
     for position, arm in enumerate(entries(analysis, "arms")):
         if arm.get("baseline"):
             index = arm.get("index")
@@ -195,24 +196,24 @@ def baseline(analysis: Analysis) -> int | None:
 
 
 def basis(analysis: Analysis) -> str:
-    """What times of a comparison of traces are taken over: `in all`, `per execution` or `per transaction`."""
+    """Return what the times of a comparison of traces refer to: `in all`, `per execution` or `per transaction`."""
     found = dig(analysis, "account", "basis")
     return f"per {found}" if found in ("execution", "transaction") else "in all"
 
 
 def threshold(analysis: Analysis) -> float | None:
-    """The smallest change that matters in practice (0.02 is 2 %), where the model gives it."""
+    """Return the smallest change that matters in practice (0.02 is 2 %), or None if the model does not have it."""
     given = fmt.number(dig(analysis, "run", "threshold"))
     return given if given is not None and given > 0 else None
 
 
 _name = functools.lru_cache(maxsize=4096, typed=True)(fmt.text)
-"""A key made safe: few different ones come again and again."""
+"""Return a safe key; cached, because a few different keys are repeated many times."""
 
 
 def _safe(value: Any) -> Any:
     if isinstance(value, dict | Mapping):
-        # Whole numbers are most of a large model: they are taken without a call.
+        # Most values of a large model are integers: they are copied without a function call.
         return {_name(key): entry if type(entry) is int else _safe(entry) for key, entry in value.items()}
     if isinstance(value, str):
         return fmt.text(value)

@@ -1,11 +1,11 @@
-"""The page of a run, or of two sets of traces: the answer first, then what it rests on."""
+"""Builder of the page about a run, or about two sets of traces: the answer first, then the evidence for it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno import decisions
+from dbdyno.base import decisions
 from dbdyno.page import Figure, Finding, Head, Page, Section, Tone
 from dbdyno.pages import (
     common,
@@ -50,7 +50,7 @@ _EFFECTS = {"withholds": "withholds the verdict", "provisional": "makes the verd
 
 
 def page(model: Analysis) -> Page:
-    """Always there: also of an empty run the page says that nothing can be told."""
+    """Return the page about a run; for an empty run it says that there is no result."""
     names = reading.arm_names(model)
     places, baseline = list(names), reading.baseline(model)
     run = reading.dig(model, "run") or {}
@@ -67,7 +67,7 @@ def page(model: Analysis) -> Page:
 
 
 def _sections(model: Analysis) -> Iterator[Section]:
-    if model["kind"] != "traces":  # its verdict says every cause already
+    if model["kind"] != "traces":  # a comparison of traces names every cause in its verdict
         yield from why.sections(model)
     yield from run_traces.answer(model)
     yield from run_order.sections(model)
@@ -91,7 +91,7 @@ def _sections(model: Analysis) -> Iterator[Section]:
 
 
 def _head(model: Analysis, run: Mapping[str, Any]) -> Head:
-    """The decision as a word, the headline, and how much evidence there is."""
+    """Return the head: the decision in a word, the headline, and the amount of evidence."""
     answer = decisions.answer(reading.dig(model, "verdict", "decision"))
     return Head(
         _KINDS[model["kind"]],
@@ -126,7 +126,7 @@ def _chips(model: Analysis, run: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _alerts(model: Analysis) -> Iterator[str]:
-    """How many gates failed and warnings there are, so that nobody misses them below."""
+    """Yield the numbers of failed gates and of warnings, so that they are seen at the top."""
     failed = sum(gate.get("ok") is False for gate in reading.entries(model, "gates"))
     if failed:
         yield f"{common.counted(failed, 'gate')} failed"
@@ -135,7 +135,7 @@ def _alerts(model: Analysis) -> Iterator[str]:
 
 
 def gates(model: Analysis) -> Section:
-    """Gates, those that failed first, and warnings; one that failed says what that does to the verdict."""
+    """Return the gates, failed ones first with their effect on the verdict, and the warnings."""
     given = reading.entries(model, "gates")
     made = tuple(_gate(gate) for state in (False, None, True) for gate in given if _state(gate) is state)
     warnings = tuple(common.finding(one) for one in reading.entries(model, "warnings"))
@@ -157,14 +157,14 @@ def _gate(gate: Mapping[str, Any]) -> Finding:
 
 
 def _pictures(model: Analysis) -> Iterator[Section]:
-    """The figures, that of the kind first, and the shapes that were fitted to curves."""
+    """Yield the figures, starting with that of the run's kind, and the shapes fitted to curves."""
     kinds = sorted(_FIGURES, key=lambda kind: kind != model["kind"])
     yield Section("figures", "Figures", figures=common.figures(model, *kinds), where="page")
     yield from run_metrics.shapes(model)
 
 
 def _drawn(model: Analysis) -> Iterator[Section]:
-    """What a terminal draws: the curve as bars, blocks and points as lines."""
+    """Yield what a terminal draws: curves as bars, blocks and points as lines."""
     if reading.curves(model):
         yield Section("curve", "Median commit time by redo size", figures=(Figure("curve", model),), where="text")
     yield from run_metrics.blocks(model)

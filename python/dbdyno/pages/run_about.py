@@ -1,4 +1,4 @@
-"""What a run was: its arms, errors, statements, the textbook tests, method, engine, and how to run it again."""
+"""Sections that describe a run: arms, errors, statements, textbook tests, method, engine, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.pages.reading import Analysis
 
 Given = Mapping[str, Any]
 OVER = "Over all operations (per second: the mean of the blocks)"
-"""What the numbers of an arm are of; those of the metrics are means of the blocks' own."""
+"""Title of the arms' table: its numbers are over all operations, those of the metrics are means of per-block values."""
 ERRORS_SHOWN, STATEMENTS_SHOWN = 20, 60
 _ARM_COLUMNS = (
     "sessions:count:sessions:page ops:count:operations:75 errors:count:errors:64 throughput_per_s:number4:per_second"
@@ -23,7 +23,7 @@ _ARM_COLUMNS = (
 
 
 def arms(model: Analysis) -> Iterator[Section]:
-    """What each arm is, what it changed, what it did. Numbers that no arm has are left out."""
+    """Yield the table of arms with their changes and figures; a column without any value is left out."""
     given = reading.entries(model, "arms")
     if not given:
         return
@@ -52,7 +52,7 @@ _QUANTILES = ("p50", "p90", "p99", "p99.9")
 
 
 def _notes(given: dict[str, object]) -> list[str]:
-    """What else happened in an arm: errors by code, repetitions, arrivals given up."""
+    """Return the notes on an arm: errors by code, retries, skipped arrivals."""
     codes = reading.dig(given, "error_codes") or {}
     found = [f"{fmt.count(number)} × error {fmt.line(code)}" for code, number in codes.items()]
     expected = reading.dig(given, "expected_codes") or {}
@@ -65,7 +65,7 @@ def _notes(given: dict[str, object]) -> list[str]:
 
 
 def errors(model: Analysis) -> Iterator[Section]:
-    """What failed, by arm, statement and SQLSTATE, the most frequent first; expected errors apart."""
+    """Yield the failed statements by arm, statement and SQLSTATE, most frequent first; expected errors separately."""
     given = reading.entries(model, "errors")
     failed = [row for row in given if not row.get("expected")]
     about = (
@@ -112,7 +112,7 @@ def _share(failed: object, tried: object) -> float | None:
 
 
 def correlation(model: Analysis) -> Iterator[Section]:
-    """What the time of a call goes with, over the statements of a correlation study."""
+    """Yield the correlations of a call's time over the statements of a correlation study."""
     found = reading.dig(model, "correlation")
     if not found:
         return
@@ -145,7 +145,7 @@ def _interval(row: Given) -> str:
 
 
 def classical(model: Analysis) -> Iterator[Section]:
-    """The textbook tests over all single waits, labelled for what they assume."""
+    """Yield the textbook tests over all single waits, with their assumptions."""
     rows = [
         {
             "test": fmt.line(test.get("test") or ""),
@@ -176,7 +176,7 @@ def classical(model: Analysis) -> Iterator[Section]:
 
 
 def statements(model: Analysis) -> Iterator[Section]:
-    """What single statements took in each arm; only where there is more than one statement."""
+    """Yield the times of single statements in each arm, if there is more than one statement."""
     given = reading.entries(model, "statements")
     if len(given) < 2:
         return
@@ -187,7 +187,7 @@ def statements(model: Analysis) -> Iterator[Section]:
 
 
 def _statement(model: Analysis, statement: dict[str, object]) -> Iterator[Row]:
-    """A row per arm; the text stands in the first."""
+    """Yield a row per arm; the text of the statement is in the first."""
     kind = fmt.line(statement.get("kind") or "")
     text: Any = Cell(fmt.text(statement.get("statement") or ""), notes=(kind,) if kind else ())
     for one in reading.entries(statement, "arms") or [{}]:
@@ -197,7 +197,7 @@ def _statement(model: Analysis, statement: dict[str, object]) -> Iterator[Row]:
 
 
 def method(model: Analysis) -> Iterator[Section]:
-    """How it was measured, and what watching cost."""
+    """Yield how the run was measured, and the overhead of sampling."""
     sentences = reading.strings(model, "method", "sentences")
     overhead = reading.dig(model, "method", "overhead")
     watching = ""
@@ -213,7 +213,7 @@ def method(model: Analysis) -> Iterator[Section]:
 
 
 def engine(model: Analysis) -> Iterator[Section]:
-    """Facts and settings of the engine."""
+    """Yield facts and settings of the engine."""
     facts = reading.dig(model, "engine", "facts") or {}
     settings = reading.entries(model, "engine", "settings")
     if not facts and not settings:
@@ -239,7 +239,7 @@ def engine(model: Analysis) -> Iterator[Section]:
 
 
 def _fact(name: str, fact: object) -> tuple[str, str]:
-    """A fact as a reader would say it: `host memory` `23.5 GiB`, `in recovery` `no`."""
+    """Return a readable name and value of a fact: `host memory` `23.5 GiB`, `in recovery` `no`."""
     if name.endswith("_bytes") and fmt.number(fact) is not None:
         return fmt.line(name.removesuffix("_bytes").replace("_", " ")), fmt.size(fact)
     words = {None: "–", True: "yes", False: "no"}.get(fact, fact) if fact is None or isinstance(fact, bool) else fact
@@ -247,7 +247,7 @@ def _fact(name: str, fact: object) -> tuple[str, str]:
 
 
 def run(model: Analysis) -> Iterator[Section]:
-    """What one needs to run it again: seed, order, plan, identity."""
+    """Yield what is needed to repeat the run: seed, order, plan, identity."""
     given = reading.dig(model, "run") or {}
     facts = tuple((name, words) for name, words in _facts(given) if words)
     plan = fmt.text(given.get("plan_toml") or "")

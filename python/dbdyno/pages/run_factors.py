@@ -1,4 +1,4 @@
-"""What a run's factors say: each curve with its levels, best and knee, and how two factors act on each other."""
+"""Sections about a run's factors: each curve with its levels, best level and knee; the race of arms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dbdyno.pages.reading import Analysis
 
 Given = Mapping[str, Any]
 TABLES_MOST = 6
-"""So many curves are printed on a terminal; a page has all."""
+"""Maximum number of curves printed on a terminal; a page has all of them."""
 _ABOUT = (
     "A table per factor at fixed levels of the others. The knee is the smallest level that no other beats by more than "
     "what matters; where the blocks do not tell it, it is a range. Intervals hold together, over all comparisons."
@@ -21,7 +21,7 @@ _ABOUT = (
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """The curves, those of the axis first."""
+    """Yield the curves, starting with those of the axis factor."""
     factors = reading.dig(model, "factors") or {}
     curves = reading.entries(factors, "curves")
     if not curves:
@@ -80,7 +80,7 @@ _STATES = {"best": "ahead at the end", "in": "in at the end", "failed": "left: i
 
 
 def race(model: Analysis) -> Iterator[Section]:
-    """The arms of a race, those that stayed longest first."""
+    """Yield the arms of a race, those that stayed longest first."""
     tune = reading.dig(model, "tune") or {}
     given = reading.entries(tune, "rows")
     if not given:

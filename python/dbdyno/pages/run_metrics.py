@@ -1,4 +1,4 @@
-"""The metrics of a run: every arm against its base with interval and decision; blocks, sweeps, shapes of curves."""
+"""Sections about a run's metrics: each arm against its base with interval and decision; blocks, sweeps, curves."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dbdyno import decisions
+from dbdyno.base import decisions
 from dbdyno.page import Cell, Column, Section, Strip, Table, Where
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -26,7 +26,7 @@ _BLOCKS_HELP = "blocks in this run; below it the number of blocks that would tel
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """One table per comparison."""
+    """Yield one table of metrics per comparison of two arms."""
     rows = reading.entries(model, "metrics")
     if not rows:
         return
@@ -35,7 +35,7 @@ def sections(model: Analysis) -> Iterator[Section]:
         _table(model, pair, [row for row in rows if (row.get("arm"), row.get("baseline")) == pair]) for pair in pairs
     )
     notes = (MEANS, *([OF_MANY] if any(map(_one_of_many, rows)) else []))
-    # Of a plan with factors the levels are told, and a terminal would show pages of arms against the first.
+    # A plan with factors reports its levels instead; a terminal would show pages of arms against the first one.
     where: Where = "page" if model.get("factors") else "both"
     yield Section("metrics", "Metrics", _about(model, rows), tables=tables, notes=notes, where=where)
 
@@ -102,13 +102,13 @@ def _side(row: Given) -> tuple[str, ...]:
 
 
 def _one_of_many(row: dict[str, object]) -> bool:
-    """Whether a row's interval excludes no change, and it is not called different all the same."""
+    """Return True if a row's interval excludes "no change" although its decision is "cannot tell"."""
     low, high = fmt.number(row.get("low")), fmt.number(row.get("high"))
     return row.get("decision") == "unclear" and low is not None and high is not None and (low - 1) * (high - 1) > 0
 
 
 def _needed(row: dict[str, object]) -> str:
-    """The blocks that would tell, where the row does not: an interval; empty where there is none."""
+    """Return the number of blocks needed for a decision as an interval; "" if the row has a decision."""
     low, high = row.get("tell_low"), row.get("tell_high")
     if row.get("decision") not in ("unclear", "provisional") or low is None:
         return ""
@@ -118,9 +118,9 @@ def _needed(row: dict[str, object]) -> str:
 
 
 def _reach(rows: list[dict[str, object]], matters: float | None) -> float:
-    """Half the width of the strips as a logarithm of a ratio.
+    """Return half the width of the strips, as the logarithm of a ratio.
 
-    One wide interval must not flatten the others: 1.7 times the median reach; what goes on is cut.
+    It is 1.7 times the median reach, so that one wide interval does not flatten the others; longer ones are cut off.
     """
     ends = [[fmt.number(row.get(key)) for key in ("ratio", "low", "high")] for row in rows]
     farthest = sorted(max((abs(math.log(end)) for end in three if end and end > 0), default=0.0) for three in ends)
@@ -128,7 +128,7 @@ def _reach(rows: list[dict[str, object]], matters: float | None) -> float:
 
 
 def blocks(model: Analysis) -> Iterator[Section]:
-    """On a terminal: one character per block, in the order of time."""
+    """Yield, for a terminal, one character per block in order of time."""
     names = reading.arm_names(model)
     rows = []
     for at, entry in enumerate(reading.entries(model, "figures", "blocks")):
@@ -144,7 +144,7 @@ def blocks(model: Analysis) -> Iterator[Section]:
 
 
 def sweep(model: Analysis) -> Iterator[Section]:
-    """On a terminal: a line of throughput for each curve of a sweep."""
+    """Yield, for a terminal, a line of throughput for each curve of a sweep."""
     rows = []
     for curve in reading.entries(model, "figures", "sweep", "curves"):
         points = reading.entries(curve, "points")
@@ -161,7 +161,7 @@ def sweep(model: Analysis) -> Iterator[Section]:
 
 
 def shapes(model: Analysis) -> Iterator[Section]:
-    """What was fitted to each curve, and which shape the data prefer."""
+    """Yield the shapes fitted to each curve, and the one that the data prefer."""
     curves = reading.curves(model)
     parts = []
     for curve in curves:

@@ -1,4 +1,4 @@
-"""What only some runs have: a log and its paths, the race of disk and flash, databases, devices of a model."""
+"""Sections that only some runs have: a log and its paths, the race of disk and flash, databases, devices of a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATIONS_PRINTED = 18
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """Race, databases, devices, resources."""
+    """Yield race, databases, devices and resources."""
     yield from race(model)
     yield from databases(model)
     yield from devices(model)
@@ -24,14 +24,14 @@ def sections(model: Analysis) -> Iterator[Section]:
 
 
 def _interval(row: Given) -> str:
-    """An interval of shares in percent."""
+    """Return an interval of shares in per cent."""
     if fmt.number(row.get("low")) is None or fmt.number(row.get("high")) is None:
         return fmt.NONE
     return f"{fmt.percent(row['low'], 3)} to {fmt.percent(row['high'], 3)}"
 
 
 def race(model: Analysis) -> Iterator[Section]:
-    """Who won the race of disk and flash, how often an outlier was prevented."""
+    """Yield the results of the race of disk and flash: wins, and outliers prevented."""
     given = reading.entries(model, "race")
     if not given:
         return
@@ -70,7 +70,7 @@ def _level(given: list[dict[str, object]]) -> str:
 
 
 def databases(model: Analysis) -> Iterator[Section]:
-    """What each database got of a storage that several share."""
+    """Yield each database's part of a storage that several share."""
     given = reading.entries(model, "databases")
     if not given:
         return
@@ -98,7 +98,7 @@ def databases(model: Analysis) -> Iterator[Section]:
 
 
 def resources(model: Analysis) -> Iterator[Section]:
-    """What a transaction of each arm used."""
+    """Yield the resources that a transaction of each arm used."""
     given = reading.entries(model, "resources")
     if not given:
         return
@@ -122,7 +122,7 @@ def resources(model: Analysis) -> Iterator[Section]:
 
 
 def devices(model: Analysis) -> Iterator[Section]:
-    """The stations of a model: busy, queue, waiting, service; and whether Little's law holds."""
+    """Yield the stations of a model: utilisation, queue, waiting and service, and whether Little's law holds."""
     given = reading.entries(model, "devices")
     if not given:
         return
@@ -147,7 +147,7 @@ def devices(model: Analysis) -> Iterator[Section]:
 
 
 def _law(broken: int, looks: int) -> str:
-    """Little's law in a sentence."""
+    """Return a sentence about whether Little's law holds."""
     if broken:
         return f"Little's law did not hold in {fmt.count(broken)} of {fmt.count(looks)} looks."
     return (
@@ -172,7 +172,7 @@ def _device(model: Analysis, row: dict[str, object], *, several: bool) -> dict[s
 
 
 def logs(model: Analysis) -> Iterator[Section]:
-    """Of a run on this host: the writes of the log by path, and what happened when a path was too far behind."""
+    """Yield, for a run on this host, the writes of the log by path, and the effect of a path too far behind."""
     given = reading.entries(model, "logs")
     if not given:
         return
@@ -207,7 +207,7 @@ def _path(model: Analysis, log: Given, path: dict[str, Any]) -> dict[str, Any]:
 
 
 def _backlog(model: Analysis, log: Given) -> str:
-    """What happened when a path was too far behind."""
+    """Return a sentence about the writes affected because a path was too far behind."""
     found = log["race"]
     busy, held = fmt.count(found.get("skipped_busy")), fmt.count(found.get("held_back"))
     return (

@@ -1,4 +1,4 @@
-"""What a flow's written order costs, engine by engine, and what each optimizer does about it."""
+"""Section about a data flow's written order: its cost per engine, and what each optimizer recovers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RATIOS = ("written", "given_back", "left", "done")
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """The table of engines; nothing where the run is of no flows."""
+    """Yield the table of engines; nothing if the run has no flows."""
     given = reading.entries(model, "order")
     if not given:
         return

@@ -1,4 +1,4 @@
-"""What CSV holds of a run: raw numbers, one row per arm and metric, bin, point, property or line."""
+"""CSV rows of a run: raw numbers, one row per arm and metric, bin, point, property or line."""
 
 from __future__ import annotations
 
@@ -52,8 +52,11 @@ BIN_COLUMNS = ("redo_bytes", "median_ns", "low_ns", "high_ns", "n")
 
 
 def rows(safe: Analysis) -> list[dict[str, Any]]:
-    """One row per arm and metric; of curves one row per bin, of a sweep one per point, of
-    correlations one per property. All have the same keys, in order."""
+    """Return one row per arm and metric, all with the same keys in the same order.
+
+    Other kinds of runs have other rows: curves one per bin, sweeps one per point, correlations one per property,
+    comparisons of traces one per metric of each line.
+    """
     head = {"run": reading.dig(safe, "run", "id"), "kind": safe["kind"]}
     names = reading.arm_names(safe)
     if safe["kind"] == "correlation":
@@ -82,7 +85,7 @@ def rows(safe: Analysis) -> list[dict[str, Any]]:
 
 
 def _sweep(safe: Analysis) -> list[dict[str, object]]:
-    """Of a sweep: one row per curve and point."""
+    """Return one row per curve and point of a sweep."""
     axis = str(reading.dig(safe, "figures", "sweep", "x_label") or "x")
     return [
         {"curve": curve.get("name"), "axis": axis} | {name: point.get(name) for name in SWEEP_COLUMNS}
@@ -92,7 +95,7 @@ def _sweep(safe: Analysis) -> list[dict[str, object]]:
 
 
 def _lines(safe: Analysis) -> list[dict[str, Any]]:
-    """Of two sets of traces: the metrics of the whole, then those of each line."""
+    """Return the metrics of the whole, then those of each line, for two sets of traces."""
     whole = {"family": "whole", "name": "", "only_in": None}
     sides = ("base_count", "count", "base_total_ns", "total_ns")
     found = [

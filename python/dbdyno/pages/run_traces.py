@@ -1,11 +1,11 @@
-"""Two sets of traces: the numbers, what made the difference, line by line, statements that changed, the tail."""
+"""Sections that compare two sets of traces: totals, parts of the difference, lines, changed statements, tail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno import decisions
+from dbdyno.base import decisions
 from dbdyno.page import Cell, Column, Row, Section, Table, Tone
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -33,21 +33,21 @@ _FIGURES = (
     ("fetches", "fetches"),
     ("hard_parses", "hard parses"),
 )
-"""What is shown of each statement, per execution of its own."""
+"""Figures shown for each statement, per execution of that statement."""
 _SELDOM = {"fetches": "fetches", "hard_parses": "hard parses"}
-"""Shown only where it changed in some statement."""
+"""Figures that are shown only if they changed in some statement."""
 _WORDS = {"plan": "other plan", "fetches": "fetch size", "gets": "buffer gets"}
 
 
 def answer(model: Analysis) -> Iterator[Section]:
-    """What stands right below the verdict."""
+    """Yield the sections directly below the verdict: totals, changed statements, contributions."""
     yield from account(model)
     yield from changes(model)
     yield from contributions(model)
 
 
 def compared(model: Analysis) -> Iterator[Section]:
-    """Pairs of files, every line, and the tail."""
+    """Yield pairs of files, every line, and the tail."""
     yield from pairs(model)
     yield from lines(model)
     yield from tails(model)
@@ -69,7 +69,7 @@ def _ratio(values: Any) -> Any:
 
 
 def account(model: Analysis) -> Iterator[Section]:
-    """Response time and database time, and the counts beside them."""
+    """Yield response time and database time, with the counts beside them."""
     given = reading.dig(model, "account")
     if not given:
         return
@@ -95,7 +95,7 @@ def _compared(name: str, values: Any, unit: str) -> dict[str, object]:
 
 
 def contributions(model: Analysis) -> Iterator[Section]:
-    """What made the difference: the response time in parts, those that differ most."""
+    """Yield the parts of the response time that contribute most to the difference."""
     given = reading.entries(model, "figures", "contributions")
     if not given:
         return
@@ -127,13 +127,13 @@ def _part(name: str, rows: list[dict[str, object]], most: float) -> Row:
 
 
 def _sum(rows: list[dict[str, object]], key: str) -> int | None:
-    """The sum of a column; None where a part of it is not known."""
+    """Return the sum of a column, or None if a value is missing."""
     values = [fmt.number(row.get(key)) for row in rows]
     return None if None in values else round(sum(value for value in values if value is not None))
 
 
 def pairs(model: Analysis) -> Iterator[Section]:
-    """Files paired by name: the pairs that differ most, with both times of each."""
+    """Yield files paired by name: the pairs that differ most, with both times of each."""
     given = reading.entries(model, "pairs")
     if not given:
         return
@@ -162,7 +162,7 @@ def _pair(row: Given, time: str) -> dict[str, Any]:
 
 
 def lines(model: Analysis) -> Iterator[Section]:
-    """A table per family: how long one takes, and what the line costs."""
+    """Yield a table per family of lines: the mean time of one, and the cost of the line."""
     given = reading.entries(model, "lines")
     if not given:
         return
@@ -222,7 +222,7 @@ def _line(row: dict[str, Any], model: Analysis) -> dict[str, Any]:
 
 
 def _judged(metric: dict[str, object] | None, *, is_length: bool) -> tuple[Cell, Cell]:
-    """A metric's change with its interval, and its decision; of amounts `more` and `less`."""
+    """Return a metric's change with its interval, and its decision; for amounts the words are `more` and `less`."""
     if metric is None:
         return Cell("", "words"), Cell("")
     known = decisions.answer(metric.get("decision"))
@@ -235,7 +235,7 @@ def _judged(metric: dict[str, object] | None, *, is_length: bool) -> tuple[Cell,
 
 
 def changes(model: Analysis) -> Iterator[Section]:
-    """The statements that changed: what, and their figures per execution in either set."""
+    """Yield the statements that changed: what changed, and their figures per execution in both sets."""
     given = reading.entries(model, "changes")
     if not given:
         return
@@ -288,7 +288,7 @@ def _changed(row: dict[str, Any], model: Analysis, figures: list[tuple[str, str]
 
 
 def _each(metric: dict[str, object] | None) -> tuple[str, ...]:
-    """How long one execution takes, judged."""
+    """Return a sentence with the change in the time of one execution and its decision."""
     if not metric or fmt.number(metric.get("ratio")) is None:
         return ()
     interval = fmt.interval(metric.get("low"), metric.get("high"))
@@ -297,7 +297,7 @@ def _each(metric: dict[str, object] | None) -> tuple[str, ...]:
 
 
 def _steps(side: dict[str, Any] | None, name: str) -> Table | None:
-    """A plan's steps: what each saw at first."""
+    """Return the steps of a plan with the figures of its first execution, or None if it has none."""
     rows = [
         {
             "step": Cell(fmt.line(step.get("operation") or ""), lead="  " * int(step.get("level") or 0)),
@@ -311,7 +311,7 @@ def _steps(side: dict[str, Any] | None, name: str) -> Table | None:
 
 
 def tails(model: Analysis) -> Iterator[Section]:
-    """The slow ends of two sets of traces, or of two arms, apart from their middles."""
+    """Yield the comparison of the slow tails of two sets of traces or two arms, separate from their middles."""
     given = reading.dig(model, "tails")
     if not given:
         return

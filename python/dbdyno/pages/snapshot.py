@@ -1,4 +1,4 @@
-"""Pages about snapshots, and any other model of sections with tables: a report of an interval, two periods."""
+"""Builder of pages about snapshots, and of other models made of sections with tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KINDS = {
 
 
 def page(model: Analysis) -> Page:
-    """Head, what to know, figures, a section for each of the model's."""
+    """Return the page: head, warnings, figures, and a section for each section of the model."""
     drawn = common.figures(model, "snapshot_series", "cells_changes")
     made = [section(one, at) for at, one in enumerate(reading.entries(model, "sections"))]
     opening = 1 if made and made[0].name == "s-happened" else 0
@@ -50,7 +50,7 @@ def page(model: Analysis) -> Page:
 
 
 def section(given: Analysis, at: int = 0) -> Section:
-    """A section of a model: tables, what was not measured, notes."""
+    """Return a section of a model: tables, what was not measured, notes."""
     lacks = tuple(
         Finding(f"not measured: {fmt.line(one['what'])} ({fmt.line(one['why'])})", next=fmt.line(one.get("next") or ""))
         for one in reading.entries(given, "not_measured")
@@ -67,7 +67,7 @@ def section(given: Analysis, at: int = 0) -> Section:
 
 
 def table(given: Analysis) -> Table:
-    """A table of a model; a column named `text` is a statement, rows with a `depth` are a tree."""
+    """Return a table of a model; a column named `text` holds statements, and rows with a `depth` form a tree."""
     rows = reading.entries(given, "rows")
     leads = fmt.branches([int(row.get("depth") or 0) for row in rows])
     return Table(
@@ -86,7 +86,7 @@ def _column(given: Mapping[str, Any]) -> Column:
         fmt.line(given.get("label") or ""),
         "code" if is_sql else str(given.get("unit") or "text"),
         where="page" if given.get("page_only") else "both",
-        narrowest=24 if is_sql or given["name"] == "what" else 0,  # an identifier stays on one line
+        narrowest=24 if is_sql or given["name"] == "what" else 0,  # 0: identifiers are not folded
     )
 
 
@@ -100,7 +100,7 @@ def _row(given: Mapping[str, Any], lead: str) -> Row:
 
 
 def _head(model: Analysis) -> Head:
-    """The finding, what it rests on, the two ends, facts."""
+    """Return the head: the finding, its evidence, start and end of the interval, facts."""
     facts = reading.dig(model, "facts") or {}
     verdict = reading.dig(model, "verdict") or {}
     word = fmt.line(verdict.get("word") or "ok")
@@ -124,7 +124,7 @@ def _head(model: Analysis) -> Head:
 
 
 def _stretch(facts: Mapping[str, Any]) -> str:
-    """The two ends of an interval; of a comparison, whose each period is and from when to when."""
+    """Return the start and end of an interval, or the description of both periods of a comparison."""
     periods = reading.strings(facts, "periods")
     return "; ".join(periods) or " → ".join(_end(facts[name]) for name in ("first", "last") if facts.get(name))
 

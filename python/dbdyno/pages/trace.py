@@ -1,4 +1,4 @@
-"""Pages about traces: head, the parts of each page, warnings. The parts are in files of their own."""
+"""Builder of pages about traces: the head, the sections of each kind of page (in separate modules), warnings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KINDS = {
 
 
 def page(model: Analysis, *, skew: bool = False) -> Page:
-    """The page that the model names; `skew` prints a profile's full skew tables on a terminal."""
+    """Return the page that the model asks for; `skew` prints a profile's full skew tables on a terminal."""
     name = str(model.get("page"))
     name = name if name in KINDS else "profile"
     made = trace_profile.sections(model, skew=skew) if name == "profile" else _SECTIONS[name](model)
@@ -65,7 +65,7 @@ def _head(model: Analysis, name: str) -> Head:
 
 
 def _chips(facts: Given) -> Iterator[str]:
-    """The facts, one short phrase each; what is not known is left out."""
+    """Yield the known facts, one short phrase each."""
     yield counted(facts.get("files"), "file")
     yield fmt.size(facts["bytes"]) if facts.get("bytes") else ""
     yield counted(facts.get("lines"), "line")
@@ -76,12 +76,12 @@ def _chips(facts: Given) -> Iterator[str]:
 
 
 def _engine(version: str) -> str:
-    """A recorded server says its name, a trace file of Oracle does not."""
+    """Return the engine with its version; a PostgreSQL version contains the name, an Oracle version does not."""
     return version if version.startswith("PostgreSQL") else f"Oracle {version}"
 
 
 def _timeline(model: Analysis) -> Iterator[Section]:
-    """What sessions did, interval by interval."""
+    """Yield the sessions' activity by interval."""
     sessions = reading.entries(model, "sessions")
     if not sessions:
         return
@@ -108,7 +108,7 @@ def _timeline(model: Analysis) -> Iterator[Section]:
 
 
 def _timeline_rows(model: Analysis) -> list[dict[str, Any]]:
-    """One row per session, interval and class."""
+    """Return one row per session, interval and class."""
     return [
         {
             "session": row.get("name") or row.get("session"),
@@ -124,7 +124,7 @@ def _timeline_rows(model: Analysis) -> list[dict[str, Any]]:
 
 
 def _report(model: Analysis) -> Iterator[Section]:
-    """A whole set of traces on one page: profile, statements with all that is theirs, longest waits."""
+    """Yield a whole set of traces on one page: profile, statements with all their details, longest waits."""
     yield from why.sections(model)
     if reading.dig(model, "profile") is not None:
         yield trace_profile.profile(model)

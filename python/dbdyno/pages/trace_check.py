@@ -1,4 +1,4 @@
-"""What was read of each trace file, what was not and where, and whether the time closes."""
+"""Sections of the check of trace files: what was read, what was not and where, and whether the times add up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RECORDS = 8
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """The answer, then file by file, then those refused."""
+    """Yield the overall answer, then each file, then the refused files."""
     files, refused = reading.entries(model, "checked"), reading.entries(model, "refused")
     if not files and not refused:
         return
@@ -41,7 +41,7 @@ def sections(model: Analysis) -> Iterator[Section]:
 
 
 def _answer(model: Analysis) -> tuple[Tone, str]:
-    """The whole in a sentence."""
+    """Return the overall result as tone and sentence."""
     files, refused = reading.entries(model, "checked"), reading.entries(model, "refused")
     left = sum(unread.get("count") or 0 for file in files for unread in file.get("unread") or [])
     if refused:
@@ -79,7 +79,7 @@ def _file(at: int, file: Given) -> Section:
 
 
 def _closes(closes: Any) -> list[str]:
-    """The two sums, written out: the sessions' time, and the calls' within it."""
+    """Return the two sums written out: the sessions' time, and the time of calls within it."""
     if not isinstance(closes, dict) or closes.get("elapsed_ns") is None:
         return []
 
@@ -110,7 +110,7 @@ def _unread(unread: Given) -> Finding:
 
 
 def rows(model: Analysis) -> list[dict[str, Any]]:
-    """One row per file and reason of what was left unread; a clean file has one row."""
+    """Return one row per file and reason for unread content; a file without any has one row."""
     found: list[dict[str, Any]] = []
     for file in reading.entries(model, "checked"):
         head = {name: file.get(name) for name in ("path", "format", "version", "level", "bytes", "lines")}

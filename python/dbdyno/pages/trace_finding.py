@@ -1,7 +1,7 @@
-"""What a page of traces has found, in a sentence: where the time went that nobody spent thinking.
+"""The finding of a page about traces in one sentence: where the time went, without the client's think time.
 
-A page that has found nothing of that kind (a tree, a check) has no sentence, and its title is the name of the traces; a
-profile begins with its lines, which say it.
+A page without such a finding (a tree, a check) has no sentence, and its title is the name of the traces. A profile has
+none either, because its lines already say it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dbdyno.pages import reading
 from dbdyno.pages.reading import Analysis
 
 OF_THE_CLIENT = ("idle", "network")
-"""Classes of waits in which the client has the turn, or may have."""
+"""Classes of waits in which the client is active, or may be."""
 
 
 def finding(model: Analysis, page: str) -> str:
-    """The sentence of a page; empty where there is none."""
+    """Return the sentence for a page, or ""."""
     made = {"report": _report, "events": _events, "sql": _statements}.get(page)
     return made(model) if made else ""
 

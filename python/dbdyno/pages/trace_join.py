@@ -1,4 +1,4 @@
-"""A call's client, way and server side by side, by statement."""
+"""Sections that show client, network and server time of calls side by side, by statement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN_MOST = 20
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """The answer, statements, and what the server waited for in these calls."""
+    """Yield the answer, the statements, and the server's waits in these calls."""
     sentences = tuple(fmt.line(sentence) for sentence in model.get("answer") or [])
     yield Section("trace_join", "Who had the time", sentences=sentences)
     shown = columns(
@@ -32,5 +32,5 @@ def sections(model: Analysis) -> Iterator[Section]:
 
 
 def statement_rows(model: Analysis) -> list[dict[str, Any]]:
-    """One row per statement."""
+    """Return one row per statement."""
     return [{**row, "text": fmt.line(row.get("text") or "", 90)} for row in reading.entries(model, "statements")]

@@ -1,4 +1,4 @@
-"""The response-time profile: where the time went, line by line, closed to the microsecond."""
+"""Sections of the response-time profile: where the time went, line by line, adding up to the microsecond."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TEXT_MOST = 60
 
 
 def sections(model: Analysis, *, skew: bool = False) -> Iterator[Section]:
-    """The profile, its figures, the calls."""
+    """Yield the profile, its figures and the calls."""
     if reading.dig(model, "profile") is None:
         return
     yield profile(model, skew=skew)
@@ -31,7 +31,7 @@ def sections(model: Analysis, *, skew: bool = False) -> Iterator[Section]:
 
 
 def profile(model: Analysis, *, skew: bool = False) -> Section:
-    """The lines; their skew as tables that a reader opens, on a terminal if asked for."""
+    """Return the profile's lines, with a skew table for each that a reader opens (`skew`: also on a terminal)."""
     given = reading.dig(model, "profile")
     lines = reading.entries(given, "rows")
     decades = _decades(lines)
@@ -61,7 +61,11 @@ def _table(model: Analysis, given: Given, lines: list[dict[str, Any]], decades: 
 
 
 def _columns(sums: list[str], decades: list[int], *, mixed: bool, mostly: bool) -> tuple[Column, ...]:
-    """Calls and their waits together: `count` is of the calls, and no length is of one thing."""
+    """Return the columns of the profile.
+
+    If a line mixes calls and their waits (`mixed`), `count` is the number of calls, and a mean or maximum would not be
+    of one kind of thing, so those columns are not on a terminal.
+    """
     few: Any = "page" if len(sums) > 2 else "both"
     ends = f"{_from(decades[0])}…" if decades else ""
     return (
@@ -99,7 +103,7 @@ def _row(line: Given, decades: list[int], model: Analysis, mostly: Given) -> Row
 
 
 def _mostly(model: Analysis) -> dict[str, Cell]:
-    """By event, the statement with most of its time, as a link where that is on the page."""
+    """Return, by event, the statement with most of its time, as a link if the statement is on the page."""
     given = reading.dig(model, "mostly") or {}
     places = anchors(reading.entries(model, "statements")) if given else {}
     return {
@@ -112,13 +116,13 @@ def _mostly(model: Analysis) -> dict[str, Cell]:
 
 
 def _sum(value: object) -> str:
-    """A sum of calls' figures; nothing where a line holds no call."""
+    """Return a sum of calls' figures as text; "" for a line without calls."""
     given = fmt.number(value)
     return "" if given is None else fmt.count(round(given)) if given == round(given) else fmt.text(f"{given:.4g}")
 
 
 def _name(line: Given, model: Analysis, longest: int) -> str:
-    """What a line is about: the values that it is grouped by, statements with their text."""
+    """Return what a line is about: the values that it is grouped by, statements with their text."""
     key = reading.dig(line, "key") or {}
     by = list(reading.dig(model, "profile", "by") or [])
     name, what = fmt.line(line.get("name") or ""), line.get("what")
@@ -151,19 +155,18 @@ def _value(dimension: str, value: Any, model: Analysis, longest: int) -> str:
 
 
 def _buckets(line: Given) -> list[dict[str, Any]]:
-    """The decades of a line's histogram that hold something."""
+    """Return the non-empty buckets of a line's histogram."""
     names = ("low", "high", "count", "total")
     return [dict(zip(names, bucket, strict=False)) for bucket in line.get("histogram") or [] if bucket[2]]
 
 
 def _place(bucket: Given) -> int:
-    """The decade of a bucket: 3 is 1 to 10 us, 2 all below 1 us."""
+    """Return the decade of a bucket as a power of ten of ns: 3 is 1 to 10 us, 2 is everything below 1 us."""
     return math.floor(math.log10(bucket["low"]) + 1e-9) if bucket["low"] >= _LEAST else _BELOW
 
 
 def _decades(lines: list[dict[str, Any]]) -> list[int]:
-    """The lower ends of all decades from the first that is used to the last, ns; of what is shorter
-    than 1 us there is one."""
+    """Return the lower ends [ns] of all decades from the first to the last used; times below 1 us share one decade."""
     used = [_place(b) for line in lines for b in _buckets(line) if b["low"] >= 0]
     return [10**at for at in range(min(used), max(used) + 1)] if used else []
 
@@ -173,7 +176,10 @@ def _from(decade: int) -> str:
 
 
 def _heights(line: Given, decades: list[int]) -> Any:
-    """The line's time by decade. A decade of waits of 0 us has a count and no time: the smallest bar."""
+    """Return the line's time by decade as a cell.
+
+    A decade that only has waits of 0 us has a count but no time: it gets the smallest bar.
+    """
     buckets = _buckets(line)
     if not buckets:
         return Cell()
@@ -217,7 +223,7 @@ def _left_out(given: Given) -> list[Row]:
 
 
 def calls(model: Analysis) -> Iterator[Section]:
-    """Per kind of call: count, elapsed, CPU, exclusive figures, rows."""
+    """Yield, per kind of call: count, elapsed, CPU, exclusive figures, rows."""
     given = reading.entries(model, "calls")
     if not given:
         return
@@ -231,7 +237,7 @@ def calls(model: Analysis) -> Iterator[Section]:
 
 
 def rows(model: Analysis) -> list[dict[str, Any]]:
-    """One row per line of the profile, as it is."""
+    """Return one row per line of the profile, values unchanged."""
     given = reading.dig(model, "profile") or {}
     by = list(given.get("by") or [])
     return [

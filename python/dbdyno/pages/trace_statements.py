@@ -1,4 +1,4 @@
-"""Statements of traces: the call table with exclusive figures, waits, plans, parents, children, trees."""
+"""Sections about statements of traces: call table with exclusive figures, waits, plans, parents, children, trees."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dbdyno.pages.trace_words import anchors, part, place, statement_name
 Given = Mapping[str, Any]
 Places = Mapping[str, str]
 CARDS_MOST = 200
-"""So many statements are printed with all that is known of them."""
+"""Maximum number of statements printed with all details."""
 COLUMNS = (
     "statement",
     "sqlid",
@@ -46,14 +46,14 @@ _ABOUT = (
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """Findings first, then the statements, then the totals."""
+    """Yield findings, statements and totals."""
     yield Section("trace_findings", "Findings", findings=tuple(_findings(model)))
     yield from statements(model)
     yield from totals(model)
 
 
 def statements(model: Analysis) -> Iterator[Section]:
-    """A part for each statement; beyond the first of them a line each on a terminal."""
+    """Yield a part for each statement; on a terminal, statements after the first `CARDS_MOST` get one line each."""
     given = reading.entries(model, "statements")
     if not given:
         return
@@ -114,7 +114,7 @@ def _tables(entry: Given, places: Places) -> Iterator[Table]:
 
 
 def _bound(given: Given) -> str:
-    """The bind values of one execution: `Bind#0 = 17`."""
+    """Return the bind values of one execution: `Bind#0 = 17`."""
     pairs = zip(given.get("numbers") or [], given.get("values") or [], strict=False)
     values = [f"Bind#{number} = {'NULL' if value is None else fmt.line(value, 80)}" for number, value in pairs]
     where = place(given.get("file"), given.get("line"))
@@ -139,7 +139,7 @@ def _facts(entry: Given) -> Iterator[str]:
 
 
 def _steps(title: str, entry: Given, note: str = "") -> Table:
-    """The steps that the total holds, and apart those that it does not: tkprof has no line for CLOSE."""
+    """Return the call table; `close` is shown apart from the total, because tkprof has no line for CLOSE."""
     given = [Row({**step, "step": fmt.line(step.get("step") or "")}) for step in entry.get("steps") or []]
     apart = [Row(row.cells, style="dim") for row in given if row.cells["step"] == "close"]
     steps = [row for row in given if row.cells["step"] != "close"]
@@ -189,7 +189,7 @@ def _plan(plan: Given, where: Any) -> Table:
 
 
 def _step(line: Given) -> Cell:
-    """A plan's step under its indent."""
+    """Return a step of a plan with its indentation."""
     words = " ".join(fmt.line(line.get(name) or "") for name in ("operation", "partition")).strip()
     return Cell(words, lead="  " * int(line.get("level") or 0))
 
@@ -238,7 +238,7 @@ def _left_out(left: Given) -> str:
 
 
 def _findings(model: Analysis) -> Iterator[Finding]:
-    """Missing bind variables."""
+    """Yield the findings about missing bind variables."""
     for given in reading.entries(model, "findings"):
         cost = f"{fmt.duration(given.get('parse_ns'))} of parsing"
         pattern = fmt.line(given.get("force_match") or "", 300)
@@ -248,7 +248,7 @@ def _findings(model: Analysis) -> Iterator[Finding]:
 
 
 def totals(model: Analysis) -> Iterator[Section]:
-    """The call table over all statements: the client's own, and the recursive ones."""
+    """Yield the call table over all statements: the client's, and the recursive ones."""
     given = reading.dig(model, "totals") or {}
     titles = {"client": "The client's own statements", "recursive": "Recursive statements"}
     found = tuple(
@@ -261,7 +261,7 @@ def totals(model: Analysis) -> Iterator[Section]:
 
 
 def overview(model: Analysis) -> Iterator[Section]:
-    """The statements as a ranking, each a link to its own part."""
+    """Yield the ranking of statements; each links to its own part."""
     given = reading.entries(model, "statements")
     if not given:
         return
@@ -298,7 +298,7 @@ def _ranked(at: int, entry: Given) -> dict[str, object]:
 
 
 def rows(model: Analysis) -> list[dict[str, Any]]:
-    """One row per statement and one more per step of it: `step` is `total` in the first."""
+    """Return, for each statement, one row with the step `total` and one row per step."""
     found = []
     for entry in reading.entries(model, "statements"):
         head = {name: entry.get(name) for name in ("statement", "sqlid", "depth")}

@@ -1,4 +1,4 @@
-"""The recursion tree of one execution, with inclusive and exclusive time."""
+"""Sections about the recursion tree of one execution, with inclusive and exclusive time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EVENTS = 3
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """The tree, and its figure."""
+    """Yield the tree and its figure."""
     nodes = reading.entries(model, "nodes")
     if not nodes:
         return
@@ -55,7 +55,7 @@ def _facts(model: Given) -> list[str]:
 
 
 def table(model: Given, places: Mapping[str, str], *, title: str = "") -> Table:
-    """The nodes in the order of the tree; `places` are those of statements that are on the same page."""
+    """Return the nodes in tree order; `places` maps statements on the same page to their anchors."""
     nodes = reading.entries(model, "nodes")
     branches = fmt.branches([int(node.get("level") or 0) for node in nodes])
     rows = tuple(_row(node, branch, places) for node, branch in zip(nodes, branches, strict=True))
@@ -95,7 +95,7 @@ def _wait(wait: Given) -> str:
 
 
 def rows(model: Analysis) -> list[dict[str, Any]]:
-    """One row per node."""
+    """Return one row per node."""
     return [
         {name: node.get(name) for name in COLUMNS}
         | {

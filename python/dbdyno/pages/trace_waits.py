@@ -1,4 +1,4 @@
-"""Waits: all events of a trace, and those of one event: quantiles, distribution, over time, the longest."""
+"""Sections about waits: all events of a trace, or one event's quantiles, distribution, time series, longest waits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HOLDERS_LEAST = 0.01
 
 
 def events(model: Analysis) -> Iterator[Section]:
-    """All events, a line each, and how to look at one."""
+    """Yield a table with one line per event, and a hint how to see the waits of one event."""
     given = reading.entries(model, "events")
     if not given:
         return
@@ -52,7 +52,7 @@ def events(model: Analysis) -> Iterator[Section]:
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """Summary, figures, over time, the longest; nothing without waits."""
+    """Yield summary, figures, course over time and longest waits; nothing without waits."""
     given = reading.dig(model, "summary")
     if not given:
         return
@@ -68,7 +68,7 @@ def sections(model: Analysis) -> Iterator[Section]:
 
 
 def holders(model: Analysis) -> Iterator[Section]:
-    """What the holders of locks did while others waited for them."""
+    """Yield what the holders of locks did while others waited for them."""
     rows = [
         {
             "event": one.get("event") if at == 0 else "",
@@ -131,7 +131,7 @@ def _quantile(row: Given) -> dict[str, Any]:
 
 
 def _histogram(model: Analysis) -> Table | None:
-    """The buckets with their shares of count and time."""
+    """Return the buckets with their shares of count and time, or None."""
     given = reading.dig(model, "histogram")
     if not given:
         return None
@@ -157,7 +157,7 @@ def _histogram(model: Analysis) -> Table | None:
 
 
 def _joined(buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Neighbouring buckets together, until they fit on a terminal page."""
+    """Return the buckets merged with their neighbours until they fit on a terminal page."""
     step = -(-len(buckets) // _BUCKETS_MOST) if buckets else 1
     return [
         {
@@ -170,7 +170,7 @@ def _joined(buckets: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _series(model: Analysis) -> Iterator[Section]:
-    """Interval by interval: count, mean, p99, longest; many of them drawn on a terminal."""
+    """Yield count, mean, p99 and maximum by interval; a terminal draws them if there are many intervals."""
     given = reading.dig(model, "series") or {}
     every = fmt.number(given.get("every_ns")) or 1e9
     found = reading.entries(given, "rows")
@@ -196,7 +196,7 @@ def _drawn(found: Sequence[Given]) -> Table:
 
 
 def longest_section(model: Analysis) -> Iterator[Section]:
-    """The longest waits with their places."""
+    """Yield the longest waits with their places."""
     given = reading.entries(model, "longest")
     if not given:
         return
@@ -206,7 +206,7 @@ def longest_section(model: Analysis) -> Iterator[Section]:
 
 
 def longest(given: Sequence[Given], places: Mapping[str, str], **more: Any) -> Table:
-    """A table of waits, the longest first."""
+    """Return a table of waits, longest first."""
     shown = given[:_SHOWN_MOST]
     several = len({row.get("event") for row in shown}) > 1
     rows = [
@@ -232,7 +232,7 @@ def longest(given: Sequence[Given], places: Mapping[str, str], **more: Any) -> T
 
 
 def parameters(row: Given) -> str:
-    """A wait's parameters with their names: `file#=10 block#=43953 blocks=1`."""
+    """Return a wait's parameters with their names: `file#=10 block#=43953 blocks=1`."""
     names = fmt.line(row.get("parameters") or "").split(",")
     values = [row.get(key) for key in ("p1", "p2", "p3")]
     pairs = [f"{name or 'p'}={value}" for name, value in zip(names, values, strict=False) if value is not None]

@@ -1,4 +1,4 @@
-"""Words that pages about traces share: names of statements, places, periods, blanks."""
+"""Wording shared by pages about traces: names of statements, places, periods, empty cells."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dbdyno.page import Cell
 from dbdyno.pages import format as fmt
 
 WALL_CLOCK_FROM = 3e17
-"""Nanoseconds since 1970 in 1979: before it no wall clock is known."""
+"""Smallest value, in nanoseconds since 1970 (it is in 1979), that is taken for a wall clock time."""
 
 
 def statement_name(key: object, text: object, longest: int = 60) -> str:
-    """A statement on one line: its key and the beginning of its text."""
+    """Return a statement on one line: its key and the beginning of its text."""
     name = fmt.line(key or "")
     if name in ("", "unknown:0"):
         return "no statement"
@@ -25,13 +25,13 @@ def statement_name(key: object, text: object, longest: int = 60) -> str:
 
 
 def place(path: object, line: object) -> str:
-    """Where something stands: the file's own name and the line."""
+    """Return a place in a trace: the file's name without folders, and the line."""
     name = fmt.line(path or "").replace("\\", "/").rpartition("/")[2]
     return f"{name}:{line}"
 
 
 def period(from_ns: Any, to_ns: Any) -> str:
-    """From when to when, UTC or the trace's own clock: `2020-06-13 11:20:03 to 11:20:05`."""
+    """Return a period in UTC, such as `2020-06-13 11:20:03 to 11:20:05`; "" if its ends are not wall clock times."""
     start, end = (_moment(ns) for ns in (from_ns, to_ns))
     if not start or not end:
         return ""
@@ -46,15 +46,18 @@ def _moment(ns: Any) -> str:
 
 
 def anchors(statements: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The place on the page of each statement that is on it."""
+    """Return the link target on the page for each statement that is on it."""
     return {str(entry.get("statement")): f"#s-{at}" for at, entry in enumerate(statements, 1)}
 
 
 def blank(value: Any, unit: str = "") -> Any:
-    """A value, or an empty cell where there is none: not known here means not of this row's kind."""
+    """Return a cell with the value, or an empty cell if there is none: the figure does not apply to this kind of row.
+
+    With a unit (a count) zero counts as none.
+    """
     return Cell("", "words") if value in (None, 0) and (value is None or unit) else Cell(value)
 
 
 def part(value: Any) -> float:
-    """A share as a part of a bar, 0 to 1."""
+    """Return a share limited to 0 to 1, as the length of a bar."""
     return max(0.0, min(fmt.number(value) or 0.0, 1.0))

@@ -1,11 +1,11 @@
-"""The page of a trend: the last change first, then each arm over its runs."""
+"""Builder of the page about a trend: the last change first, then each arm over its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypedDict
 
-from dbdyno import decisions
+from dbdyno.base import decisions
 from dbdyno.page import Cell, Column, Head, Page, Row, Section, Table
 from dbdyno.pages import common, reading
 from dbdyno.pages import format as fmt
@@ -16,7 +16,7 @@ Given = Mapping[str, Any]
 
 
 class Run(TypedDict, total=False):
-    """A run: by arm its value with both ends of the interval."""
+    """One run of a trend: by arm its value and both ends of the interval."""
 
     run: str
     started_at: str
@@ -33,7 +33,7 @@ class Run(TypedDict, total=False):
 
 
 def page(model: Analysis) -> Page:
-    """The page."""
+    """Return the page about a trend."""
     answer = decisions.answer(reading.dig(model, "verdict", "decision"))
     runs = reading.listed(Run, model, "runs")
     alerts = counted(len(reading.entries(model, "warnings")), "warning")
@@ -131,7 +131,7 @@ def _changes(model: Analysis) -> Iterator[tuple[str, Given]]:
 
 
 def _drift(given: Given | None) -> str:
-    """A drift in a word or two; empty where there is none."""
+    """Return a drift in a few words, or ""."""
     if not given:
         return ""
     step = given.get("step")

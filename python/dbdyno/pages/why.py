@@ -1,4 +1,4 @@
-"""Why: the causes of a difference or of a time, on the page of whatever has them."""
+"""Section about the causes of a difference or of a time, for every page whose model has them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dbdyno.pages.reading import Analysis
 
 Given = Mapping[str, Any]
 LEAST_REST = 0.005
-"""A rest of a smaller share is none."""
+"""A rest with a smaller share than this counts as zero."""
 
 
 def sections(model: Analysis) -> Iterator[Section]:
-    """A section for all that a model explains."""
+    """Yield a section with everything that the model explains."""
     given = reading.entries(model, "why")
     if given:
         parts = tuple(_part(one, several=len(given) > 1) for one in given)
@@ -45,7 +45,10 @@ def _part(given: Given, *, several: bool) -> Section:
 
 
 def _whole(given: Given) -> str:
-    """What is explained: `312 us less a transaction (95 % 280 to 340 us): 512 us to 200 us.`"""
+    """Return what is explained in a sentence.
+
+    Example: `312 us less a transaction (95 % 280 to 340 us): 512 us to 200 us.`
+    """
     amount, what = fmt.number(given.get("amount")), str(given.get("of") or "")
     if amount is None:
         return what
@@ -69,7 +72,7 @@ def _span(given: Given, *, sign: float) -> str:
 
 
 def _sentence(one: Given, whole: Given) -> str:
-    """`291 us of it (93 %; 284 us to 298 us): waits for WALSync`."""
+    """Return a cause as text, such as `291 us of it (93 %; 284 us to 298 us): waits for WALSync`."""
     share, amount = fmt.number(one.get("share")), fmt.number(one.get("amount"))
     told = [f"{100 * share:.0f} %"] if share is not None else []
     words = fmt.line(one.get("sentence") or "", 400)

@@ -1,6 +1,6 @@
-"""Reports: the analysis model as a page, figures, a terminal text, and flat rows.
+"""Renderers of the analysis model: an HTML page, figures, text for a terminal, flat rows.
 
-Nothing here computes: a renderer formats and picks. Everything heavy is imported when it is used.
+Nothing is computed here: a renderer formats and selects. Large dependencies are imported on first use.
 
 Example:
     >>> from dbdyno.report.html import write_html

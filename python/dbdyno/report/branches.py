@@ -1,4 +1,4 @@
-"""Steps of a plan and nodes of a tree under their branches, in lines that fit; deep ones keep their level."""
+"""Text layout of plan steps and tree nodes below their branches, in lines that fit; deep ones show their level."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from dbdyno.pages import format as fmt
 
 
 def under(lead: str, words: str, code: str, notes: Sequence[str], deepest: int, room: int) -> str:
-    """Words below a branch (`│  └─ `) or an indent of two blanks a level."""
+    """Return words below a branch (`│  └─ `), or with an indentation of two blanks per level.
+
+    Args:
+        lead: the branch characters, or the blanks of the indentation.
+        words: the text of the node.
+        code: its statement, appended and cut to fit.
+        notes: notes for the lines below.
+        deepest: depth of the deepest node.
+        room: the width available, in characters.
+    """
     if "─" not in lead:
         return indented(f"{words}  {code}".rstrip(), len(lead) // 2, deepest, room)
     branch = fitting(lead, len(lead) // 3, room)
@@ -20,8 +29,11 @@ def under(lead: str, words: str, code: str, notes: Sequence[str], deepest: int, 
 
 
 def indented(words: str, level: int, deepest: int, room: int) -> str:
-    """A step of a plan under its indent, in lines that fit: two blanks a level, one where the plan
-    is deep, and beyond half the room the level as a number, so that deep steps stay readable."""
+    """Return a plan step with its indentation, in lines that fit.
+
+    A level takes two blanks, or one if the plan is deep. Beyond half the room the level is shown as a number, so that
+    deep steps stay readable.
+    """
     step = 2 if 2 * deepest <= room // 2 else 1
     indent = " " * (step * level)
     if len(indent) > room // 2:
@@ -32,7 +44,7 @@ def indented(words: str, level: int, deepest: int, room: int) -> str:
 
 
 def fitting(branch: str, level: int, room: int) -> str:
-    """The signs that lead to a node, in half the room: of a deep one the last ones, behind its level."""
+    """Return the branch characters of a node in half the room: for a deep node its level and the last characters."""
     if len(branch) <= max(room // 2, 12):
         return branch
     mark = f"{level}… "

@@ -1,4 +1,4 @@
-"""Small pictures out of characters for a terminal. Pure functions."""
+"""Small charts made of characters, for a terminal; pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
 
 def line(values: Sequence[float | None]) -> str:
-    """One character per value, from the lowest (▁) to the highest (█); a missing one is a blank."""
+    """Return one character per value, from the lowest (▁) to the highest (█); a missing value is a blank."""
     known = [value for value in values if value is not None]
     if not known:
         return ""
@@ -24,9 +24,9 @@ def line(values: Sequence[float | None]) -> str:
 
 
 def interval(ratio: float, low: float | None, high: float | None, reach: float, width: int) -> str:
-    """An estimate (●) with its interval (━) around the line of no difference (│).
+    """Return an estimate (●) with its interval (━) around the line of no difference (│).
 
-    `reach` is the logarithm of the ratio at the right end; what lies beyond ends in ‹ or ›. `width`
+    `reach` is the logarithm of the ratio at the right end; an interval that extends beyond it ends in ‹ or ›. `width`
     is odd.
     """
     last = width - 1
@@ -48,7 +48,7 @@ def interval(ratio: float, low: float | None, high: float | None, reach: float, 
 
 
 def bars(values: Sequence[float], height: int) -> list[str]:
-    """A bar chart from zero, `height` lines, the top one first; one column per value."""
+    """Return a bar chart from zero as `height` lines, top line first, with one column per value."""
     top = max(values, default=0.0)
     if top <= 0:
         return []
@@ -60,14 +60,14 @@ def bars(values: Sequence[float], height: int) -> list[str]:
 
 
 def squeezed(values: Sequence[float], most: int) -> list[float]:
-    """At most `most` of the values, evenly picked, so that a chart fits its line."""
+    """Return at most `most` of the values, picked evenly, so that a chart fits its line."""
     if len(values) <= most:
         return list(values)
     return [values[at * len(values) // most] for at in range(most)]
 
 
 def bar(share: float, width: int) -> str:
-    """A bar from the left in eighths of a character; what is there is seen, however little."""
+    """Return a bar from the left in eighths of a character; every share above zero is visible."""
     if not share > 0:
         return ""
     eighths = max(1, round(min(share, 1.0) * width * 8))
@@ -75,8 +75,10 @@ def bar(share: float, width: int) -> str:
 
 
 def heights(values: Sequence[float], empty: str = "·") -> str:
-    """One character per value, its height that of the value over the largest; what is there is
-    seen, however little, and nothing is a dot."""
+    """Return one character per value whose height is the value relative to the largest.
+
+    Every value above zero is visible; other values are `empty`.
+    """
     top = max(values, default=0.0)
     if top <= 0:
         return empty * len(values)

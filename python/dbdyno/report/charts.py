@@ -1,11 +1,11 @@
-"""One chart as a file: PNG, SVG, or a page that works without a network."""
+"""Writing of one chart as a file: PNG, SVG, or an HTML page that needs no network."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.report.files import write_whole
 
 SUFFIXES = (".png", ".svg", ".html")
@@ -13,11 +13,12 @@ _PNG_SCALE = 2
 
 
 def write_chart(chart: Any, path: Path) -> None:
-    """Writes an `altair` chart; the suffix of `path` names the form. A `.html` has the scripts that
-    draw it inside and loads nothing.
+    """Write an `altair` chart in the format given by the suffix of `path`.
+
+    A `.html` file contains the scripts that draw it and loads nothing.
 
     Raises:
-        ReportError: another suffix, or a place that cannot be written.
+        ReportError: the suffix is unknown, or the file cannot be written.
     """
     import vl_convert
 

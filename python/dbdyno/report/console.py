@@ -1,7 +1,6 @@
-"""Text for a terminal: a console that depends on nothing but its arguments, tables, items.
+"""Text for a terminal: a console that depends only on its arguments, tables, items.
 
-No environment and no terminal is asked: width and colour are given. Foreign text never becomes
-markup.
+Neither environment nor terminal is queried: width and colour are arguments. Foreign text never becomes markup.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NARROWEST = 40
 
 
 def rendered(draw: Callable[[Console], None], *, width: int, color: bool) -> str:
-    """What `draw` prints on a console `width` columns wide (40 at least), as text."""
+    """Return as text what `draw` prints on a console that is `width` columns wide (at least 40)."""
     out = io.StringIO()
     console = _console_type()(
         file=out,
@@ -42,7 +41,7 @@ def rendered(draw: Callable[[Console], None], *, width: int, color: bool) -> str
 
 @functools.cache
 def _console_type() -> type[Console]:
-    """A console on which foreign text is visible text, wherever it stands: in a cell, a title, a line."""
+    """Return a console class that escapes foreign text everywhere: in cells, titles and lines."""
     from rich.console import Console
     from rich.segment import Segment
 
@@ -62,7 +61,7 @@ def table(
     narrowest: int = 15,
     padding: tuple[int, int] | tuple[int, int, int, int] = (0, 1),
 ) -> Any:
-    """A table without lines: folding columns on the left, columns of numbers on the right."""
+    """Return a table without lines: columns that fold on the left, columns of numbers on the right."""
     from rich.table import Table
 
     made = Table(
@@ -81,7 +80,7 @@ def table(
 
 
 def are_plain(lines: Iterable[Sequence[str]]) -> bool:
-    """Whether every text is on one line, as wide as it is long, and of visible characters only."""
+    """Return True if each text is one line of printable characters that each take one column."""
     from rich.cells import cell_len
 
     whole = " ".join(" ".join(cells) for cells in lines).replace(fmt.THIN, " ").replace("\xa0", " ")
@@ -89,7 +88,7 @@ def are_plain(lines: Iterable[Sequence[str]]) -> bool:
 
 
 def item(console: Console, sign: str, words: Text | str) -> None:
-    """A sign, and beside it words that wrap under themselves."""
+    """Print a sign, and beside it words that wrap with a hanging indentation."""
     from rich.table import Table
 
     text = words if isinstance(words, str) else words.plain
@@ -104,7 +103,7 @@ def item(console: Console, sign: str, words: Text | str) -> None:
 
 
 def plain(words: str, style: str = "") -> Text:
-    """Text without markup, whatever it contains."""
+    """Return text without markup, whatever it contains."""
     from rich.text import Text
 
     return Text(words, style=style)

@@ -1,18 +1,18 @@
-"""Pages and figures as files that are complete or not there."""
+"""Writing of pages and figures as files that are complete or absent."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dbdyno.errors import ReportError
-from dbdyno.files import write_output
+from dbdyno.base.errors import ReportError
+from dbdyno.base.files import write_output
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file, and the directory above it where needed.
+    """Write a file completely or not at all, and create the folder above it if needed.
 
     Raises:
-        ReportError: it cannot be written; what was at `path` before is still there.
+        ReportError: the file cannot be written; a file that was at `path` before is unchanged.
     """
     try:
         write_output(path, content)

@@ -1,4 +1,4 @@
-"""A page as flat rows, for CSV, JSON lines, a data frame: raw numbers, no formatting; all have the same keys."""
+"""A page as flat rows for CSV, JSON lines or a data frame: raw unformatted numbers, all rows with the same keys."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from dbdyno.pages import page_of
 
 
 def rows(given: Page | Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The page's own table of data, or one row per number of all its tables: section, table, row, column,
-    value, unit, verdict."""
+    """Return the rows of the page's data table, or else one row per number of all its tables.
+
+    A row per number has the keys section, table, row, column, value, unit and verdict.
+    """
     page = page_of(given)
     if page.data is not None:
         table = page.data()

@@ -1,9 +1,8 @@
-"""A page as one HTML file: offline, printable, readable on a phone, safe. It knows no kind of page.
+"""A page as one HTML file: offline, printable, usable on a phone, safe; independent of the kind of page.
 
-How it stays safe: Jinja escapes everything; figures pass an allow list (`svg.py`); what the page was
-made of goes in as JSON without any character that HTML or JavaScript could take for its own; and a
-content security policy forbids the network and all scripts and styles but the two on the page, named
-by their hash.
+Safety: Jinja escapes everything; figures pass an allow list (`svg.py`); the model of the page is embedded as JSON
+without any character that HTML or JavaScript could interpret; and a content security policy forbids the network and all
+scripts and styles except the two on the page, identified by their hashes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 from dbdyno.page import Cell, Column, Finding, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of, reading
-from dbdyno.report import marks, shown
+from dbdyno.report import cell_text, marks
 from dbdyno.report.figures import theme
 from dbdyno.report.files import write_whole
 from dbdyno.report.typography import unbroken
@@ -33,10 +32,10 @@ View = dict[str, Any]
 
 
 def render_html(given: Page | Mapping[str, Any]) -> str:
-    """The whole page as text; a model becomes the page that its kind has.
+    """Return the page as HTML text; a model is first built into its page.
 
     Raises:
-        ReportError: the model has another schema or kind, or is torn; `where` names the place.
+        ReportError: the model has another schema or an unknown kind, or is damaged; `where` names the place.
     """
     page = page_of(given)
     colours = theme.arm_colours(len(page.series), page.baseline) if page.series else []
@@ -59,10 +58,10 @@ def render_html(given: Page | Mapping[str, Any]) -> str:
 
 
 def write_html(given: Page | Mapping[str, Any], path: Path | str) -> Path:
-    """Writes the page; the file is complete or not there. Returns its path.
+    """Write the page as a file, completely or not at all, and return its path.
 
     Raises:
-        ReportError: as `render_html`, or the file cannot be written.
+        ReportError: as in `render_html`, or the file cannot be written.
     """
     target = Path(path)
     write_whole(target, render_html(given).encode())
@@ -70,7 +69,7 @@ def write_html(given: Page | Mapping[str, Any], path: Path | str) -> Path:
 
 
 def embedded_json(model: Mapping[str, Any]) -> str:
-    """A model as JSON that can stand inside `<script>`; NaN becomes null."""
+    """Return a model as JSON that is safe inside `<script>`; NaN becomes null."""
     plain = json.dumps(reading.finite(model), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character, escape in _ESCAPES.items():
         plain = plain.replace(character, escape)
@@ -78,7 +77,7 @@ def embedded_json(model: Mapping[str, Any]) -> str:
 
 
 def _section(section: Section, colours: list[str]) -> View | None:
-    """A section as the template takes it, or None where nothing of it is to be drawn."""
+    """Return a section in the form that the template takes, or None if nothing of it is shown."""
     if section.where == "text":
         return None
     listed = [_finding(one) for one in section.findings if one.where != "text"]
@@ -118,7 +117,7 @@ def _figure(figure: Any) -> View | None:
 
 
 def _table(table: Table, colours: list[str]) -> View:
-    columns = shown.columns_of(table, "page")
+    columns = cell_text.columns_of(table, "page")
     made = partial(_row, columns=columns, colours=colours)
     return {
         "title": fmt.line(table.title),
@@ -138,7 +137,7 @@ def _column(column: Column) -> View:
     drawn = column.kind not in ("value", "verdict", "heights") and bool(column.label)
     return {
         "label": fmt.line(column.label),
-        "left": shown.is_left(column),
+        "left": cell_text.is_left(column),
         "help": column.help,
         "unseen": drawn,
     }
@@ -154,11 +153,11 @@ def _row(row: Row, *, columns: list[Column], colours: list[str]) -> View:
 
 
 def _cell(row: Row, column: Column, colours: list[str]) -> View:
-    cell: Cell = shown.cell_of(row, column)
+    cell: Cell = cell_text.cell_of(row, column)
     is_mark = column.kind not in ("value", "verdict")
     mark = marks.svg(column.kind, cell.value, cell.tone or row.tone) if is_mark else ""
-    text = "" if is_mark else shown.words(row, column)
-    left, sql = shown.is_left(column), column.unit == "code" or cell.unit == "code"
+    text = "" if is_mark else cell_text.words(row, column)
+    left, sql = cell_text.is_left(column), column.unit == "code" or cell.unit == "code"
     css = [*(["left"] if left else []), *(["sql"] if sql and column.narrowest else [])]
     if cell.tone and column.kind == "value" and not is_mark:
         css.append(cell.tone)
@@ -203,7 +202,7 @@ def _trusted(own: str) -> Any:
 
 
 def _style() -> str:
-    """The style sheet with the rules that give the figures their dark colours."""
+    """Return the style sheet, with rules that give figures their dark colours."""
     dark = "".join(
         f'.themed [fill="{light}"]{{fill:{night}}}.themed [stroke="{light}"]{{stroke:{night}}}'
         for light, night in theme.DARK.items()
@@ -212,7 +211,7 @@ def _style() -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing may be loaded from anywhere; only our style and script run, by their hash."""
+    """Return the content security policy: nothing is loaded, only our style and script are allowed, by hash."""
     rules = (
         "default-src 'none'",
         "img-src data:",

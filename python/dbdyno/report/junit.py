@@ -1,5 +1,8 @@
-"""A verdict as JUnit's XML, so that a build server shows it beside its tests: one case for the verdict, one per gate,
-one per metric of each arm. Slower, or a gate that withholds, is a failure; what is not known is skipped."""
+"""A verdict as JUnit XML, so that a build server shows it beside its tests.
+
+There is one test case for the verdict, one per gate and one per metric of each arm. "Slower" and a failed gate that
+withholds the verdict are failures; an unknown result is skipped.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from dbdyno.decisions import WITHHOLDING, answer
+from dbdyno.base.decisions import WITHHOLDING, answer
 from dbdyno.pages import format as fmt
 from dbdyno.pages import reading
 
@@ -16,10 +19,10 @@ _UNKNOWN = ("unclear", "provisional")
 
 
 def render_junit(analysis: Mapping[str, Any]) -> str:
-    """The analysis of a run, or of two, as a test suite.
+    """Return the analysis of a run, or of two runs, as a test suite.
 
     Raises:
-        ReportError: the model has another schema or kind, or is torn.
+        ReportError: the model has another schema or an unknown kind, or is damaged.
     """
     model = reading.read(analysis)
     run = reading.dig(model, "run") or {}

@@ -1,7 +1,6 @@
-"""One frame of the live screen as text: load profile, active sessions by class, top SQL; sessions.
+"""One frame of the live screen as text: load profile, active sessions by class, top SQL, sessions.
 
-Depends on nothing but its arguments. What does not fit is left out from below; a value that is not
-known is a dash.
+It depends only on its arguments. What does not fit is cut off at the bottom; an unknown value is a dash.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _STYLES = {
 
 
 def render_frame(frame: Mapping[str, Any], *, width: int, height: int | None, color: bool, foot: str = "") -> str:
-    """The frame, `width` columns wide and at most `height` lines high; `foot` is the last line."""
+    """Return the frame, `width` columns wide and at most `height` lines high; `foot` is the last line."""
 
     def draw(page: Console) -> None:
         _head(frame, page)
@@ -90,7 +89,7 @@ def _profile(rows: Sequence[Mapping[str, Any]], page: Console) -> None:
 
 
 def _small(value: float, unit: str = "") -> str:
-    """Two decimals at most: below that nothing is known of so few seconds."""
+    """Return a value with at most two decimals; a few seconds of samples are not more precise."""
     shown = fmt.significant(value) if value >= 10 else f"{value:.2f}" if value >= 0.005 else "<0.01"
     return f"{shown} {unit}".rstrip()
 

@@ -1,6 +1,6 @@
-"""The parts of the live screen about sessions: the list, who blocks whom, progress, a plan.
+"""Parts of the live screen about sessions: the list, the blocking tree, progress of commands, a plan.
 
-Depends on nothing but its arguments; what comes from the server cannot command the terminal.
+They depend only on their arguments; text from the server cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _BAR = 20
 _GAP = 2
-"""Blanks between two columns."""
+"""Number of blanks between two columns."""
 _COLUMNS = (
     ("pid", 0),
     ("user", 60),
@@ -28,13 +28,13 @@ _COLUMNS = (
     ("time", 0),
     ("xact", 0),
 )
-"""Columns, and from which width of the terminal on they are shown."""
+"""Columns with the minimum width of the terminal at which they are shown."""
 _MOST = {"user": 10, "database": 10, "app": 12, "state": 12, "wait": 20, "pid": 24}
 _STATES = {"idle in transaction": "idle in xact", "idle in transaction (aborted)": "aborted xact"}
 
 
 def sessions(page: Console, rows: Sequence[Mapping[str, Any]], about: str, chosen: int | None = None) -> None:
-    """The list; `about` says how it is ordered and filtered, `chosen` is the pid under the cursor."""
+    """Print the list of sessions; `about` says how it is sorted and filtered, `chosen` is the pid under the cursor."""
     page.print()
     if not rows:
         page.print(console.plain(f"Sessions: none{about}", "bold"))
@@ -43,7 +43,7 @@ def sessions(page: Console, rows: Sequence[Mapping[str, Any]], about: str, chose
 
 
 def blocking(page: Console, tree: Sequence[tuple[int, Mapping[str, Any]]], chosen: int | None = None) -> None:
-    """Each session under the one that it waits for."""
+    """Print each session below the session that it waits for."""
     page.print()
     if not tree:
         page.print(console.plain("Who blocks whom: nobody waits for a lock", "bold"))
@@ -53,7 +53,7 @@ def blocking(page: Console, tree: Sequence[tuple[int, Mapping[str, Any]]], chose
 
 
 def progress(page: Console, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Commands that tell how far they are."""
+    """Print the progress of commands that report it."""
     page.print()
     if not rows:
         page.print(console.plain("Progress: no command that tells it", "bold"))
@@ -77,7 +77,7 @@ def progress(page: Console, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def plan(page: Console, lines: Sequence[str]) -> None:
-    """A plan, line by line, with its indents."""
+    """Print a plan line by line, with its indentation."""
     page.print()
     for line in lines:
         start = len(line) - len(line.lstrip(" "))
@@ -127,7 +127,7 @@ def _style(row: Mapping[str, Any]) -> str:
 
 
 def _time(us: float | None) -> str:
-    """`12 ms`, `3.2 s`, `1:05:09`."""
+    """Return a time as `12 ms`, `3.2 s` or `1:05:09`; "" for None."""
     if us is None:
         return ""
     seconds = float(us) / 1e6

@@ -1,5 +1,4 @@
-"""A page as Markdown, for a comment on a change: the answer open, each section folded below it. It knows no kind of
-page."""
+"""A page as Markdown, for a comment on a change: answer visible, sections folded; independent of the kind of page."""
 
 from __future__ import annotations
 
@@ -11,25 +10,25 @@ from typing import Any
 from dbdyno.page import Finding, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
-from dbdyno.report import shown
+from dbdyno.report import cell_text
 
 _SIGNS = {"good": "✓", "bad": "✗", "doubt": "?", "even": "·", "": "·"}
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~])")
-"""What would be markup or begin a link; elements become entities, and an @ is cut off its name."""
+"""Characters that would be markup or begin a link. HTML is escaped separately, and mentions are broken after the @."""
 
 
 def render_markdown(given: Page | Mapping[str, Any]) -> str:
-    """The page as GitHub's Markdown: what a page's data says is text, never markup, link or mention.
+    """Return the page as GitHub Markdown: text from the page's data never becomes markup, a link or a mention.
 
     Raises:
-        ReportError: the model has another schema or kind, or is torn.
+        ReportError: the model has another schema or an unknown kind, or is damaged.
     """
     page = page_of(given)
     return "\n".join(_lines(page)).rstrip("\n") + "\n"
 
 
 def plain(text: object) -> str:
-    """Foreign text that stays text."""
+    """Return foreign text escaped so that it stays plain text."""
     escaped = _SPECIAL.sub(r"\\\1", html.escape(fmt.line(str(text), 2000), quote=False))
     return escaped.replace("@", "@\u200b").replace("://", ":\u200b//")
 
@@ -98,12 +97,12 @@ def _finding(finding: Finding) -> str:
 
 
 def _table(table: Table) -> Iterator[str]:
-    columns = [column for column in shown.columns_of(table, "text", 120) if column.kind in ("value", "verdict")]
+    columns = [column for column in cell_text.columns_of(table, "text", 120) if column.kind in ("value", "verdict")]
     if table.title:
         yield f"**{plain(table.title)}**"
         yield ""
     yield "| " + " | ".join(plain(column.label) or " " for column in columns) + " |"
-    yield "|" + "|".join("---" if shown.is_left(column) else "---:" for column in columns) + "|"
+    yield "|" + "|".join("---" if cell_text.is_left(column) else "---:" for column in columns) + "|"
     rows = table.rows if table.most is None else table.rows[: table.most]
     for row in rows:
         yield "| " + " | ".join(_cell(row, column) for column in columns) + " |"
@@ -115,6 +114,6 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _cell(row: Row, column: Any) -> str:
-    cell = shown.cell_of(row, column)
+    cell = cell_text.cell_of(row, column)
     notes = "".join(f" · {note}" for note in cell.notes)
-    return plain(f"{cell.lead}{shown.words(row, column)}{notes}") or " "
+    return plain(f"{cell.lead}{cell_text.words(row, column)}{notes}") or " "

@@ -1,4 +1,4 @@
-"""Small drawings inside tables: as SVG for a page, as characters for a terminal. Numbers only, no foreign text."""
+"""Small drawings inside tables: SVG for a page, characters for a terminal; made from numbers, without foreign text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STRIP_SIGNS, _BAR_SIGNS, _HALF = 21, 10, 10
 
 
 def svg(kind: str, value: Any, tone: str) -> str:
-    """A mark as `<svg>`, or nothing where there is no value."""
+    """Return a mark as `<svg>`, or "" without a value."""
     if value is None:
         return ""
     drawn: dict[str, Any] = {"bar": _bar, "side": _side, "heights": _heights, "strip": _strip}
@@ -24,7 +24,7 @@ def svg(kind: str, value: Any, tone: str) -> str:
 
 
 def signs(kind: str, value: Any, room: int, wide: int = 0) -> str:
-    """A mark as characters; a line over time takes the room there is."""
+    """Return a mark as characters; a line over time takes all the `room`."""
     if value is None:
         return ""
     if kind == "bar":
@@ -41,7 +41,7 @@ def signs(kind: str, value: Any, room: int, wide: int = 0) -> str:
 
 
 def _sided(part: float) -> str:
-    """A bar to the right of the line for more, to the left for less."""
+    """Return a bar to the right of the centre line for more, to the left for less."""
     filled = min(round(abs(part) * _HALF), _HALF)
     if part >= 0:
         return " " * _HALF + "│" + "█" * filled
@@ -77,13 +77,13 @@ def _heights(values: Sequence[float], tone: str) -> str:
 
 
 def _place(ratio: float, reach: float) -> float:
-    """A ratio's place on the strip in pixels, kept inside it."""
+    """Return the position of a ratio on the strip in pixels, limited to the strip."""
     share = (math.log(ratio) / reach + 1) / 2
     return round(min(max(share, 0.0), 1.0) * STRIP, 1)
 
 
 def _strip(given: Strip, tone: str) -> str:
-    """Estimate and interval; a sign at the end where it goes on beyond the strip."""
+    """Return an estimate with its interval; an arrow marks an end that lies beyond the strip."""
     reach = given.reach
     known = given.low is not None and given.high is not None and given.low > 0 and given.high > 0
     low, high = (given.low or given.ratio, given.high or given.ratio) if known else (given.ratio, given.ratio)

@@ -1,10 +1,9 @@
 """A chart as inline SVG that is safe and small enough for a page.
 
-Vega's SVG is parsed and written anew with an allow list of elements and attributes, so that
-whatever a name or an SQL text contains, only drawing comes through. On the way: identifiers get a
-prefix (several pictures share one page), tool tips move from `aria-label` to `data-tip` (the page's
-script shows them), numbers lose their needless digits, and neighbouring shapes of one look become
-one path (a heat map shrinks to a tenth).
+Vega's SVG is parsed and rebuilt with an allow list of elements and attributes, so that only drawing comes through,
+whatever a name or an SQL text contains. In the process identifiers get a prefix (several figures share one page), tool
+tips move from `aria-label` to `data-tip` (the page's script shows them), numbers lose unnecessary digits, and
+neighbouring shapes of the same look become one path (which reduces a heat map to a tenth).
 """
 
 from __future__ import annotations
@@ -56,16 +55,16 @@ _REFERENCE = re.compile(r"^url\(#([\w-]+)\)$")
 
 
 def vega_lite_version() -> str:
-    """The version of Vega-Lite that Altair writes, in the form that vl-convert takes: `6.1`."""
+    """Return the version of Vega-Lite that Altair writes, in the form that vl-convert takes: `6.1`."""
     import altair
 
     return ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
 
 
 def inline(chart: Any, prefix: str, label: str) -> str:
-    """The chart without its title as one `<svg>` element; `label` is its text for a screen reader.
+    """Return the chart without its title as one `<svg>` element; `label` is its text for a screen reader.
 
-    `prefix` must be unique on the page and made of letters, digits and hyphens.
+    `prefix` must be unique on the page and consist of letters, digits and hyphens.
     """
     import vl_convert
 
@@ -77,10 +76,10 @@ def inline(chart: Any, prefix: str, label: str) -> str:
 
 
 def cleaned(raw: str, prefix: str, label: str) -> str:
-    """SVG text reduced to the allow list, with identifiers of its own and merged shapes."""
-    # Our own renderer's output, no foreign document.
+    """Return SVG text reduced to the allow list, with prefixed identifiers and merged shapes."""
+    # The input is the output of our own renderer, not a foreign document.
     tree = ET.fromstring(raw)  # noqa: S314
-    # Vega numbers identifiers on and on within a process; here each picture starts with 0.
+    # Vega numbers identifiers consecutively within a process; here each figure starts with 0.
     found = [name for element in tree.iter() if (name := element.get("id"))]
     names = {name: f"{prefix}-{at}" for at, name in enumerate(dict.fromkeys(found))}
     root = _copy(tree, names)
@@ -111,7 +110,7 @@ def _copy(element: ET.Element, names: Mapping[str, str]) -> ET.Element | None:
 
 
 def _append(parent: ET.Element, child: ET.Element | None) -> None:
-    """Adds a child, or its path to that of an equal neighbour."""
+    """Append a child, or merge its path into that of an equal neighbour."""
     if child is None or (parent.tag != "clipPath" and _is_invisible(child)):
         return
     last = parent[-1] if len(parent) else None
@@ -122,10 +121,10 @@ def _append(parent: ET.Element, child: ET.Element | None) -> None:
 
 
 def _alike(one: ET.Element, other: ET.Element) -> bool:
-    """Whether two paths differ in nothing but their course, so that one element can draw both.
+    """Return True if two paths differ only in their course, so that one element can draw both.
 
-    Outlines and translucent fills would look different where shapes overlap; a tip belongs to one
-    shape.
+    Outlines and translucent fills would look different where shapes overlap, and a tip belongs to one shape: such paths
+    are not alike.
     """
     mine, yours = ({**e.attrib, "d": ""} for e in (one, other))
     is_flat = mine.get("stroke") in (None, mine.get("fill"))
@@ -133,14 +132,14 @@ def _alike(one: ET.Element, other: ET.Element) -> bool:
 
 
 def _is_invisible(element: ET.Element) -> bool:
-    """A background of a Vega group: a path without fill and stroke, which inherits `none`."""
+    """Return True for the background of a Vega group: a path without fill and stroke, which inherits `none`."""
     return (
         element.tag == "path" and element.get("stroke") is None and element.get("fill") in (None, "none", "transparent")
     )
 
 
 def _flat(group: ET.Element) -> ET.Element | None:
-    """A group without a task gives way to its only child; an empty one goes."""
+    """Return the only child of a group without attributes, None for an empty group, otherwise the group."""
     if not len(group):
         return None
     if not group.attrib and len(group) == 1:
@@ -149,7 +148,7 @@ def _flat(group: ET.Element) -> ET.Element | None:
 
 
 def _value(key: str, value: str, names: Mapping[str, str]) -> str:
-    """An attribute's value: references by their new names, others than ours gone, numbers short."""
+    """Return an attribute's value: references renamed, foreign references removed, numbers shortened."""
     if key == "id":
         return names[value]
     if key in ("fill", "stroke", "clip-path") and "url" in value:

@@ -1,4 +1,4 @@
-"""A page as text for a terminal. It knows no kind of page; width and colour are given, nothing is asked."""
+"""A page as text for a terminal; independent of the kind of page, with width and colour as arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.page import Column, Finding, Head, Page, Row, Section, Table
 from dbdyno.pages import format as fmt
 from dbdyno.pages import page_of
-from dbdyno.report import branches, console, marks, shown
+from dbdyno.report import branches, cell_text, console, marks
 from dbdyno.report.flat import rows
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ _UNNAMED = ("bar", "side", "strip")
 
 
 def render_text(given: Page | Mapping[str, Any], *, width: int, color: bool, **options: bool) -> str:
-    """The page as text, `width` columns wide (40 at least), with colours only if `color`; a model becomes the page
-    that its kind has, with these options.
+    """Return the page as text, `width` columns wide (at least 40), with colours only if `color`.
+
+    A model is first built into its page, with these options.
 
     Raises:
-        ReportError: the model has another schema or kind, or is torn.
+        ReportError: the model has another schema or an unknown kind, or is damaged.
     """
     page = page_of(given, **options)
 
@@ -50,7 +51,7 @@ def render_text(given: Page | Mapping[str, Any], *, width: int, color: bool, **o
 
 
 def _head(head: Head, out: Console, *, is_plain: bool) -> None:
-    """The finding, what it rests on, the next step, then facts; without a finding the title leads."""
+    """Print the finding, its evidence, the next step, then facts; without a finding the title comes first."""
     from rich.text import Text
 
     about = [head.about] if head.about else []
@@ -73,7 +74,7 @@ def _head(head: Head, out: Console, *, is_plain: bool) -> None:
 
 
 def _section(section: Section, out: Console, capitals: bool, *, is_part: bool = False) -> None:
-    """One section: heading, words, tables, findings; nothing where it is not for a terminal or is empty."""
+    """Print one section: heading, words, tables, findings; nothing if it is empty or not for a terminal."""
     tables = [table for table in section.tables if table.where != "page"]
     findings = [one for one in section.findings if one.where != "page"]
     figures = [lines for one in section.figures if one.where != "page" and (lines := _figure(one, out.width))]
@@ -112,7 +113,7 @@ def _titled(title: str, section: Section) -> Any:
 
 
 def _words(section: Section, out: Console) -> None:
-    """Facts, sentences and text."""
+    """Print facts, sentences and text."""
     if section.facts:
         console.item(out, " ", console.plain(" · ".join(f"{name} {fact}" for name, fact in section.facts)))
     for sentence in section.sentences:
@@ -128,7 +129,7 @@ def _words(section: Section, out: Console) -> None:
 
 
 def folded(text: str, width: int, most: int) -> list[str]:
-    """A statement on at most `most` lines, white space folded, cut with an ellipsis."""
+    """Return a statement on at most `most` lines, white space folded, cut with an ellipsis."""
     import textwrap
 
     lines = textwrap.wrap(fmt.line(text), max(width, 20)) or [""]
@@ -138,14 +139,14 @@ def folded(text: str, width: int, most: int) -> list[str]:
 
 
 def _figure(figure: Any, width: int) -> list[Any]:
-    """A figure drawn with characters, where it has such a drawing."""
+    """Return a figure drawn with characters; an empty list if it has no such drawing."""
     from dbdyno.report import texts
 
     return texts.drawn(figure.kind, figure.data, width)
 
 
 def _findings(findings: list[Finding], section: Section, out: Console) -> None:
-    """What is not as it should be, each with its next step; checks that hold are not worth a line here."""
+    """Print the findings and failed checks, each with its next step; checks that hold are not shown."""
     checks = [one for one in findings if one.name and one.weight == "bad"]
     plain = [one for one in findings if not one.name]
     most = len(plain) if section.most is None else section.most
@@ -171,9 +172,9 @@ def _findings(findings: list[Finding], section: Section, out: Console) -> None:
 
 
 def _table(table: Table, out: Console) -> None:
-    """The columns that fit, the rows that a screen is meant for, and what was left out."""
+    """Print the columns that fit, the rows meant for a terminal, and what was left out."""
     kept_rows = table.rows if table.most is None else table.rows[: table.most]
-    columns = shown.columns_of(table, "text", out.width)
+    columns = cell_text.columns_of(table, "text", out.width)
     judged = any(row.verdict for row in kept_rows) and all(one.name != "verdict" for one in columns)
     read = partial(_read, columns=columns, width=out.width)
     body = [read(row) for row in kept_rows]
@@ -207,7 +208,7 @@ def _table(table: Table, out: Console) -> None:
 def _put_lines(
     table: Table, columns: Sequence[Column], rows: Sequence[Row], body: list[list[str]], out: Console
 ) -> bool:
-    """Writes a table without colours in which nothing folds, ten times as fast as laying it out; whether it is one."""
+    """Write a table without colours or folding directly, ten times as fast as by layout; return False if impossible."""
     title = fmt.line(table.title or table.folded)
     heads = [column.label if column.kind not in _UNNAMED else "" for column in columns]
     lines = [heads, *body] if table.headed else body
@@ -218,7 +219,8 @@ def _put_lines(
     if whole > out.width or len(title) > whole:
         return False
     places = [
-        f"{{:{'<' if shown.is_left(column) else '>'}{width}}}" for column, width in zip(columns, widths, strict=True)
+        f"{{:{'<' if cell_text.is_left(column) else '>'}{width}}}"
+        for column, width in zip(columns, widths, strict=True)
     ]
     line = "  ".join(places).format
     out.file.write("".join([f"{title}\n"] * bool(title) + [f"{line(*cells)}\n" for cells in lines]))
@@ -228,8 +230,8 @@ def _put_lines(
 def _put_under_branches(
     rows: Sequence[Row], columns: list[Column], body: list[list[str]], width: int, *, headed: bool
 ) -> None:
-    """The first column of a tree or a plan in the room that the others leave."""
-    cells = [shown.cell_of(row, columns[0]) for row in rows] if columns else []
+    """Lay out the first column of a tree or plan in the room that the other columns leave."""
+    cells = [cell_text.cell_of(row, columns[0]) for row in rows] if columns else []
     if not any(cell.lead for cell in cells):
         return
     others = sum(_width(body, column, at, headed) + 2 for at, column in enumerate(columns) if at)
@@ -241,14 +243,14 @@ def _put_under_branches(
 
 
 def _add_column(made: Any, column: Column, at: int, body: list[list[str]], *, headed: bool) -> None:
-    if not shown.is_left(column):
+    if not cell_text.is_left(column):
         made.add_column(column.label, justify="right", no_wrap=True)
     elif column.kind != "value":
         made.add_column("" if column.kind in _UNNAMED else column.label, no_wrap=True)
     elif column.unit == "left":
         made.add_column(column.label, no_wrap=True)
     else:
-        # the first names the row: it folds last
+        # the first column names the row, so it folds last
         whole = _width(body, column, at, headed)
         least = (
             _least(body, column, at, headed)
@@ -263,11 +265,11 @@ def _read(row: Row, *, columns: list[Column], width: int) -> list[str]:
 
 
 def _word(row: Row, column: Column, width: int, *, first: bool) -> str:
-    """A cell's words; below the first of a row its notes."""
-    cell = shown.cell_of(row, column)
+    """Return the text of a cell; the first cell of a row has its notes below."""
+    cell = cell_text.cell_of(row, column)
     if column.kind not in ("value", "verdict"):
         return marks.signs(column.kind, cell.value, width - 60, column.narrowest)
-    text = shown.words(row, column)
+    text = cell_text.words(row, column)
     if column.kind == "verdict":
         return text.lower()
     if cell.tag:
@@ -279,7 +281,7 @@ def _word(row: Row, column: Column, width: int, *, first: bool) -> str:
 
 
 def _styled(text: str, row: Row, column: Column, style: str, *, first: bool) -> Any:
-    cell = shown.cell_of(row, column)
+    cell = cell_text.cell_of(row, column)
     tone = STYLES.get(cell.tone, "")
     if column.kind == "side":
         tone = "red" if cell.value is not None and cell.value > 0 else "green"
@@ -289,7 +291,7 @@ def _styled(text: str, row: Row, column: Column, style: str, *, first: bool) -> 
 
 
 def _fitting(columns: list[Column], body: list[list[str]], width: int, *, headed: bool) -> tuple[list[int], list[str]]:
-    """The columns that fit, from the left; the labels of the others."""
+    """Return the indexes of the columns that fit, from the left, and the labels of the others."""
     kept: list[int] = []
     used = 0
     dropped = []
@@ -305,16 +307,16 @@ def _fitting(columns: list[Column], body: list[list[str]], width: int, *, headed
 
 
 def _least(body: list[list[str]], column: Column, at: int, headed: bool) -> int:
-    """The least width of a column: words may fold, numbers not."""
+    """Return the minimum width of a column: words may fold, numbers may not."""
     whole = _width(body, column, at, headed)
-    if not shown.is_left(column) or column.kind != "value" or column.unit == "left":
+    if not cell_text.is_left(column) or column.kind != "value" or column.unit == "left":
         return whole
     widest = column.narrowest or (_TEXT_LEAST if at == 0 or column.name in ("text", "why") else _WORDS_LEAST)
     return min(whole, max(widest, _longest_number(body, at)))
 
 
 def _longest_number(body: list[list[str]], at: int) -> int:
-    """The widest cell of a column that is a number in words, such as a statement's identifier."""
+    """Return the length of the longest cell that is a number in a text column, such as a statement's identifier."""
     return max((len(line[at]) for line in body if line[at].lstrip("-").isdigit()), default=0)
 
 

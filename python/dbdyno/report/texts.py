@@ -1,4 +1,4 @@
-"""Figures drawn with characters, for a terminal: those that have such a drawing, by the figure's kind."""
+"""Figures drawn with characters for a terminal, for those kinds that have such a drawing."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import Any
 
 _FILES = {"curve": "curve_text", "timeline": "timeline_text", "machine": "machine"}
-"""The file under `figures/` whose `lines` draws a kind."""
+"""Module under `figures/` whose function `lines` draws a kind."""
 
 
 def drawn(kind: str, data: Mapping[str, Any], width: int) -> list[Any]:
-    """The lines of a figure, or none."""
+    """Return the lines of a figure, or an empty list if its kind has no such drawing."""
     if kind not in _FILES:
         return []
     lines: Callable[[Mapping[str, Any], int], list[Any]] = import_module(f"dbdyno.report.figures.{_FILES[kind]}").lines

@@ -1,8 +1,10 @@
-"""Numbers that stay whole where a line breaks: `7.6 %`, `-3 ms` and `2026-11-23` are never torn apart in a page, nor is
-an identifier of 15 digits or more, whose minus stays one that can be typed. A path of a file breaks behind its slashes
-and colons; at the head of a row, which is narrow, a name of 20 letters or more behind its underscores and dots.
+"""Line breaking of an HTML page: numbers, dates and identifiers are kept together, long paths and names may break.
 
-Text that a reader may copy as code (`code`, `pre`, scripts, drawings) is left as it is.
+`7.6 %`, `-3 ms` and `2026-11-23` are never broken, nor is an identifier of 15 digits or more, whose minus stays an
+ASCII hyphen that can be typed. A file path may break after its slashes and colons. In a row's heading, which is narrow,
+a name of 20 letters or more may break after underscores and dots.
+
+Text that a reader may copy as code (`code`, `pre`, scripts, drawings) is left unchanged.
 """
 
 from __future__ import annotations
@@ -24,8 +26,7 @@ _MINUS = re.compile(r"(?<![\w.)\]/-])-(?=\d)(?!\d{15})")
 
 
 def unbroken(page: str) -> str:
-    """The page with no-break spaces between numbers and their units, minus signs that stick, whole dates, and paths
-    that break."""
+    """Return the page with no-break spaces before units, minus signs, whole dates, and paths that can break."""
     parts = []
     inside = 0
     headed = False
@@ -55,7 +56,7 @@ def _by_words(name: re.Match[str]) -> str:
 
 
 def _step(tag: str) -> int:
-    """How a tag changes the depth inside what is left alone."""
+    """Return the change in nesting depth of unchanged elements that a tag causes: 1, -1 or 0."""
     named = _TAG.match(tag)
     if named is None or named[2].lower() not in _LEFT_ALONE or tag.endswith("/>"):
         return 0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NotRequired, TypedDict, TypeVar
 
-from dbdyno.errors import Error
+from dbdyno.base.errors import Error
 
 T = TypeVar("T")
 Row = dict[str, Any]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
 from dbdyno.snapshot.model import Part, Row, columns, section, table
-from dbdyno.snapshot.store import Snapshot
-from dbdyno.snapshot.view import OK, WORDS, Verdict
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.folder import Snapshot
 
 SCHEMA = 1
 WHOLE = "data complete"
@@ -44,8 +44,8 @@ def report(interval: Interval, top: int = TOP) -> dict[str, Any]:
 
 def _figures(interval: Interval, made: list[Part]) -> dict[str, Any]:
     """`series` of a report, with the events on the clock: those of the sessions' history where there is one."""
-    from dbdyno.snapshot.happenings import drawable, happenings
-    from dbdyno.snapshot.series import figures
+    from dbdyno.snapshot.reading.long_timeline import drawable, happenings
+    from dbdyno.snapshot.reading.series import figures
 
     found = figures(interval)
     if found:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 
 Floats = NDArray[np.float64]
 

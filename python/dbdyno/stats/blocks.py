@@ -34,12 +34,12 @@ from typing import cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbdyno.errors import StatsError
-from dbdyno.stats import chance, power
+from dbdyno.base.errors import StatsError
+from dbdyno.stats import least_blocks, power
 from dbdyno.stats.comparison import BlockComparison, ComparisonRow, Decision
 from dbdyno.stats.metrics import Metric
 from dbdyno.stats.samples import autocorrelation
-from dbdyno.stats.words import describe, is_within
+from dbdyno.stats.wording import describe, is_within
 
 #: Below this many blocks the bootstrap interval is not given: too few distinct resamples.
 BOOTSTRAP_BLOCKS_MIN = 6
@@ -186,8 +186,8 @@ def compare_blocks(
         lag1=e.depends.lag1,
         inflation=f,
         effective_blocks=e.effective,
-        least_p=chance.least_p_paired(e.effective),
-        blocks_least=math.ceil(chance.blocks_least(level) * f - 1e-9),
+        least_p=least_blocks.least_p_paired(e.effective),
+        blocks_least=math.ceil(least_blocks.blocks_least(level) * f - 1e-9),
         smallest_visible=power.smallest_visible(e.effective, e.error, level=level),
         blocks_needed=power.blocks_needed(e.sd, threshold, level=level, inflation=f),
         tell_low=tell.low,
@@ -234,7 +234,7 @@ def decide_one(c: BlockComparison, q: float) -> BlockComparison:
             decision = "same"
         elif q <= (1.0 - c.level) * (1 + 1e-12):
             decision = "faster" if (c.ratio > 1.0) == c.higher_is_better else "slower"
-        if decision != "unclear" and not chance.in_reach(c.least_p, c.level):
+        if decision != "unclear" and not least_blocks.in_reach(c.least_p, c.level):
             decision = "provisional"
     decided = replace(c, q=q, decision=decision)
     return replace(decided, words=describe(decided))

@@ -32,7 +32,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import Floats
 from dbdyno.stats.level_chances import answer, chances_steady
 from dbdyno.stats.level_models import SIDE_LEAST, clean, evidence

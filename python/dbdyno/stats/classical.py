@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import tails
 from dbdyno.stats.samples import Counts, Moments, Sample, counts_of, moments
-from dbdyno.stats.words import duration
+from dbdyno.stats.wording import duration
 
 NOTE = "assumes independent waits"
 #: Largest product of the sample sizes for which Kolmogorov-Smirnov's p is counted out.

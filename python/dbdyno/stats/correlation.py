@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import tails
 from dbdyno.stats.arrays import complete
 

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.shapes import PERIOD_STEP, PHASES, SHAPES, Fit, Floats, Search, around, places_for
-from dbdyno.stats.words import duration, percent, size
+from dbdyno.stats.wording import duration, percent, size
 
 BINS_MAX = 96
 BINS_MIN = 12

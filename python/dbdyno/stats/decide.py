@@ -18,10 +18,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import decide_one
 from dbdyno.stats.comparison import BlockComparison, Decision
-from dbdyno.stats.words import change, interval, is_multiple, is_within, to_tell
+from dbdyno.stats.wording import change, interval, is_multiple, is_within, to_tell
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import column, labels
 from dbdyno.stats.quantiles import supported
 

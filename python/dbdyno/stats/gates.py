@@ -2,7 +2,7 @@
 
 Each gate is a pure check on numbers and gives a `Gate`: `ok` True, False, or None where the
 numbers do not allow the check; a text that says what was found; and the next step. What a failure
-does to the verdict follows from the gate's code (`dbdyno.decisions`). The limits are named constants with
+does to the verdict follows from the gate's code (`dbdyno.base.decisions`). The limits are named constants with
 their reason. What time may do to a run is checked in `gates_in_time`, what was lost on the way in
 `gates_lost`.
 """
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.decisions import WITHHOLDING
-from dbdyno.stats import chance
+from dbdyno.base.decisions import WITHHOLDING
+from dbdyno.stats import least_blocks
 from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, supported
-from dbdyno.stats.words import duration, percent
+from dbdyno.stats.wording import duration, percent
 
 #: Work per operation may differ by this much between arms before a comparison of times is doubtful.
 WORK_TOLERANCE = 0.01
@@ -155,7 +155,7 @@ def truncation(arms: Mapping[str, NDArray[Any]]) -> Gate:
 
 def enough_blocks(blocks: int, level: float) -> Gate:
     """Whether chance alone could be ruled out with so many blocks."""
-    least = chance.blocks_least(level)
+    least = least_blocks.blocks_least(level)
     if blocks >= least:
         return Gate("enough blocks", True, f"{blocks} blocks", code="blocks")
     return Gate(
@@ -198,7 +198,7 @@ def tail_support(label: str, q: float, counts: Sequence[int]) -> Gate:
 
 def has_tail(base: str, longest_ns: float, median_ns: float, times: float) -> Gate:
     """Whether the base has the tail that a question presumes: its longest operation takes `times` its median."""
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     name = "a tail to judge"
     if not median_ns > 0:

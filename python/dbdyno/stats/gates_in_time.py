@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from dbdyno.stats.gates import Gate
 from dbdyno.stats.regression import lm
 from dbdyno.stats.samples import autocorrelation
-from dbdyno.stats.words import percent
+from dbdyno.stats.wording import percent
 
 #: A change over the run below this is not worth a warning, however certain.
 DRIFT_MIN = 0.05

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dbdyno.stats.gates import Gate
-from dbdyno.stats.words import percent
+from dbdyno.stats.wording import percent
 
 #: Share of an arm's operations that may be lost.
 SHARE_MOST = 0.05

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import tails
 from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.classical import (
@@ -27,7 +27,7 @@ from dbdyno.stats.classical import (
 from dbdyno.stats.description import BlockValue, Described, Group
 from dbdyno.stats.samples import Moments
 from dbdyno.stats.unpaired import compare_unpaired
-from dbdyno.stats.words import percent
+from dbdyno.stats.wording import percent
 
 NOTE = "assumes independent values"
 

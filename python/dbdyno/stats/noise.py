@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats import power
 from dbdyno.stats.blocks import compare_blocks
 from dbdyno.stats.comparison import BlockComparison
-from dbdyno.stats.words import interval, percent
+from dbdyno.stats.wording import interval, percent
 
 #: Differences for which the number of blocks is given.
 TARGETS = (0.01, 0.02, 0.05, 0.10)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.samples import Counts, Sample, counts_of
 
 #: A quantile is given only when at least this many values are expected beyond it.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.blocks import BOOTSTRAP_BLOCKS_MIN
 from dbdyno.stats.classical import mann_whitney_of
 from dbdyno.stats.quantiles import interval_ranks

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 
 Integers = NDArray[np.integer[Any]]
 Floats = NDArray[np.float64]

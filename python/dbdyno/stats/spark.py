@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.stats.arrays import ordered
 from dbdyno.stats.description import (
     NOTE,

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.stats import chance, power
+from dbdyno.stats import least_blocks, power
 from dbdyno.stats.blocks import decide_one, independence
 from dbdyno.stats.comparison import BlockComparison
 
@@ -71,7 +71,7 @@ def compare_totals(
     """Compares two totals, each times its scale; less is better.
 
     `blocks` of the result is the degrees of freedom plus one, rounded down: so many independent
-    blocks would tell as much, and from fewer than `chance.blocks_least` a verdict is provisional.
+    blocks would tell as much, and from fewer than `least_blocks.blocks_least` a verdict is provisional.
     Where nothing was done twice on one side, or a total is not above 0, the interval is NaN and the
     decision "unclear".
     """
@@ -112,8 +112,8 @@ def compare_totals(
         lag1=math.nan,
         inflation=max(a.inflation, b.inflation),
         effective_blocks=df + 1,
-        least_p=chance.least_p_paired(df + 1) if known else 1.0,
-        blocks_least=chance.blocks_least(level),
+        least_p=least_blocks.least_p_paired(df + 1) if known else 1.0,
+        blocks_least=least_blocks.blocks_least(level),
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level) if known else None,
         tell_low=None,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 
 Floats = NDArray[np.float64]
 LARGEST_R = 0.8

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dbdyno.errors import StatsError
-from dbdyno.stats import chance, power
+from dbdyno.base.errors import StatsError
+from dbdyno.stats import least_blocks, power
 from dbdyno.stats.blocks import decide_one, independence
 from dbdyno.stats.comparison import BlockComparison
 
@@ -95,8 +95,8 @@ def compare_unpaired(
         lag1=max(a.lag1, b.lag1, key=lambda r: -1.0 if math.isnan(r) else abs(r)),
         inflation=inflation,
         effective_blocks=df + 1,
-        least_p=chance.least_p_unpaired(_known(a.effective), _known(b.effective)),
-        blocks_least=math.ceil(chance.least_in_each(level) * inflation - 1e-9),
+        least_p=least_blocks.least_p_unpaired(_known(a.effective), _known(b.effective)),
+        blocks_least=math.ceil(least_blocks.least_in_each(level) * inflation - 1e-9),
         smallest_visible=power.smallest_visible(df + 1, error, level=level),
         blocks_needed=power.blocks_needed(spread, threshold, level=level, inflation=inflation),
         tell_low=tell.low,

@@ -1,0 +1,1 @@
+"""Plans, the runner that executes them, and the analysis of a run."""

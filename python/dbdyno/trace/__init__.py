@@ -1,6 +1,6 @@
-"""Traces: from files of extended SQL trace to answers.
+"""Traces and exact waits: profiles, statements, the recorder and the proxy.
 
-The Rust core reads and accounts (`_core.TraceJob`); here its evidence is asked: `profile` (where
-did the time go), `statements`, `waits`, `tree`, `timeline`, `check`. Each gives a plain dict, the
-model that `dbdyno.pages` makes a page of. Two sets of traces: `blocks`, `lines` and `tails`.
+The Rust core reads the files and accounts for the time (`_core.TraceJob`); the modules here query its evidence:
+`profile` (where the time went), `statements`, `waits`, `tree`, `timeline`, `check`. Each returns a plain dict, the
+model from which `dbdyno.pages` builds a page. For two sets of traces there are `blocks`, `lines` and `tails`.
 """

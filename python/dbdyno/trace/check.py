@@ -1,4 +1,4 @@
-"""What a reading found: formats, records, what was left unread, whether the time closes."""
+"""Check of trace files: formats, records, what was not read, whether the times add up."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dbdyno.trace.job import Options, Progress, run_job
 from dbdyno.trace.page import SCHEMA, files_title, reader_warnings
 
 CLEAN, LEFT, FAILED = 0, 1, 2
-"""Exit codes: all was read; something was left unread; a file was refused or nothing was read."""
+"""Exit codes: everything was read; something was not read; a file was refused or nothing was read."""
 
 
 def check_page(
     names: Sequence[str], options: Options | None = None, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """The page of a check; `exit` is its exit code."""
+    """Return the page of a check; `exit` is its exit code."""
     found = run_job(names, options or Options(), lambda job: str(job.check()), progress)
     files = list(found.get("files") or [])
     refused = [_refused(entry) for entry in found.get("refused") or []]
@@ -46,11 +46,11 @@ def _exit(files: list[dict[str, object]], refused: list[Any], is_ok: bool) -> in
 
 
 def _number(value: Any) -> int:
-    """A count, or the length of a list."""
+    """Return a count, or the length of a list."""
     return len(value) if isinstance(value, list) else int(value or 0)
 
 
 def _refused(entry: dict[str, object]) -> dict[str, object]:
-    """The entry, its sentence without the path in front."""
+    """Return the entry of a refused file, its sentence without the leading path."""
     path, sentence = str(entry.get("path") or ""), str(entry.get("sentence") or "")
     return {**entry, "sentence": sentence.removeprefix(f"{path}: ")}

@@ -1,8 +1,8 @@
-"""What an expression on traces may name: typed columns, wait parameters by name, and their SQL.
+"""Names allowed in expressions on traces: typed columns and wait parameters, with their SQL.
 
-A wait takes the figures of a call (`rows`, `consistent_reads` ...) from the call that it lies in, so
-that the time of all fetches that gave 100 rows can be asked for with all that they waited for. A call
-has no event and no parameters: they are missing there, and equal nothing.
+A wait takes the figures of a call (`rows`, `consistent_reads` ...) from the call that contains it, so that, for
+example, the time of all fetches that returned 100 rows can be queried together with their waits. A call has no event
+and no parameters: they are missing there, and equal nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NUMBER, TEXT = "number", "text"
 
 
 class Column(NamedTuple):
-    """A typed column and its SQL on each table (whose rows are called `t`)."""
+    """A typed column with its SQL on each table (whose rows are called `t`)."""
 
     kind: str
     waits: str
@@ -25,7 +25,7 @@ def _context(name: str) -> str:
 
 
 def _call(figure: str, own: str = "") -> Column:
-    """A figure of a call; `own` is the exclusive one, which sums take."""
+    """Return a column with a figure of a call; `own` is its SQL on the table of calls."""
     return Column(NUMBER, f"(select x.{figure} from all_calls x where x.call = t.call)", own or f"t.{figure}")  # noqa: S608
 
 
@@ -79,8 +79,8 @@ EXCLUSIVE = {
     "elapsed_us": "(t.self_elapsed_ns / 1000)",
     "cpu_us": "(t.self_cpu_ns / 1000)",
 }
-"""What sums take in place of a column that holds the recursive calls too: each block and each
-microsecond is counted once, where it belongs."""
+"""SQL used in sums instead of columns that include recursive calls: each block and each microsecond is counted once, in
+the call that caused it."""
 
 PARAMETERS = {
     "block_class": ("class#",),
@@ -91,15 +91,14 @@ PARAMETERS = {
     "message_bytes": ("#bytes",),
     "latch_number": ("number",),
 }
-"""Plain names for wait parameters; any other is written as it stands in the trace: `class#`,
-`param('name|mode')`."""
+"""Readable names for wait parameters; all others are written as in the trace: `class#`, `param('name|mode')`."""
 
 CORE = frozenset(COLUMNS) - {"line", "rows", *EXCLUSIVE, "misses", "plan_hash"} | {"elapsed_us"}
-"""What the core's own one-pass profile knows; all else is asked of an import."""
+"""Columns that the core's own one-pass profile supports; all others are queried from an import."""
 
 
 def parameter(names: tuple[str, ...], table: str) -> str:
-    """SQL for the value of the wait parameter of one of these names."""
+    """Return SQL for the value of the wait parameter that has one of these names."""
     if table != "waits":
         return "null"
     known = ", ".join("'" + name.replace("'", "''") + "'" for name in names)

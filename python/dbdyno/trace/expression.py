@@ -1,4 +1,4 @@
-"""Expressions over typed columns: `--by`, `--where`, `--sum`, as SQL for the evidence.
+"""Expressions over typed columns (`--by`, `--where`, `--sum`), compiled to SQL on the evidence.
 
     condition  = part {"or" part} ; part = fact {"and" fact}
     fact       = ["not"] ( "(" condition ")" | expression op expression )
@@ -6,10 +6,10 @@
     expression = term {(+|-) term} ; term = factor {(*|/|%) factor}
     factor     = number | 'text' | name | function(expression, ...) | ( expression ) | - factor
 
-What a text is compared with may stand without quotes (`class = commit`). `~` compares with a pattern,
-without regard to case: % or * stands for any text, _ or ? for one character; without any of them the
-text may stand anywhere. What a row does not have equals nothing and differs from everything; divided
-by zero is missing, too. The core's own filter (`filter.rs`) reads the part without arithmetic.
+The text that a text column is compared with needs no quotes (`class = commit`). `~` compares with a pattern, ignoring
+case: % or * stands for any text, _ or ? for one character; a pattern without any of them matches anywhere in the text.
+A missing value equals nothing and differs from everything; a division by zero is missing, too. The core's own filter
+(`filter.rs`) reads the subset without arithmetic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, NoReturn
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.columns import COLUMNS, CORE, EXCLUSIVE, NUMBER, PARAMETERS, TEXT, parameter
 
 _NAME = re.compile(r"[A-Za-z_#][A-Za-z0-9_#]*")
@@ -40,7 +40,7 @@ FUNCTIONS = {
 
 
 class Typed(NamedTuple):
-    """An expression: its kind (`number` or `text`) and its SQL; `constant` where it is one."""
+    """An expression: its kind (`number` or `text`), its SQL, and its value in `constant` if it is a constant."""
 
     kind: str
     sql: str
@@ -48,7 +48,7 @@ class Typed(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """What came of a text: SQL, the kind of its value, and whether the core's one pass knows it too."""
+    """A compiled expression: SQL, kind of its value, and whether the core's one-pass profile supports it, too."""
 
     sql: str
     kind: str
@@ -56,9 +56,10 @@ class Compiled(NamedTuple):
 
 
 def condition(text: str, table: str, where: str = "--where") -> Compiled:
-    """A condition on `table` (`calls` or `waits`), whose rows are called `t`.
+    """Compile a condition on `table` (`calls` or `waits`), whose rows are called `t`.
 
-    Raises `TraceError` with the place of what does not fit.
+    Raises:
+        TraceError: the text is not valid; the error marks the place.
     """
     parser = _Parser(text, table, where)
     sql = parser.either()
@@ -67,7 +68,11 @@ def condition(text: str, table: str, where: str = "--where") -> Compiled:
 
 
 def value(text: str, table: str, where: str = "--by", *, exclusive: bool = False) -> Compiled:
-    """An expression on `table`; with `exclusive`, figures of calls are without those of their children."""
+    """Compile an expression on `table`; with `exclusive`, figures of calls exclude their recursive calls.
+
+    Raises:
+        TraceError: the text is not valid; the error marks the place.
+    """
     parser = _Parser(text, table, where, exclusive)
     found = parser.sum()
     parser.end("an operator or the end")
@@ -75,7 +80,7 @@ def value(text: str, table: str, where: str = "--by", *, exclusive: bool = False
 
 
 def split(text: str) -> list[str]:
-    """A list of expressions at the commas that stand in no bracket and no quotes."""
+    """Split a list of expressions at the commas outside brackets and quotes."""
     parts, depth, quote, start = [], 0, "", 0
     for at, sign in enumerate(text):
         if quote:
@@ -90,7 +95,7 @@ def split(text: str) -> list[str]:
 
 
 class _Parser:
-    """Recursive descent over the text itself: what a bare word is depends on where it stands."""
+    """Recursive descent parser without a tokeniser: the meaning of an unquoted word depends on its position."""
 
     def __init__(self, text: str, table: str, where: str, exclusive: bool = False) -> None:
         self.text, self.table, self.where, self.exclusive = text, table, where, exclusive
@@ -98,7 +103,7 @@ class _Parser:
         self.is_core = True
 
     def fail(self, what: str, at: int | None = None) -> NoReturn:
-        """Raises, with the place marked."""
+        """Raise `TraceError` with the place marked."""
         place = self.at if at is None else at
         raise TraceError(
             f"{what}\n  {self.text}\n  {' ' * place}^",
@@ -112,7 +117,7 @@ class _Parser:
             self.at += 1
 
     def takes(self, pattern: str | re.Pattern[str]) -> str:
-        """The text of what stands here, passed over; empty where something else does."""
+        """Consume and return the text that matches here, or return ""."""
         self.blanks()
         if isinstance(pattern, str):
             found = pattern if self.text.startswith(pattern, self.at) else ""
@@ -169,7 +174,7 @@ class _Parser:
         return found
 
     def opens_condition(self) -> bool:
-        """Whether a bracket here holds a condition: what follows its other half is no operator."""
+        """Return True if the bracket here contains a condition: no operator follows its closing bracket."""
         self.blanks()
         if not self.text.startswith("(", self.at):
             return False
@@ -209,7 +214,7 @@ class _Parser:
         return f"coalesce({left.sql} {operator} {right.sql}, {missing})"
 
     def text_value(self) -> Typed:
-        """What a text is compared with: quoted, bare, or a function's text."""
+        """Return the text to compare with: quoted, unquoted, or returned by a function."""
         self.blanks()
         match = _NAME.match(self.text, self.at)
         if match and match[0].lower() in FUNCTIONS and self.text[match.end() :].lstrip().startswith("("):
@@ -217,7 +222,7 @@ class _Parser:
         return Typed(TEXT, _quoted(self.word()))
 
     def word(self) -> str:
-        """A text, with or without quotes."""
+        """Return a text, with or without quotes."""
         self.blanks()
         if self.text[self.at : self.at + 1] in ("'", '"'):
             return self.quoted()
@@ -324,7 +329,7 @@ def _call(name: str, given: list[Typed], table: str) -> Typed:
         return Typed(NUMBER, parameter((given[0].constant,), table))
     second = given[1].sql if len(given) > 1 else ""
     sql = {
-        # A power's own logarithm may come out a hair below the whole number: 1e-12 lifts it.
+        # The logarithm of an exact power may be slightly below the whole number; adding 1e-12 corrects that.
         "bucket": f"(case when {first} is null then null when {first} < 1 then 0 else"
         f" round(pow({second}, floor(ln({first}::double) / ln({second}::double) + 1e-12)), 6) end)",
         "floor": f"(floor({first}::double / {second}) * {second})",
@@ -343,7 +348,7 @@ def _quoted(text: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    """A pattern as SQL's: what has no sign for anything may stand anywhere."""
+    """Return a pattern as an SQL literal; without wildcards it matches anywhere."""
     if not set(text) & set("%*_?"):
         text = f"*{text}*"
     signs = {"*": "%", "?": "_", "\\": "\\\\", "'": "''"}

@@ -1,15 +1,15 @@
-"""What the holder of a lock did while others waited for it: the wait that stands behind waits for locks.
+"""What the holder of a lock did while others waited for it: the causes behind lock waits.
 
-A recording times every wait of every session on one clock, but a wait for a lock does not say whose lock it was. Its
-end does: PostgreSQL wakes the first in the queue when the holder's transaction ends, which follows the flush of its
-commit. So the holder is the session whose transaction ended last before the waiter was awake, among those whose
-transaction had begun before the wait did; where no transaction ended, a call that was under way all the time and ended
+A recording times every wait of every session on the same clock, but a lock wait does not name the holder. Its end
+reveals it: PostgreSQL wakes the first session in the queue when the holder's transaction ends, after the flush of its
+commit. So the holder is the session whose transaction ended last before the waiter woke, among those whose transaction
+began before the wait. If no transaction ended, it is the session of a call that ran during the whole wait and ended
 just then. What that session did between the begin and the end of the wait is read from its own waits.
 
 - `Lock:tuple` is held by the session that waits for the row's transaction (`Lock:transactionid`).
-- `LWLock:WALWrite` is held by the one session that writes or syncs the log: no holder has to be found for it.
-- Where the holder itself waited for a lock, that time goes on to what stands behind that lock, in its proportions: with
-  P the shares that lead from lock to lock and R those that end elsewhere, the shares sought are (I - P)^-1 R, as in an
+- `LWLock:WALWrite` is held by the one session that writes or syncs the log: no holder has to be determined.
+- If the holder itself waited for a lock, that time is distributed to the causes of that lock, in their proportions:
+  with P the shares that lead from lock to lock and R those that end elsewhere, the result is (I - P)^-1 R, as in an
   absorbing Markov chain.
 
 Checked against `pg_blocking_pids` (docs/explanation/method.md).
@@ -31,32 +31,36 @@ if TYPE_CHECKING:
 
 FORMAT = "postgresql waits"
 THINK, WORK = "think time", "CPU"
-"""What a holder does that waits for nothing: its client has the turn, or it works (or waits for a processor)."""
+"""Activities of a holder that is not waiting: its client is thinking, or it is working (or waits for a processor)."""
 _DID = {
     THINK: "while the holder's client had the turn, its transaction open",
     WORK: "while the holder was at work",
 }
 TOLD_LEAST, TOLD_MOST = 0.15, 3
-"""What holders did is told from this share of the waited time on, so much of it."""
+"""Minimum share of the waited time for an activity to be mentioned, and maximum number of activities mentioned."""
 KNOWN_LEAST = 0.8
-"""Of less of the waited time nothing is said."""
+"""Minimum share of the waited time with a known holder; below it nothing is reported."""
 WITHIN_NS, WITHIN_SHARE, WITHIN_MOST_NS = 10_000_000, 0.5, 1_000_000_000
-"""A waiter is awake so long after the end of its holder, at most, or half of what it waited. On a quiet machine it
-takes .02 to .4 ms; on a crowded one it waits for a processor. The longer the wait, the fewer transactions span its
-begin."""
+"""A waiter wakes at most this long after its holder's end: the first value, or the share of its wait if that is longer,
+but at most the last value. On an idle machine it takes .02 to .4 ms; on a busy one the waiter waits for a processor.
+The longer the wait, the fewer transactions span its begin."""
 FLUSHES = ("io:walsync", "io:walwrite", "lwlock:walwrite", "ipc:syncrep")
-"""Events of a commit's flush, in small letters: 17 spells them another way."""
+"""Events of a commit's flush in lower case, because PostgreSQL 17 spells them differently."""
 TUPLE, ROW, LOG = "lock:tuple", "lock:transactionid", "lwlock:walwrite"
 TIED = (ROW, "lock:relation", "lock:virtualxid", "lock:object")
-"""Locks that are given back when the transaction ends; the right to extend a table or an advisory lock goes before."""
+"""Locks released when the transaction ends; relation extension locks and advisory locks are released earlier."""
 CLIENT = "client:clientread"
 ENDS = r"^\s*(commit|end|rollback|abort|prepare\s+transaction)\b"
 
 
 @dataclass(frozen=True)
 class Held:
-    """Waits for one lock: how many and how long, the time of those whose holder was found, and that time by what the
-    holder did: the name of an event, `THINK` or `WORK`, the largest first."""
+    """Waits for one lock and what its holders did meanwhile.
+
+    `count` and `time_ns` are the number and total time of the waits; `known_ns` is the time of those whose holder was
+    found. `meanwhile` divides that time by the holder's activity (the name of an event, `THINK` or `WORK`), largest
+    first.
+    """
 
     event: str
     count: int
@@ -66,15 +70,18 @@ class Held:
 
     @property
     def is_known(self) -> bool:
-        """Whether enough of it is known to be spoken of."""
+        """Return True if the holder is known for enough of the time to be reported."""
         return self.time_ns > 0 and self.known_ns >= KNOWN_LEAST * self.time_ns
 
     def shares(self) -> dict[str, float]:
-        """The parts of its time by what the holder did, if enough is known: the rest is the lock's own."""
+        """Return the shares of the time by the holder's activity; empty if not enough is known.
+
+        The rest to 1 is the lock's own.
+        """
         return {name: ns / self.time_ns for name, ns in self.meanwhile.items()} if self.is_known else {}
 
     def as_dict(self) -> dict[str, Any]:
-        """As it stands in models."""
+        """Return the object as it is stored in models."""
         rows = [{"name": name, "time_ns": ns} for name, ns in self.meanwhile.items()]
         return {"event": self.event, "count": self.count, "time_ns": self.time_ns, "known_ns": self.known_ns} | {
             "meanwhile": rows if self.is_known else []
@@ -82,8 +89,7 @@ class Held:
 
 
 def meanwhile(one: Held) -> str:
-    """What the holders did, in words (`80 % of it while the holder was in IO:WALSync`); nothing where it is not
-    known."""
+    """Return what the holders did in words (`80 % of it while the holder was in IO:WALSync`), or "" if not known."""
     told = [
         f"{100 * share:.0f} % {'of it ' if at == 0 else ''}{_DID.get(name, f'while the holder was in {name}')}"
         for at, (name, share) in enumerate(one.shares().items())
@@ -93,8 +99,10 @@ def meanwhile(one: Held) -> str:
 
 
 def holders(traces: Traces) -> dict[str, Held]:
-    """The waits for locks of a recording by event, those with most time first; nothing of other traces, whose
-    sessions have no common clock."""
+    """Return the lock waits of a recording by event, those with most time first.
+
+    The result is empty for other traces, because their sessions have no common clock.
+    """
     if traces.manifest.to_json().get("format") != FORMAT:
         return {}
     waits = _Waits(traces)
@@ -102,14 +110,17 @@ def holders(traces: Traces) -> dict[str, Held]:
 
 
 def _sums(traces: Traces, view: str) -> dict[str, tuple[int, int]]:
-    """The number and the time of the waits of a view, by event."""
+    """Return the number and the total time of the waits of a view, by event."""
     rows = traces.rows(f"select event, count(*) as n, sum(elapsed_ns)::bigint as ns from {view} group by event")  # noqa: S608
     return {row["event"]: (row["n"], row["ns"]) for row in rows}
 
 
 class _Waits:
-    """The waits of all sessions as arrays, sorted by session and begin. `asked` are the waits for locks that the
-    question is about, by event (`trace.where` may have narrowed the view `waits`): how many, and how long."""
+    """The waits of all sessions as arrays, sorted by session and begin.
+
+    `asked` has number and time, by event, of the lock waits in question: `trace.where` may have restricted the view
+    `waits`.
+    """
 
     def __init__(self, traces: Traces) -> None:
         self.traces = traces
@@ -135,10 +146,10 @@ class _Waits:
         return [np.asarray(column) for column in self.traces.connection.execute(query, values).fetchnumpy().values()]
 
     def held(self) -> dict[str, Held]:
-        """Each lock with what stands behind it."""
+        """Return each lock with its causes."""
         import numpy as np
 
-        states = len(self.names) + 2  # the events, work, and what nobody knows
+        states = len(self.names) + 2  # the events, work, and unknown
         direct = np.zeros((len(self.names), states))
         for lock in self.locks:
             direct[lock] = self._direct(lock, states, "memory.main.waits")
@@ -163,7 +174,7 @@ class _Waits:
         return Held(self.names[lock], count, time_ns, sum(named.values()), ordered)
 
     def _direct(self, lock: int, states: int, view: str) -> Shares:
-        """The shares of a lock's time by what its holder did, waits for locks among it, in the waits of a view."""
+        """Return the shares of a lock's time by its holder's activity, including waits for other locks."""
         import numpy as np
 
         found = np.zeros(states)
@@ -189,7 +200,7 @@ class _Waits:
         return found / found.sum() if found.sum() > 0 else found
 
     def _by_holder(self, since: Ints, until: Ints, holder: Ints, found: Shares) -> None:
-        """Adds up what the holders did between begin and end of these waits."""
+        """Add up what the holders did between begin and end of these waits."""
         import numpy as np
 
         for session in np.unique(holder[holder >= 0]):
@@ -206,14 +217,14 @@ class _Waits:
 
     @property
     def ends(self) -> _Ends:
-        """The ends of transactions, read once."""
+        """Return the ends of transactions, which are read once."""
         if not hasattr(self, "_ends"):
             self._ends = _Ends(self.traces)
         return self._ends
 
 
 class _Ends:
-    """The ends of transactions of all sessions in their order, and the calls in the order of their ends."""
+    """The ends of transactions of all sessions in order, and the calls in order of their ends."""
 
     def __init__(self, traces: Traces) -> None:
         import numpy as np
@@ -252,7 +263,7 @@ class _Ends:
         self.calls = tuple(np.asarray(calls[name], dtype=np.int64) for name in ("session", "begun", "over"))
 
     def of(self, session: Ints, begun: Ints, ended: Ints) -> Ints:
-        """The session that held what these waited for, -1 where it is not known."""
+        """Return for each of these waits the session that held the lock, or -1 if it is not known."""
         import numpy as np
 
         holder = np.full(session.shape, -1, dtype=np.int64)
@@ -277,7 +288,7 @@ class _Ends:
         return holder
 
     def _by_call(self, session: Ints, begun: Ints, ended: Ints, earliest: Ints, holder: Ints) -> None:
-        """Fills in calls that were under way all the time and ended when the waiter woke, the nearest one."""
+        """Fill in sessions whose call ran during the whole wait and ended closest to the time when the waiter woke."""
         import numpy as np
 
         whose, since, over = self.calls
@@ -298,7 +309,7 @@ class _Ends:
 
 
 def _covered(begun: Ints, ended: Ints, since: Ints, until: Ints) -> Ints:
-    """How much of each time from `since` to `until` lies in intervals that do not overlap, sorted by begin."""
+    """Return how much of each period `since` to `until` is covered by non-overlapping intervals sorted by begin."""
     import numpy as np
 
     before = np.concatenate(([0], np.cumsum(ended - begun)))
@@ -313,7 +324,7 @@ def _covered(begun: Ints, ended: Ints, since: Ints, until: Ints) -> Ints:
 
 
 def _behind(direct: Shares, locks: list[int]) -> Shares:
-    """What stands behind each lock in the end, from what stands directly behind it."""
+    """Return the shares of the final causes of each lock, given the shares of its direct causes."""
     import numpy as np
 
     ends = np.array(direct)
@@ -321,7 +332,7 @@ def _behind(direct: Shares, locks: list[int]) -> Shares:
     chain = np.eye(len(locks)) - direct[np.ix_(locks, locks)]
     try:
         solved = np.linalg.solve(chain, ends[locks])
-    except np.linalg.LinAlgError:  # locks that stand behind each other alone: nothing is known
+    except np.linalg.LinAlgError:  # locks that only wait for each other: nothing is known
         return np.zeros_like(direct)
     found = np.zeros_like(direct)
     found[locks] = np.clip(solved, 0.0, 1.0)

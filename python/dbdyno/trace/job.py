@@ -1,7 +1,7 @@
-"""One reading of trace files by the core, in a thread of its own.
+"""Reading of trace files by the core in a separate thread.
 
-The calling thread stays free to show progress and to hear Ctrl-C: it then asks the core to stop,
-waits for it, and raises `KeyboardInterrupt`.
+The calling thread stays free to show progress and to receive Ctrl-C: it then asks the core to stop, waits for it, and
+raises `KeyboardInterrupt`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from types import FrameType
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.trace import ahead
+from dbdyno.trace import early_read
 
 Progress = Callable[[int, int], None]
-"""Called several times a second with the bytes read and the bytes in all."""
+"""Called several times a second with the bytes read so far and the total bytes."""
 
 _TICK_S = 0.1
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -27,9 +27,9 @@ _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Options:
-    """How traces are read: when a wait for the client is think time, and what is kept.
+    """How traces are read: when a wait for the client counts as think time, and what is kept.
 
-    `tim_unit_ns` is the unit of the files' times where neither header nor stamps tell it, or tell it wrong.
+    `tim_unit_ns` is the unit of the files' times, for files whose header and stamps do not state it or state it wrong.
     """
 
     think_time_ns: int = 1_000_000_000
@@ -38,7 +38,7 @@ class Options:
     tim_unit_ns: int | None = None
 
     def as_json(self, files: Sequence[str]) -> str:
-        """The core's own form."""
+        """Return the options in the form that the core takes."""
         return json.dumps(
             {
                 "files": list(files),
@@ -51,15 +51,15 @@ class Options:
 
 
 class Terminated(BaseException):
-    """SIGTERM or SIGHUP came: the stack unwinds as for Ctrl-C."""
+    """SIGTERM or SIGHUP arrived: the stack unwinds as for Ctrl-C."""
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Holds Ctrl-C, SIGTERM and SIGHUP back while something is begun that could not be ended when half begun.
+    """Delay Ctrl-C, SIGTERM and SIGHUP during a step that could not be undone when half done.
 
-    By Python's handler, not by a signal mask: a mask of this thread sends the signal to another
-    one, and Python raises in the main thread all the same.
+    Python's handler is used instead of a signal mask: a mask of this thread would make the kernel deliver the signal to
+    another thread, and Python would raise in the main thread anyway.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -77,9 +77,10 @@ def uninterrupted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def cleaned_up() -> Iterator[None]:
-    """Lets SIGTERM and SIGHUP unwind what is inside, so that its files are removed; then the process
-    ends by that signal after all. A handler of somebody else's, or a signal that is ignored (nohup),
-    stays as it is."""
+    """Let SIGTERM and SIGHUP unwind the block, so that its files are removed, and then end the process by that signal.
+
+    A signal with another handler, or one that is ignored (nohup), is left unchanged.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -87,7 +88,7 @@ def cleaned_up() -> Iterator[None]:
 
     def hear(number: int, _: FrameType | None) -> None:
         heard.append(number)
-        if len(heard) == 1:  # a second one does not interrupt the cleaning up
+        if len(heard) == 1:  # a second signal does not interrupt the clean-up
             raise Terminated
 
     mine = [ending for ending in _ENDING if signal.getsignal(ending) is signal.SIG_DFL]
@@ -110,12 +111,14 @@ def run_job(
     *,
     begun: str = "",
 ) -> dict[str, Any]:
-    """Lets `work` use a `TraceJob` and returns its JSON answer; raises what the core raises. `begun` is the
-    request of a profile, which may be under way (`ahead`)."""
+    """Run `work` with a `TraceJob` and return its JSON answer; errors of the core are raised.
+
+    `begun` is the request of a profile that may already be in progress (`ahead`).
+    """
     told = options.as_json(files)
-    reading = ahead.taken(told, begun)
+    reading = early_read.taken(told, begun)
     is_begun = reading is not None
-    reading = reading or ahead.Reading(_core.TraceJob(told), work)
+    reading = reading or early_read.Reading(_core.TraceJob(told), work)
     try:
         if not is_begun:
             with uninterrupted():

@@ -1,4 +1,4 @@
-"""Statements that differ only in literals: a missing bind variable, told with what it costs."""
+"""Statements that differ only in literals: missing bind variables, with their cost."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ VARIANTS_MIN = 2
 
 
 def findings(traces: Traces, most: int = 10) -> list[dict[str, object]]:
-    """Groups of statements that differ only in literals, the most costly parses first.
+    """Return groups of statements that differ only in literals, most costly parses first.
 
-    Per group: `force_match` (the common text), `statements` (how many texts), `executions`,
-    `parses`, `misses` (parses that had to be hard), `parse_ns`, `elapsed_ns`, `examples` (two of
-    the texts), `sentence`. The core writes `:n` in small letters for a literal, all else in
-    capitals.
+    Keys of a group: `force_match` (the common text), `statements` (number of texts), `executions`, `parses`, `misses`
+    (hard parses), `parse_ns`, `elapsed_ns`, `examples` (two of the texts), `sentence`. The core writes `:n` in lower
+    case for a literal, everything else in upper case.
     """
     rows = traces.rows(
         r"""

@@ -1,6 +1,6 @@
-"""The names that a command on traces is given: an imported run or files, and why none was read.
+"""Names given to commands on traces: an imported run or files, and the reason if none could be read.
 
-Apart from `source`, since a profile of files needs nothing of the evidence's machinery.
+Separate from `source`, because a profile of files needs none of the code for evidence.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 
 CUT_SHORT = "the file ends inside a record"
 
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def imported(names: Sequence[str]) -> Run | None:
-    """The imported run that the names name; None where they name files.
+    """Return the imported run that the names refer to, or None if they are files.
 
-    Raises `TraceError` for a run without a trace, or a run among files.
+    Raises:
+        TraceError: the run is not a trace, or a run is named together with files.
+        EvidenceError: the import did not finish.
     """
     folders = [Path(name) for name in names if (Path(name) / "manifest.json").is_file()]
     if not folders:
@@ -46,7 +48,7 @@ def imported(names: Sequence[str]) -> Run | None:
 
 
 def nothing_read(names: Sequence[str], refused: Sequence[dict[str, str]]) -> str:
-    """Why there is nothing to work with."""
+    """Return the reason why nothing could be read."""
     if not refused:
         return f"no trace file in {', '.join(names)}"
     first = refusal(refused[0])
@@ -54,13 +56,15 @@ def nothing_read(names: Sequence[str], refused: Sequence[dict[str, str]]) -> str
 
 
 def torn_records(unread: Mapping[str, int]) -> int:
-    """How many stretches inside the files could not be read. A file that ends inside a record is still
-    being written, most often: that is told and is no failure."""
+    """Return the number of stretches inside the files that could not be read.
+
+    A file that ends inside a record is usually still being written; it gets a warning and does not count.
+    """
     return sum(count for reason, count in unread.items() if reason != CUT_SHORT)
 
 
 def refusal(entry: Mapping[str, str]) -> str:
-    """A refused file in a sentence that begins with its path, and the next step."""
+    """Return a sentence about a refused file, starting with its path, and the next step."""
     path, sentence = str(entry.get("path") or ""), str(entry.get("sentence") or "")
     whole = sentence if sentence.startswith(f"{path}:") else f"{path}: {sentence}"
     step = entry.get("next_step")

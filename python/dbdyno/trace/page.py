@@ -1,7 +1,7 @@
-"""What every page about traces begins with: what was read, and what to know before reading on.
+"""Common part of all pages about traces: what was read, and warnings.
 
-A page is a plain dict: `schema`, `kind` ("trace"), `page` (which one), `facts`, `warnings`, and the
-page's own part under its name. `dbdyno.pages` makes a page of it.
+A page is a plain dict: `schema`, `kind` ("trace"), `page` (which one), `facts`, `warnings`, and the page's own content
+under its own keys. `dbdyno.pages` builds the displayed page from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 NAMED = 3
-"""So many files are named by one warning."""
+"""Maximum number of files named in one warning."""
 _NUMBERS = re.compile(r"\d[\d.,]*")
 NO_WAITS = (
     "The files hold no wait: they were traced without waits (level 1 or 4). Of such a trace 20 to "
@@ -27,7 +27,7 @@ NO_WAITS = (
 
 
 def page(name: str, traces: Traces, body: Mapping[str, Any], title: str = "") -> dict[str, Any]:
-    """A page on opened traces: its facts, its warnings, and `body`."""
+    """Return a page about opened traces: its facts, its warnings, and `body`."""
     return {
         "schema": SCHEMA,
         "kind": "trace",
@@ -39,12 +39,12 @@ def page(name: str, traces: Traces, body: Mapping[str, Any], title: str = "") ->
 
 
 def title_of(manifest: Manifest) -> str:
-    """The title of an import, else the names of its files."""
+    """Return the title of an import, or the names of its files if it has none."""
     return str(manifest.title or files_title([f.get("path") for f in _files(manifest)]))
 
 
 def files_title(paths: Sequence[Any]) -> str:
-    """Names of files as a title: the only one's, or the first one's and how many more."""
+    """Return a title from file names: the only one, or the first one and the number of others."""
     names = ["standard input" if path == "-" else Path(str(path)).name for path in paths]
     if not names:
         return "traces"
@@ -52,7 +52,7 @@ def files_title(paths: Sequence[Any]) -> str:
 
 
 def facts(traces: Traces) -> dict[str, Any]:
-    """Sizes, sessions, time and version of what was read."""
+    """Return sizes, sessions, time and version of what was read."""
     files = _files(traces.manifest)
     found = traces.rows(
         "select count(*) as sessions, coalesce(sum(elapsed_ns), 0)::bigint as elapsed_ns,"
@@ -69,7 +69,7 @@ def facts(traces: Traces) -> dict[str, Any]:
 
 
 def warnings(traces: Traces) -> list[dict[str, str]]:
-    """What the reader and the evidence have to say: `code`, `text`, `next`."""
+    """Return the warnings of the reader and of the evidence, each with `code`, `text`, `next`."""
     manifest = traces.manifest
     found = reader_warnings(manifest.warnings or [], [f.get("path") for f in _files(manifest)])
     has_waits = traces.connection.execute("select 1 from waits limit 1").fetchone()
@@ -84,7 +84,7 @@ def warnings(traces: Traces) -> list[dict[str, str]]:
 
 
 def reader_warnings(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict[str, str]]:
-    """The reader's own warnings, with the files' names for their paths where that is enough."""
+    """Return the reader's own warnings, with file names instead of paths if the names are unique."""
     names = [Path(str(path)).name for path in paths]
     short = {str(path): Path(str(path)).name for path in paths if len(set(names)) == len(names)}
     found = []
@@ -96,8 +96,10 @@ def reader_warnings(sentences: Sequence[Any], paths: Sequence[Any]) -> list[dict
 
 
 def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, object]]:
-    """Warnings that say the same of several files as one, with their `count`: sentences that are
-    alike but for the file in front and the numbers in them."""
+    """Return the warnings with those that say the same about several files merged into one, with their `count`.
+
+    Sentences say the same if they differ only in the file at the beginning and in numbers.
+    """
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for warning in found:
         _, rest = _of_file(str(warning["text"]))
@@ -116,7 +118,7 @@ def _together(same: list[dict[str, object]]) -> dict[str, object]:
 
 
 def _of_file(text: str) -> tuple[str, str]:
-    """The file that a warning is about, and what it says."""
+    """Return the file that a warning is about ("" if none), and the rest of the warning."""
     name, colon, rest = text.partition(": ")
     return (name, rest) if colon and "." in name and not name.endswith(".") else ("", text)
 
@@ -126,7 +128,7 @@ def _mentions(found: list[dict[str, str]], words: str) -> bool:
 
 
 def unread_warning(total: int) -> dict[str, str]:
-    """That something was left unread, and where to see it."""
+    """Return the warning that something was not read, with where to see it."""
     pieces = "1 piece was" if total == 1 else f"{total} pieces were"
     return {
         "code": "unread",

@@ -1,7 +1,7 @@
-"""The profile by expressions: what the core's one pass does not know is asked of an import by SQL.
+"""Profile by expressions: what the core's one-pass profile does not support is computed from an import with SQL.
 
-Items are those of the core: waits, and of each call its own CPU and what neither CPU nor waits explain;
-so the lines add up to the sessions' time here too.
+The items are the same as in the core: waits, and for each call its own CPU and the time that neither CPU nor waits
+explain. So the lines add up to the sessions' time here, too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.expression import value
 from dbdyno.trace.source import Traces
 
@@ -39,11 +39,14 @@ _FIGURES = """
 def pivot(
     traces: Traces, by: Sequence[str], *, sums: Sequence[str] = (), buckets: int = 1, is_part: bool = False
 ) -> list[dict[str, Any]]:
-    """The lines of the profile, the largest first.
+    """Return the lines of the profile, largest first.
 
-    Each has `key` (values by expression), `what`, `name`, `class`, `count` (calls where it holds any,
-    else waits), `waits`, `total_ns`, `sums`, and where it is of one thing `mean_ns`, `min_ns`, `p50_ns`,
-    `p99_ns`, `max_ns`; `histogram` has `buckets` to a decade. Raises `TraceError`.
+    Each has `key` (values by expression), `what`, `name`, `class`, `count` (calls if it contains any, otherwise waits),
+    `waits`, `total_ns` and `sums`; a line of a single kind of item also has `mean_ns`, `min_ns`, `p50_ns`, `p99_ns` and
+    `max_ns`. `histogram` has `buckets` per decade.
+
+    Raises:
+        TraceError: an expression is not valid.
     """
     keys = [f"k{at}" for at in range(len(by))]
     traces.connection.execute(f"create or replace temp table items as {_items(by, sums)}")
@@ -57,7 +60,7 @@ def pivot(
     for row in found:
         key = tuple(_plain(row[name]) for name in keys)
         row["histogram"] = histograms.get((*key, row["what"]), [])
-        # A line by event is of one thing: its CPU, its waits and the rest have names of their own.
+        # Grouped by event, a line has a single kind of item: CPU, each event and the rest have different names.
         lines.setdefault(key, []).append(row)
     rows = [_line(by, key, parts, sums) for key, parts in lines.items()]
     if not is_part:
@@ -111,7 +114,7 @@ def _line(by: Sequence[str], key: tuple[Any, ...], parts: list[dict[str, Any]], 
 
 
 def _histograms(traces: Traces, keys: list[str], buckets: int) -> dict[tuple[Any, ...], list[list[Any]]]:
-    """Low, high (ns), count and time by logarithmic bucket, `buckets` to a decade; below 1 us is one."""
+    """Return low, high (ns), count and time by logarithmic bucket, `buckets` per decade, one bucket below 1 us."""
     grouped = ", ".join([*keys, "what"])
     rows = traces.rows(
         f"""
@@ -132,7 +135,7 @@ def _histograms(traces: Traces, keys: list[str], buckets: int) -> dict[tuple[Any
 
 
 def _between(traces: Traces, by: Sequence[str]) -> list[dict[str, Any]]:
-    """The sessions' time between calls that no wait explains: a line per session and file asked for."""
+    """Return the sessions' time between calls that no wait explains: a line per session and file if grouped by them."""
     names = {"session": "coalesce(nullif(name, ''), process)", "file": "file"}
     columns = [names.get(text.strip().lower(), "null") for text in by]
     keys = ", ".join(f"{sql} as k{at}" for at, sql in enumerate(columns))
@@ -153,12 +156,12 @@ def _between(traces: Traces, by: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _plain(given: Any) -> Any:
-    """A number that is whole as a whole number."""
+    """Return a whole number as an int."""
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 def calls_by_kind(traces: Traces) -> list[dict[str, object]]:
-    """The call table by kind, as the core has it."""
+    """Return the table of calls by kind, as the core computes it."""
     sums = (
         "elapsed_ns",
         "cpu_ns",

@@ -1,8 +1,8 @@
 """Execution plans with their row counts, from the STAT lines of a trace.
 
-A plan is written when its cursor is closed, at the end of its first execution, or after each one,
-and its figures add up over the executions since the cursor was opened. Plans of one shape are laid
-together: rows as the first one, the mean and the largest of them saw.
+A plan is written when its cursor is closed, at the end of its first execution, or after each execution; its figures are
+sums over the executions since the cursor was opened. Plans of the same shape are merged: rows are given as the first
+one saw, as mean and as maximum.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Summed = Literal["rows", "cr", "pr", "pw", "time_us", "starts"]
 
 
 class Line(TypedDict):
-    """A line of a plan as it was written; figures are sums over executions, with what lies below."""
+    """A line of a plan as written; figures are sums over executions and include the lines below."""
 
     file: int
     cursor: int
@@ -35,7 +35,7 @@ class Line(TypedDict):
 
 
 class Laid(TypedDict):
-    """A line of plans of one shape: means, with what lies below."""
+    """A line of merged plans of the same shape; figures are means and include the lines below."""
 
     id: int
     operation: str
@@ -52,14 +52,14 @@ class Laid(TypedDict):
 
 
 class PlanLine(Laid):
-    """The same at its place in the tree; `self_time_us` without what lies below."""
+    """A merged line with its level in the tree; `self_time_us` excludes the lines below."""
 
     level: int
     self_time_us: float | None
 
 
 class Plan(TypedDict):
-    """Plans of one shape; `seen`: how often one was written."""
+    """Merged plans of the same shape; `seen` is the number of times one was written."""
 
     plan_hash: int | None
     seen: int
@@ -67,13 +67,13 @@ class Plan(TypedDict):
 
 
 def plans_of(traces: Traces, key: str) -> list[Plan]:
-    """The plans of a statement (table `keys` says which), the most frequent shape first."""
+    """Return the plans of a statement, most frequent shape first; `key` is its key in the table `keys`."""
     traces.connection.execute("create or replace temp table shown as select $1::varchar as key", [key])
     return plans_by_key(traces).get(key, [])
 
 
 def plans_by_key(traces: Traces) -> dict[str, list[Plan]]:
-    """The same for all statements of the table `shown`, by key."""
+    """Return the plans of all statements in the table `shown`, by key."""
     rows = traces.rows(
         """
         select k.key as of, p.* from plans p join keys k using (statement)
@@ -87,7 +87,7 @@ def plans_by_key(traces: Traces) -> dict[str, list[Plan]]:
 
 
 def _shapes(rows: list[Line]) -> list[Plan]:
-    """The lines of a statement's plans as one plan per shape."""
+    """Return the lines of a statement's plans as one plan per shape."""
     shapes: dict[tuple[tuple[int, int, str], ...], list[list[Line]]] = {}
     for plan in _instances(rows):
         shape = tuple((line["id"], line["parent"], line["operation"]) for line in plan)
@@ -97,7 +97,7 @@ def _shapes(rows: list[Line]) -> list[Plan]:
 
 
 def _instances(rows: list[Line]) -> list[list[Line]]:
-    """Lines as plans: one begins where the number does not rise."""
+    """Group lines into plans: a new plan begins where the line number does not increase."""
     plans: list[list[Line]] = []
     before: Line | None = None
     for row in rows:
@@ -114,7 +114,7 @@ def _instances(rows: list[Line]) -> list[list[Line]]:
 
 
 def _together(seen: list[list[Line]]) -> Plan:
-    """Plans of one shape as one, its lines in the order of the tree."""
+    """Merge plans of the same shape into one, its lines in tree order."""
     first = seen[0]
     lines: dict[int, Laid] = {}
     for at, line in enumerate(first):

@@ -1,7 +1,7 @@
-"""The response-time profile: every microsecond of the sessions in one line or another.
+"""The response-time profile: every microsecond of the sessions is in exactly one line.
 
-The core makes it while it reads, so no evidence is written for it: `profile_page` of files costs
-one pass over them. Before `where` and `top`, the lines add up to the sessions' time exactly.
+The core computes it while reading, so no evidence is written for it: `profile_page` of files takes one pass over them.
+Before `where` and `top` are applied, the lines add up to the sessions' time exactly.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.job import Options, Progress, run_job
 from dbdyno.trace.names import imported, nothing_read, torn_records
 from dbdyno.trace.page import NO_WAITS, SCHEMA, files_title, merged, reader_warnings, title_of, unread_warning
@@ -38,12 +38,12 @@ DIMENSIONS = (
     "second",
     "minute",
 )
-"""What a profile can be made by."""
+"""Dimensions that a profile can be grouped by."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a profile is made by, of what part of the traces, and how many lines it has."""
+    """What a profile is grouped by, which part of the traces it covers, and the number of its lines."""
 
     by: tuple[str, ...] = ("event",)
     where: str | None = None
@@ -55,8 +55,11 @@ class Request:
     buckets: int = 1
 
     def is_core(self) -> bool:
-        """Whether the core's one pass answers it; else an import is asked. Raises `TraceError` for an
-        expression that cannot be understood."""
+        """Return True if the core's one-pass profile can answer the request; otherwise an import is queried.
+
+        Raises:
+            TraceError: an expression is not valid.
+        """
         plain = not self.sums and self.buckets == 1 and len(self.by) <= 4
         if all(name in DIMENSIONS for name in self.by) and self.where is None:
             return plain
@@ -68,7 +71,7 @@ class Request:
         return plain and all(found.is_core for found in compiled)
 
     def as_json(self) -> str:
-        """The core's own form."""
+        """Return the request in the form that the core takes."""
         return json.dumps(
             {
                 "by": list(self.by),
@@ -88,11 +91,13 @@ def profile_trace(
     where: str | None = None,
     top: int | None = None,
 ) -> dict[str, object]:
-    """The response-time profile of trace files, or of one imported run, as a plain dict.
+    """Return the response-time profile of trace files, or of one imported run, as a plain dict.
 
-    `["profile"]["rows"]` are its lines (`name`, `count`, `total_ns`, `share`, `p99_ns` ...); their
-    `total_ns` add up to `["facts"]["elapsed_ns"]`. `by` names one dimension or several (see
-    `DIMENSIONS`). Raises `TraceError` when no file could be read.
+    `["profile"]["rows"]` are its lines (`name`, `count`, `total_ns`, `share`, `p99_ns` ...); their `total_ns` add up to
+    `["facts"]["elapsed_ns"]`. `by` names one dimension or several (see `DIMENSIONS`).
+
+    Raises:
+        TraceError: no file could be read.
     """
     names = [files] if isinstance(files, str | Path) else files
     dimensions = (by,) if isinstance(by, str) else tuple(by)
@@ -105,9 +110,12 @@ def profile_page(
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The profile of trace files, or of one imported run, as a page.
+    """Return the profile of trace files, or of one imported run, as a page.
 
-    `refused` lists the files that could not be read. Raises `TraceError` when none could.
+    `refused` lists the files that could not be read.
+
+    Raises:
+        TraceError: no file could be read.
     """
     request, options = request or Request(), options or Options()
     if not request.is_core():
@@ -128,10 +136,10 @@ def profile_page(
 def _by_expressions(
     names: Sequence[str], request: Request, options: Options, progress: Progress | None
 ) -> dict[str, Any]:
-    """The same page from an import, where expressions are SQL."""
+    """Return the same page from an import, where expressions are SQL."""
+    from dbdyno.trace.conditions import restrict
     from dbdyno.trace.pivot import calls_by_kind, pivot
     from dbdyno.trace.source import open_traces
-    from dbdyno.trace.where import restrict
 
     narrowed = (request.where, request.from_ns, request.to_ns, request.depth)
     is_part = any(value is not None for value in narrowed)
@@ -176,7 +184,11 @@ def _by_expressions(
 
 
 def page_of(found: dict[str, Any], request: Request, names: Sequence[str], title: str = "") -> dict[str, Any]:
-    """The page, from what the core answered."""
+    """Return the page for an answer of the core.
+
+    Raises:
+        TraceError: no file could be read.
+    """
     refused = list(found.get("refused") or [])
     if not found.get("files"):
         raise TraceError(nothing_read(names, refused), next_step="name 10046 trace files")
@@ -228,7 +240,7 @@ def _warnings(found: dict[str, Any], names: Sequence[str]) -> list[dict[str, obj
 
 
 def _paths(names: Sequence[str]) -> list[str]:
-    """The files that are named, and those in the folders that are named."""
+    """Return the named files, and all paths in the named folders."""
     paths = []
     for name in map(Path, names):
         paths += [str(path) for path in name.rglob("*")] if name.is_dir() else [str(name)]

@@ -1,12 +1,12 @@
-"""Profiles with a name: a TOML file of recipes, ours or the user's own.
+"""Named profiles: a TOML file of recipes, built-in or the user's own.
 
     [fetch-size]
     about = "Rows a fetch: is the array size too small?"
     by = ["bucket(rows, 2)"]
     where = "kind = fetch"
 
-`--recipe fetch-size` takes one of ours; `--recipe FILE` the only one of a file, `--recipe FILE:NAME` one
-of several. Options on the command line count more than the recipe's.
+`--recipe fetch-size` uses a built-in recipe, `--recipe FILE` the only recipe of a file, `--recipe FILE:NAME` one of
+several. Options on the command line override the recipe.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import TraceError
-from dbdyno.files import read_toml
+from dbdyno.base.errors import TraceError
+from dbdyno.base.files import read_toml
 
 OURS = Path(__file__).with_name("recipes.toml")
 _KEYS: dict[str, type | tuple[type, ...]] = {
@@ -30,7 +30,11 @@ _KEYS: dict[str, type | tuple[type, ...]] = {
 
 
 def recipes(path: Path = OURS) -> dict[str, dict[str, object]]:
-    """All recipes of a file; raises `TraceError` for one that cannot be."""
+    """Return all recipes of a file.
+
+    Raises:
+        TraceError: the file cannot be read, or a recipe is not valid.
+    """
     import tomllib
 
     try:
@@ -45,7 +49,11 @@ def recipes(path: Path = OURS) -> dict[str, dict[str, object]]:
 
 
 def recipe(text: str) -> dict[str, object]:
-    """One recipe: by its name, by its file, or by file and name. Raises `TraceError`."""
+    """Return one recipe, given by its name, its file, or file and name.
+
+    Raises:
+        TraceError: there is no such recipe, or it is not valid.
+    """
     if text in (ours := recipes()):
         return ours[text]
     place, _, name = text.rpartition(":")

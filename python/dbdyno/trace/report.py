@@ -1,10 +1,9 @@
-"""One page on a set of traces, from the profile down to single waits.
+"""One page about a set of traces, from the profile down to single waits.
 
     profile -> statements -> each with its calls, waits, plan, binds and tree -> the longest waits
 
-Every part is the one that its own command shows (`profile`, `sql`, `tree`, `waits`), so their
-figures agree; here they stand together, and a renderer can link them. Bind values are there where
-the import kept them.
+Every part is the one that its own command shows (`profile`, `sql`, `tree`, `waits`), so their figures agree; here they
+are combined, and a renderer can link them. Bind values are included if the import kept them.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, TypedDict, cast
 
+from dbdyno.base.why import Cause, Why, chosen, rest
 from dbdyno.trace import profile, statements, tree
 from dbdyno.trace.holders import Held, holders, meanwhile
 from dbdyno.trace.page import page
@@ -20,21 +20,23 @@ from dbdyno.trace.pivot import CPU, WITHIN
 from dbdyno.trace.source import Traces
 from dbdyno.trace.statement_types import Binds, Entry, Longest
 from dbdyno.trace.tree import Tree
-from dbdyno.why import Cause, Why, chosen, rest
 
 BINDS = 3
-"""So many executions of a statement, the longest ones, are shown with their bind values."""
+"""Number of executions of a statement, the longest ones, shown with their bind values."""
 OWN_LONGEST = 5
 THINK = "think time"
 TEXT_MOST = 60
-"""So much of a statement's text stands in a sentence."""
+"""Maximum length of a statement's text in a sentence, in characters."""
 _QUIET = "coalesce(w.class, '') <> 'idle' and not coalesce(w.think, false)"
 
 
 @dataclass(frozen=True)
 class Request:
-    """How many statements and longest waits, sorted by what; whether literals make no other
-    statement; and the share of an execution below which its tree is folded."""
+    """Contents of a report.
+
+    `top` is the number of statements, `sort` their order, `longest` the number of longest waits. With `merge_literals`,
+    statements that differ only in literals count as one. Branches below `share` of an execution are folded in its tree.
+    """
 
     top: int = 15
     sort: str = "elapsed"
@@ -44,7 +46,11 @@ class Request:
 
 
 def report_page(traces: Traces, request: Request | None = None) -> dict[str, object]:
-    """The page; raises `TraceError` as the pages of its parts do."""
+    """Return the report page.
+
+    Raises:
+        TraceError: as for the pages of its parts.
+    """
     from dbdyno import _core
 
     by_event = profile.Request()
@@ -53,7 +59,7 @@ def report_page(traces: Traces, request: Request | None = None) -> dict[str, obj
 
 
 def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[str, Any]:
-    """The page below a profile."""
+    """Return the report page for a profile that has been computed."""
     listed = statements.statements_page(traces, statements.Request(asked.top, asked.sort, asked.merge_literals))
     for entry in listed["statements"]:
         entry["binds"] = _binds(traces, entry["statement"])
@@ -78,8 +84,11 @@ def page_below(whole: dict[str, Any], traces: Traces, asked: Request) -> dict[st
 
 
 def _why(given: dict[str, Any], mostly: dict[str, Mostly], texts: dict[str, str], locks: dict[str, Held]) -> Why:
-    """Where most of the sessions' time went: the largest lines of the profile, the statement that has most of each,
-    and, of waits for locks, what their holders did meanwhile. The lines are exact and add up to the time."""
+    """Return where most of the sessions' time went, without think time.
+
+    The causes are the largest lines of the profile, each with the statement that has most of it; for lock waits also
+    what the holders did meanwhile. The lines are exact and add up to the time.
+    """
     lines = [row for row in given.get("rows") or () if row["name"] != THINK]
     thought = sum(row["total_ns"] for row in given.get("rows") or () if row["name"] == THINK)
     whole = float(given.get("elapsed_ns") or 0) - thought
@@ -119,7 +128,7 @@ def _with_holders(one: Held | None) -> str:
 
 
 def _texts(traces: Traces, mostly: dict[str, Mostly]) -> dict[str, str]:
-    """The texts of the statements that have most of something."""
+    """Return the texts of the statements that have most of an event's time."""
     rows = traces.rows(
         "select key, any_value(text) as text from keys where key in (select unnest($1::varchar[])) group by key",
         [[most["statement"] for most in mostly.values()]],
@@ -128,7 +137,7 @@ def _texts(traces: Traces, mostly: dict[str, Mostly]) -> dict[str, str]:
 
 
 def _longest(traces: Traces, most: int, condition: str = "", given: list[Any] | None = None) -> list[Longest]:
-    """The longest waits but for idle ones: of all, or of one statement."""
+    """Return the longest waits except idle ones: of all statements, or restricted by a condition."""
     rows = traces.rows(
         f"""
         select w.elapsed_ns, w.started_ns, w.event, w.class, w.session, k.key as statement, k.text, w.p1, w.p2, w.p3,
@@ -150,7 +159,7 @@ class Mostly(TypedDict):
 
 
 def _mostly(traces: Traces) -> dict[str, Mostly]:
-    """By event, and of what calls did themselves, the statement with most of its time, and the share that it has."""
+    """Return the statement with most of the time, and its share, by event and for calls' CPU and unexplained time."""
     rows = traces.rows(
         f"""
         with own as (
@@ -170,8 +179,10 @@ def _mostly(traces: Traces) -> dict[str, Mostly]:
 
 
 def _binds(traces: Traces, key: str) -> list[Binds]:
-    """The bind values of the statement's longest executions, where they were kept: a block of binds
-    belongs to the next execution of its cursor."""
+    """Return the bind values of the statement's longest executions, if they were kept.
+
+    A block of binds belongs to the next execution of its cursor.
+    """
     rows = traces.rows(
         f"""
         with mine as (
@@ -192,7 +203,7 @@ def _binds(traces: Traces, key: str) -> list[Binds]:
 
 
 def _tree(traces: Traces, entry: Entry, share: float) -> Tree | None:
-    """The tree of the statement's longest execution, where it called others."""
+    """Return the tree of the statement's longest execution that called others, or None."""
     if not entry["children"]:
         return None
     found = traces.connection.execute(

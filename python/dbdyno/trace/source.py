@@ -1,10 +1,10 @@
-"""Traces opened for questions: files by way of a temporary import, or a run imported before.
+"""Opening of traces for queries: files by way of a temporary import, or a run imported before.
 
     with open_traces(["traces/"]) as traces:
         traces.connection.execute("select count(*) from waits")
 
-A temporary import lies in the system's temporary folder (`TMPDIR` names another) and is removed
-when the question is answered, also after Ctrl-C and SIGTERM.
+A temporary import is written to the system's temporary folder (`TMPDIR` selects another one) and removed afterwards,
+also after Ctrl-C and SIGTERM.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError, TraceError
+from dbdyno.base.errors import EvidenceError, TraceError
+from dbdyno.base.version import VERSION
 from dbdyno.evidence.manifest import Manifest
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
 from dbdyno.trace.job import Options, Progress, cleaned_up, run_job, uninterrupted
 from dbdyno.trace.names import imported, nothing_read, torn_records
-from dbdyno.version import VERSION
 
 if TYPE_CHECKING:
     import duckdb
@@ -32,13 +32,16 @@ FORMAT = "oracle 10046"
 
 
 Row = dict[str, Any]
-"""A row of a query: its keys are the columns that the query names."""
+"""A row of a query: a dict by column name."""
 
 
 @dataclass(frozen=True)
 class Traces:
-    """Opened traces. `refused` are files that could not be read: `path` and `sentence`; `torn` counts
-    records that could not be read, of files, not of an import, which told it when it was made."""
+    """Opened traces.
+
+    `refused` are the files that could not be read, each with `path` and `sentence`. `torn` is the number of records in
+    files that could not be read; for an import it is 0, because that was reported when the import was made.
+    """
 
     run: Run
     connection: duckdb.DuckDBPyConnection
@@ -48,17 +51,17 @@ class Traces:
 
     @property
     def manifest(self) -> Manifest:
-        """The manifest of the import."""
+        """Return the manifest of the import."""
         return self.run.manifest
 
     def rows(self, query: str, parameters: Any = None) -> list[Row]:
-        """A query's rows as dicts."""
+        """Return the rows of a query as dicts."""
         cursor = self.connection.execute(query, parameters)
         names = [column[0] for column in cursor.description or []]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def path_of(self, file: int | None) -> str:
-        """The name of a file by its number."""
+        """Return the path of the file with this number, or ""."""
         return self._paths.get(file, "")
 
     @functools.cached_property
@@ -70,9 +73,10 @@ class Traces:
 def open_traces(
     names: Sequence[str], options: Options | None = None, progress: Progress | None = None
 ) -> Iterator[Traces]:
-    """Opens trace files, folders and patterns, or one imported run.
+    """Open trace files, folders and patterns, or one imported run, and yield the opened traces.
 
-    Raises `TraceError` when nothing could be read.
+    Raises:
+        TraceError: nothing could be read.
     """
     from dbdyno.evidence.query import connect
 
@@ -96,7 +100,7 @@ def open_traces(
 def _import_aside(
     folder: Path, names: Sequence[str], options: Options, progress: Progress | None
 ) -> tuple[Run, list[dict[str, str]]]:
-    """The temporary import; a full disk is told as that of the temporary folder."""
+    """Import into the temporary folder; an error about disk space names that folder."""
     try:
         return import_into(folder, names, options, progress)
     except EvidenceError as error:
@@ -109,9 +113,10 @@ def _import_aside(
 def import_into(
     folder: Path, names: Sequence[str], options: Options, progress: Progress | None = None
 ) -> tuple[Run, list[dict[str, str]]]:
-    """Reads traces into an empty folder, without its manifest; returns the run and the refusals.
+    """Read traces into an empty folder without writing the manifest; return the run and the refused files.
 
-    Raises `TraceError` when none of the files could be read.
+    Raises:
+        TraceError: none of the files could be read.
     """
     found = run_job(names, options, lambda job: str(job.import_(folder)), progress)
     refused = list(found.get("refused", []))
@@ -121,10 +126,13 @@ def import_into(
 
 
 def read_trace(files: str | Path | Sequence[str | Path], out: str | Path) -> Run:
-    """Reads trace files, folders or patterns into the new run folder `out`; returns the run.
+    """Read trace files, folders or patterns into the new run folder `out`, and return the run.
 
-    `dbdyno.sql("select * from waits", run)` asks it, any Parquet reader reads it. Files that were
-    refused are in `run.manifest.refused`. Raises `TraceError` when none could be read.
+    `dbdyno.sql("select * from waits", run)` queries it, and any Parquet reader can read it. Refused files are in
+    `run.manifest.refused`.
+
+    Raises:
+        TraceError: none of the files could be read.
     """
     names = [files] if isinstance(files, str | Path) else files
     run, _ = import_traces([str(name) for name in names], Path(out))
@@ -140,13 +148,15 @@ def import_traces(
     progress: Progress | None = None,
     replace: bool = False,
 ) -> tuple[Run, list[dict[str, str]]]:
-    """Imports traces into the new folder `out`; returns the run and the refusals.
+    """Import traces into the new folder `out`; return the run and the refused files.
 
-    The folder is made aside and renamed when it is whole: an import that ends half done, however it
-    ends, leaves no run. `replace` puts it in the place of an earlier import, which stays until then.
-    Raises `TraceError`.
+    The folder is created under another name and renamed when complete: an import that is cut off leaves no run.
+    `replace` puts it in the place of an earlier import, which is kept until then.
+
+    Raises:
+        TraceError: none of the files could be read, or the folder cannot be created.
     """
-    from dbdyno.trace.aside import in_place
+    from dbdyno.trace.staging import in_place
 
     options = options or Options()
     with cleaned_up(), in_place(out, replace=replace) as aside:
@@ -158,7 +168,7 @@ def import_traces(
 
 
 def manifest_of(found: dict[str, Any], options: Options) -> dict[str, Any]:
-    """The manifest of an import, from what the core answered."""
+    """Return the manifest of an import for an answer of the core."""
     return {
         "schema": SCHEMA,
         "kind": KIND,

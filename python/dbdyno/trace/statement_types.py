@@ -1,4 +1,4 @@
-"""What a page of statements holds, as types."""
+"""Types of a page about statements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Figure = Literal[
 
 
 class Figures(TypedDict):
-    """What calls took, exclusive; `inclusive_ns` with what they called."""
+    """Exclusive figures of calls; `inclusive_ns` includes the calls that they made."""
 
     calls: int
     elapsed_ns: int
@@ -44,7 +44,7 @@ class Step(Figures):
 
 
 class Total(Figures):
-    """The table's total, without CLOSE as in tkprof's; what closing took stands beside it."""
+    """Total of the call table, excluding CLOSE as tkprof does; the figures of CLOSE are given separately."""
 
     close_calls: int
     close_elapsed_ns: int
@@ -74,7 +74,7 @@ Wait = TypedDict(
 
 
 class Relative(TypedDict):
-    """A statement that called this one, or that it called."""
+    """A statement that called this one, or that this one called."""
 
     statement: str
     text: str | None
@@ -83,7 +83,7 @@ class Relative(TypedDict):
 
 
 class Entry(TypedDict, total=False):
-    """A statement; from `waits` on of those shown alone, from `binds` on in the report."""
+    """A statement; fields from `waits` on exist only for statements shown, those from `binds` on only in the report."""
 
     statement: str
     steps: list[Step]
@@ -149,14 +149,14 @@ class Totals(TypedDict):
 
 
 class Asked(TypedDict):
-    """How the statements were asked for."""
+    """The options with which the statements were requested."""
 
     sort: str
     merge_literals: bool
 
 
 class StatementsPage(TypedDict):
-    """The page's own part."""
+    """The content specific to this page."""
 
     statements: list[Entry]
     left_out: LeftOut

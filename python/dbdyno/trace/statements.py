@@ -1,8 +1,8 @@
-"""Per statement: the call table, its waits, its plans, who called it and whom it called.
+"""Call table, waits, plans, callers and called statements of each statement.
 
-Figures are exclusive: what a statement's recursive children did counts for them, not for it, so the
-statements add up to the whole. Waits inside calls are part of `elapsed`; waits between calls (the
-client's turn, most often) are not, and the two are never added together here.
+Figures are exclusive: the work of a statement's recursive children counts for them and not for the statement, so the
+statements add up to the whole. Waits inside calls are part of `elapsed`; waits between calls (mostly the client's think
+time) are not, and the two are never added together here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.literals import findings
 from dbdyno.trace.page import page
 from dbdyno.trace.plans import plans_by_key
@@ -30,7 +30,7 @@ from dbdyno.trace.statement_types import (
 )
 
 RECORDED = ("bind", "commit", "rollback", "sync", "worker", "connect", "message", "disconnect", "background")
-"""Calls that only a recorded PostgreSQL has."""
+"""Kinds of calls that only a recorded PostgreSQL has."""
 STEPS = ("parse", "execute", "fetch", "close", "lob", *RECORDED)
 SORTS = {
     "elapsed": "elapsed_ns",
@@ -44,7 +44,7 @@ SORTS = {
     "current": "current_reads",
     "misses": "misses",
 }
-"""What `--sort` may name, and the figure it sorts by; the largest comes first."""
+"""Values of `--sort` with the figure to sort by, largest first."""
 
 _STEP = (
     "case when kind = 'parse' then 'parse' when kind in ('exec', 'unmap', 'sort unmap', 'rpc exec')"
@@ -68,7 +68,11 @@ _FIGURES: tuple[Figure, ...] = get_args(Figure)
 
 @dataclass(frozen=True)
 class Request:
-    """What to show: how many statements, sorted by what, literals merged, SYS's own left out."""
+    """Which statements to show.
+
+    `top` is their number, `sort` their order. `merge_literals` merges statements that differ only in literals. Without
+    `recursive`, statements of SYS are left out. `statement` selects a single one.
+    """
 
     top: int = 10
     sort: str = "elapsed"
@@ -78,7 +82,11 @@ class Request:
 
 
 def statements_page(traces: Traces, request: Request) -> StatementsPage:
-    """The page of statements; raises `TraceError` for an unknown order or statement."""
+    """Return the page about statements.
+
+    Raises:
+        TraceError: the order or the statement is unknown.
+    """
     if request.sort not in SORTS:
         raise TraceError(f"no order {request.sort!r}", next_step=f"use one of: {', '.join(SORTS)}")
     _keys(traces, request.merge_literals)
@@ -112,7 +120,7 @@ def statements_page(traces: Traces, request: Request) -> StatementsPage:
 
 
 def _keys(traces: Traces, merge: bool) -> None:
-    """A table `keys`: what each statement is counted under, its text, whether it is SYS's own."""
+    """Create the table `keys`: the key under which each statement is counted, its text, user and depth."""
     several = "count(*) over (partition by s.force_key) > 1 and s.force_key is not null"
     key = f"case when {several} then s.force_key else s.statement end" if merge else "s.statement"
     traces.connection.execute(
@@ -131,7 +139,7 @@ def _keys(traces: Traces, merge: bool) -> None:
 
 
 def _by_key(rows: list[Row]) -> dict[str, Entry]:
-    """Rows by statement and step as one entry per statement."""
+    """Return rows by statement and step as one entry per statement."""
     found: dict[str, Entry] = {}
     for row in rows:
         entry = found.setdefault(row["key"], {"statement": row["key"], "steps": []})
@@ -158,7 +166,7 @@ def _sum(rows: Sequence[Figures]) -> Figures:
 
 
 def _describe(traces: Traces, found: dict[str, Entry]) -> None:
-    """Puts what is known of each statement into its entry."""
+    """Add what is known of each statement to its entry."""
     known: dict[str, list[Row]] = {}
     for row in traces.rows("select * from keys order by file, line"):
         known.setdefault(row["key"], []).append(row)
@@ -189,7 +197,7 @@ def _is_wanted(entry: Entry, request: Request) -> bool:
 
 
 def _complete(traces: Traces, shown: list[Entry]) -> None:
-    """Waits, plans and relatives of the statements shown: a query each for all of them."""
+    """Add waits, plans and relatives to the statements shown, with one query each for all of them."""
     keys = [entry["statement"] for entry in shown]
     traces.connection.execute("create or replace temp table shown as select unnest($1::varchar[]) as key", [keys])
     waits = _waits(traces)
@@ -207,7 +215,7 @@ def _complete(traces: Traces, shown: list[Entry]) -> None:
 
 
 def _of_each(rows: list[Row]) -> dict[str, list[Row]]:
-    """Rows by their `of`, which they lose."""
+    """Group rows by their column `of`, which is removed from them."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(row.pop("of"), []).append(row)
@@ -231,7 +239,7 @@ def _waits(traces: Traces) -> dict[str, list[Wait]]:
     return cast("dict[str, list[Wait]]", found)
 
 
-# Who called whom, by statement: few rows, however many calls there are.
+# Callers and called statements, by statement: few rows, regardless of the number of calls.
 _RELATIONS = """
 create or replace temp table relations as
 select p.statement as caller, c.statement as called, count(*) as calls, sum(c.elapsed_ns)::bigint as elapsed_ns
@@ -242,7 +250,7 @@ group by all
 
 
 def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[Relative]]:
-    """Statements that called those shown (`wanted` caller) or that they called (`wanted` called)."""
+    """Return the statements that called those shown (`wanted` is "caller") or were called by them ("called")."""
     found = _of_each(
         traces.rows(
             f"""
@@ -260,7 +268,7 @@ def _relatives(traces: Traces, wanted: str, given: str) -> dict[str, list[Relati
 
 
 def _totals(found: list[Entry]) -> dict[str, Totals]:
-    """The call table over all statements: the client's own and the recursive ones."""
+    """Return the call table over all statements: the client's and the recursive ones."""
     totals: dict[str, Totals] = {}
     for name, wanted in (("client", False), ("recursive", True)):
         mine = [entry for entry in found if entry["recursive"] is wanted]

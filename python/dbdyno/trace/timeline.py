@@ -1,15 +1,15 @@
-"""What each session did, interval by interval: CPU and classes of waits, laid over time.
+"""Activity of each session by interval: CPU and classes of waits over time.
 
-A wait that spans several intervals is divided among them. CPU has no place inside a call: a call's
-own CPU is spread evenly over the call. What is left of an interval is `unaccounted`; it has a sign,
-since CPU that is burnt inside a wait is in both.
+A wait that spans several intervals is divided among them. The time of CPU use inside a call is not known: a call's own
+CPU is spread evenly over the call. What is left of an interval is `unaccounted`; it can be negative, because CPU used
+inside a wait counts for both.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
 from dbdyno.trace.waits import nice_interval
@@ -43,10 +43,16 @@ select session, 'CPU' as class, started_ns as start_ns, elapsed_ns as span_ns,
 def timeline_page(
     traces: Traces, *, every_ns: int | None = None, session: str | None = None, columns: int = 60
 ) -> dict[str, Any]:
-    """The page of what the sessions did; raises `TraceError` when there is none of that name.
+    """Return the page about the sessions' activity over time.
 
-    `session` is a session's name (`155.25441`) or number; `columns` the number of intervals to aim
-    at where `every_ns` is None.
+    Args:
+        traces: the opened traces.
+        every_ns: length of an interval; if None it is chosen.
+        session: a session's name (`155.25441`) or number; all sessions if None.
+        columns: the number of intervals to aim at if `every_ns` is None.
+
+    Raises:
+        TraceError: there is no session of this name, or there would be too many intervals.
     """
     sessions = _sessions(traces, session)
     origin = min(row["started_ns"] for row in sessions)
@@ -100,7 +106,7 @@ def _sessions(traces: Traces, wanted: str | None) -> list[dict[str, Any]]:
 def _cells(
     traces: Traces, sessions: list[dict[str, Any]], origin: int, every: int
 ) -> dict[int, dict[int, dict[str, float]]]:
-    """Time by session, interval and class."""
+    """Return the time by session, interval and class."""
     found: dict[int, dict[int, dict[str, float]]] = {}
     given = {"origin": origin, "every": every, "sessions": [row["session"] for row in sessions]}
     for rows in (_WAITS, _CALLS):
@@ -111,7 +117,7 @@ def _cells(
 
 
 def _bins(session: dict[str, Any], cells: dict[int, dict[str, float]], origin: int, every: int) -> list[dict[str, Any]]:
-    """The intervals in which the session lived, each with its classes and the rest."""
+    """Return the intervals in which the session existed, each with its classes and the unaccounted rest."""
     start = session["started_ns"] - origin
     end = start + session["elapsed_ns"]
     bins = []

@@ -1,8 +1,8 @@
-"""The recursion tree of one execution: a call, the calls inside it, and what each waited for.
+"""Recursion tree of one execution: a call, the calls inside it, and the waits of each.
 
-Parent and child are known by containment (a call's parent is the first later call one level up
-whose span holds it). Inclusive time holds the children, exclusive time does not; the exclusive
-times of a tree add up to the inclusive time of its root.
+Parent and child are determined by containment (a call's parent is the first later call one level up whose time span
+contains it). Inclusive time includes the children, exclusive time does not; the exclusive times of a tree add up to the
+inclusive time of its root.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, cast, get_args
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Traces
 
@@ -28,11 +28,11 @@ Sum = Literal[
 _SUMS: tuple[Sum, ...] = get_args(Sum)
 
 SHARE = 0.005
-"""Below this share of the whole, branches are folded."""
+"""Branches below this share of the whole are folded."""
 
 
 class Sums(TypedDict):
-    """The figures of calls; those of a call itself begin with `self_`, the others hold the calls inside it."""
+    """Figures of calls; those with the prefix `self_` are exclusive, the others include the calls inside."""
 
     elapsed_ns: int
     cpu_ns: int
@@ -46,7 +46,7 @@ class Sums(TypedDict):
 
 
 class Call(Sums):
-    """A call of the family."""
+    """A call of the tree."""
 
     call: int
     parent: int
@@ -64,7 +64,7 @@ Waited = TypedDict("Waited", {"event": str, "class": str, "count": int, "total_n
 
 
 class Node(Sums):
-    """A line of the tree: the calls of a statement, or `folded` small branches with all below them."""
+    """A line of the tree: the calls of a statement, or `folded` small branches with everything below them."""
 
     level: int
     folded: int
@@ -81,7 +81,7 @@ class Node(Sums):
 
 
 class Top(TypedDict):
-    """The call at the top."""
+    """The call at the root."""
 
     call: int
     file: str
@@ -93,7 +93,7 @@ class Top(TypedDict):
 
 
 class Tree(TypedDict):
-    """A tree in the order in which it is read."""
+    """A tree with its nodes in reading order."""
 
     root: Top
     nodes: list[Node]
@@ -101,14 +101,17 @@ class Tree(TypedDict):
 
 
 Inside = dict[int, list[Call]]
-"""The calls directly inside each."""
+"""The calls directly inside each call."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """Which execution: a call's number, a statement (its longest call), a place `FILE:LINE`, or
-    the longest call of the client. `calls` shows each call by itself; without it the calls of one
-    statement under one parent are one line. Branches below `share` of the whole are folded."""
+    """Which execution to show, and how.
+
+    The execution is given by a call's number, a statement (its longest call) or a place `FILE:LINE`; by default it is
+    the longest call of the client. With `calls` each call has its own line; otherwise calls of one statement under one
+    parent share a line. Branches below `share` of the whole are folded.
+    """
 
     call: int | None = None
     statement: str | None = None
@@ -118,13 +121,19 @@ class Request:
 
 
 def tree_page(traces: Traces, request: Request) -> dict[str, object]:
-    """The page of one tree; raises `TraceError` when no call fits."""
+    """Return the page with one tree.
+
+    Raises:
+        TraceError: no call matches.
+    """
     return page("tree", traces, tree_of(traces, _root(traces, request), calls=request.calls, share=request.share))
 
 
 def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SHARE) -> Tree:
-    """The tree of one call: `root` and `nodes` in the order of the tree. Below each parent, the
-    statements with less than `share` of the root's time are folded into one node."""
+    """Return the tree of one call: `root`, and `nodes` in tree order.
+
+    Below each parent, the statements with less than `share` of the root's time are folded into one node.
+    """
     rows = _family(traces, root)
     waits = _waits(traces)
     texts = dict(traces.connection.execute("select statement, text from statements").fetchall())
@@ -163,8 +172,10 @@ def tree_of(traces: Traces, root: int, *, calls: bool = False, share: float = SH
 
 
 def _folded(level: int, calls: list[Call], lines: int, by_parent: Inside, whole: int) -> Node:
-    """Small branches as one node, which holds all that lies below: its exclusive figures are those
-    of the branches together, so that the tree still adds up."""
+    """Return small branches as one node that includes everything below them.
+
+    Its exclusive figures are sums over the branches, so that the tree still adds up.
+    """
     below, stack = list(calls), list(calls)
     while stack:
         inside = by_parent.get(stack.pop()["call"], [])
@@ -193,7 +204,7 @@ def _folded(level: int, calls: list[Call], lines: int, by_parent: Inside, whole:
 
 
 def _root(traces: Traces, request: Request) -> int:
-    """The number of the call at the top."""
+    """Return the number of the call at the root."""
     if request.place is not None:
         return _at_place(traces, request.place)
     conditions, what = ["depth = 0"], "the traces hold no call of the client"
@@ -215,7 +226,7 @@ def _root(traces: Traces, request: Request) -> int:
 
 
 def _at_place(traces: Traces, place: str) -> int:
-    """The first call at or after a line: a record is written when the call has ended."""
+    """Return the first call at or after a line: a record is written when the call has ended."""
     name, _, line = place.rpartition(":")
     if not line.isdigit():
         raise TraceError(f"{place!r} is no FILE:LINE", where="--line")
@@ -231,7 +242,7 @@ def _at_place(traces: Traces, place: str) -> int:
 
 
 def _family(traces: Traces, root: int) -> list[Call]:
-    """The call and all calls inside it, by start."""
+    """Return the call and all calls inside it, in order of their start."""
     traces.connection.execute(
         """
         create or replace temp table family as
@@ -259,7 +270,7 @@ def _family(traces: Traces, root: int) -> list[Call]:
 
 
 def _waits(traces: Traces) -> dict[int, list[Waited]]:
-    """The waits directly inside each call of the family."""
+    """Return the waits directly inside each call of the tree."""
     found: dict[int, list[Waited]] = {}
     for row in traces.rows(
         """
@@ -277,7 +288,7 @@ def _summed(calls: list[Call]) -> Sums:
 
 
 def _groups(calls: list[Call], single: bool) -> list[list[Call]]:
-    """Calls that become one line each: by statement, the one that began first at the top."""
+    """Return the calls of each line: grouped by statement, in order of the first start."""
     groups: dict[int | str, list[Call]] = {}
     for call in calls:
         groups.setdefault(call["call"] if single else call["statement"], []).append(call)

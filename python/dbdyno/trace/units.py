@@ -1,14 +1,14 @@
-"""What users write for times: lengths (`1s`, `500ms`) and moments (`2026-11-21T10:02:11`)."""
+"""Parsing of times written by users: durations (`1s`, `500ms`) and moments (`2026-11-21T10:02:11`)."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 
 LONGEST_NS = 10 * 365 * 86_400 * 10**9
-"""Ten years: no longer time fits on the clocks of evidence."""
+"""Ten years: the longest time that fits on the clocks of evidence."""
 
 _UNITS = {
     "ns": 1,
@@ -23,7 +23,13 @@ _UNITS = {
 
 
 def length_ns(text: str, where: str) -> int:
-    """`1s`, `0.5 ms`, `2min` in nanoseconds; a bare number is seconds; from 1 ns to ten years. Raises `TraceError`."""
+    """Parse a duration such as `1s`, `0.5 ms` or `2min`, and return it in nanoseconds.
+
+    A number without a unit is in seconds. The range is 1 ns to ten years.
+
+    Raises:
+        TraceError: the text is not a duration, or is out of range.
+    """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", text)
     unit = found[2] or "s" if found else ""
     if found is None or unit not in _UNITS:
@@ -35,8 +41,13 @@ def length_ns(text: str, where: str) -> int:
 
 
 def moment_ns(text: str, where: str) -> int:
-    """An ISO 8601 moment in ns since 1970; without a zone it is UTC, as are the stamps of traces
-    that have none (before 12.2). Raises `TraceError`."""
+    """Parse an ISO 8601 moment and return it in ns since 1970.
+
+    Without a zone it is UTC, as are the stamps of traces without a zone (before 12.2).
+
+    Raises:
+        TraceError: the text is not a moment.
+    """
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""The waits of one event: how many, how long, how they are distributed, the longest, over time.
+"""Waits of one event: number, durations, distribution, the longest ones, course over time.
 
-Quantiles are exact. Their intervals are those of order statistics and assume independent waits;
-waits of one session depend on each other, so the page says so beside them.
+Quantiles are exact. Their intervals are based on order statistics and assume independent waits; waits of one session
+depend on each other, so the page carries a note about it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.page import page
 from dbdyno.trace.source import Row, Traces
 
@@ -31,7 +31,7 @@ _ROUND = [
     14_400_000_000_000,
     43_200_000_000_000,
 ]
-"""Round lengths of time in ns: microseconds to half a day."""
+"""Round durations in ns, from microseconds to half a day."""
 
 
 Event = TypedDict(
@@ -52,7 +52,7 @@ Event = TypedDict(
 
 
 class Summary(TypedDict):
-    """The waits of the page in a line."""
+    """Summary of the page's waits."""
 
     count: int
     total_ns: int
@@ -68,7 +68,7 @@ class Summary(TypedDict):
 
 
 class Quantile(TypedDict):
-    """A quantile with its interval; `needs`: from so many waits on it has a value."""
+    """A quantile with its interval; it has a value only with at least `needs` waits."""
 
     q: float
     value_ns: float | None
@@ -89,7 +89,7 @@ class Interval(TypedDict):
 
 
 class Series(TypedDict):
-    """The intervals in which any wait began."""
+    """The intervals in which a wait began."""
 
     every_ns: int
     rows: list[Interval]
@@ -97,9 +97,12 @@ class Series(TypedDict):
 
 @dataclass(frozen=True)
 class Request:
-    """Which waits: `events` (names, `*` stands for anything), and a condition on the view `waits`
-    (SQL, from `where.to_sql`); how many of the longest; the length of an interval in ns (None: so
-    that some 60 cover the time); `buckets` of the histogram to a decade."""
+    """Which waits to show, and how.
+
+    `events` are names in which `*` stands for any text; `condition` is a condition on the view `waits` (SQL, from
+    `where.to_sql`). `longest` is the number of longest waits. `every_ns` is the length of an interval in ns (None:
+    chosen so that at most 60 cover the time). `buckets` is the number of histogram buckets per decade.
+    """
 
     events: tuple[str, ...] = ()
     condition: str = "true"
@@ -110,9 +113,10 @@ class Request:
 
 
 def waits_page(traces: Traces, request: Request) -> dict[str, Any]:
-    """The page of one event, or, without `events`, the list of all events.
+    """Return the page about one event, or, without `events`, the list of all events.
 
-    Raises `TraceError` when no wait fits.
+    Raises:
+        TraceError: no wait matches.
     """
     _chosen(traces, request)
     events = _events(traces)
@@ -138,7 +142,7 @@ def waits_page(traces: Traces, request: Request) -> dict[str, Any]:
 
 
 def _holders(traces: Traces, events: list[Event]) -> list[dict[str, Any]]:
-    """What the holders of locks did during all waits of these events, whatever else the question asks for."""
+    """Return what the holders of locks did during the waits of these events."""
     from dbdyno.trace.holders import holders
 
     known = (
@@ -150,7 +154,7 @@ def _holders(traces: Traces, events: list[Event]) -> list[dict[str, Any]]:
 
 
 def _chosen(traces: Traces, request: Request) -> None:
-    """A table `chosen`: the waits that the page is about."""
+    """Create the table `chosen`: the waits that the page is about."""
     conditions = [f"({request.condition})"]
     if request.events:
         conditions.append("(" + " or ".join("event glob ?" for _ in request.events) + ")")
@@ -160,7 +164,7 @@ def _chosen(traces: Traces, request: Request) -> None:
 
 
 def _glob(event: str) -> str:
-    """A name as a pattern in which only `*` has a meaning."""
+    """Return a name as a glob pattern in which only `*` is special."""
     return "".join(f"[{c}]" if c in "?[" else c for c in event)
 
 
@@ -188,7 +192,7 @@ def _nothing(traces: Traces, request: Request) -> str:
 
 
 def _has_any(traces: Traces) -> bool:
-    """Whether there are waits, whatever a condition leaves of them."""
+    """Return True if the traces have waits at all, regardless of a condition."""
     return traces.connection.execute("select 1 from memory.main.waits limit 1").fetchone() is not None
 
 
@@ -203,7 +207,7 @@ def _advice(traces: Traces) -> str:
 
 
 def _values(traces: Traces) -> NDArray[np.int64]:
-    """All durations, sorted, ns."""
+    """Return all durations in ns, sorted."""
     import numpy as np
 
     found = traces.connection.execute("select elapsed_ns from chosen").fetchnumpy()
@@ -233,7 +237,7 @@ def _summary(traces: Traces, values: NDArray[np.int64]) -> Summary:
 
 
 def _quantiles(values: NDArray[np.int64]) -> list[Quantile]:
-    """Quantiles with their intervals; without a value where too few waits reach that far."""
+    """Return the quantiles with their intervals; a quantile without enough waits has no value."""
     from dbdyno.stats.quantiles import VALUES_BEYOND_MIN, quantile_interval, supported
 
     rows: list[Quantile] = []
@@ -253,7 +257,7 @@ def _known(value: float) -> float | None:
 
 
 def _histogram(values: NDArray[np.int64], per_decade: int) -> dict[str, list[float]]:
-    """Counts and time by logarithmic bucket; waits of less than 1 us are in the first."""
+    """Return counts and times by logarithmic bucket; waits of less than 1 us are in the first bucket."""
     import numpy as np
 
     low = max(int(values[0]), 1_000)
@@ -261,7 +265,7 @@ def _histogram(values: NDArray[np.int64], per_decade: int) -> dict[str, list[flo
     first = math.floor(math.log10(low) * per_decade + 1e-9)
     last = math.floor(math.log10(high) * per_decade + 1e-9) + 1
     edges = 10 ** (np.arange(first, last + 1) / per_decade)
-    whole = np.ceil(edges - 1e-6).astype(np.int64)  # a wait of exactly 1 ms begins its bucket
+    whole = np.ceil(edges - 1e-6).astype(np.int64)  # a wait of exactly 1 ms is in the bucket that begins at 1 ms
     cuts = np.searchsorted(values, whole)
     cuts[0], cuts[-1] = 0, values.size
     total = np.concatenate([[0], np.cumsum(values)])
@@ -274,7 +278,7 @@ def _histogram(values: NDArray[np.int64], per_decade: int) -> dict[str, list[flo
 
 
 def _tail(values: NDArray[np.int64], points: int = 300) -> dict[str, list[float]]:
-    """Share of the waits at least so long, at logarithmic ranks."""
+    """Return the share of waits that took at least a given time, at logarithmically spaced ranks."""
     import numpy as np
 
     ranks = np.unique(np.geomspace(1, values.size, points).astype(int))
@@ -299,7 +303,7 @@ def _longest(traces: Traces, most: int) -> list[Row]:
 
 
 def _series(traces: Traces, every_ns: int | None) -> Series:
-    """Count, mean, p99 and longest per interval; an interval without a wait is left out."""
+    """Return count, mean, p99 and maximum per interval; intervals without a wait are left out."""
     ends = traces.connection.execute("select min(started_ns), max(started_ns) from chosen").fetchone()
     start, end = ends or (0, 0)
     every = every_ns or nice_interval(end - start)
@@ -317,7 +321,7 @@ def _series(traces: Traces, every_ns: int | None) -> Series:
 
 
 def nice_interval(span_ns: int, most: int = POINTS_MOST) -> int:
-    """A round length of time of which at most `most` cover the span."""
+    """Return a round duration such that at most `most` of them cover the span."""
     need = max(span_ns / most, 1)
     found = next((every for every in _ROUND if every >= need), None)
     return found or math.ceil(need / 86_400e9) * 86_400_000_000_000

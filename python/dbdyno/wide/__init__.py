@@ -1,1 +1,1 @@
-"""Wide tables of a Cassandra as tables of SQL: a map of them, questions over them, rows into them and out of them."""
+"""Wide tables of Cassandra as tables of SQL: their map, questions over them, rows in and out."""

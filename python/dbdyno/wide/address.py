@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 
 SCHEME = "cassandra://"
 PORT = 9042

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.types import Kind, parse
 
 PARTITION, CLUSTERING, STATIC, REGULAR = "partition_key", "clustering", "static", "regular"

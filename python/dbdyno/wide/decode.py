@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.catalog import CLUSTERING
 from dbdyno.wide.mapping import CHILD, ELEMENT, Mapped, element_columns
 from dbdyno.wide.pushdown import Scan

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import WideError
-from dbdyno.files import read_given
+from dbdyno.base.errors import WideError
+from dbdyno.base.files import read_given
 from dbdyno.wide.mapping import CHILD, ELEMENT, PARENT, VERSION, Key, Mapped, Relation, WideMap, as_dict, default_type
 from dbdyno.wide.types import DECIMAL, SQL_TYPES
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dbdyno.errors import WideError
-from dbdyno.processes import find_program
+from dbdyno.base.errors import WideError
+from dbdyno.base.processes import find_program
 
 JARS = "DBDYNO_CASSANDRA_JARS"
 NEXT = f"make setup-wide, in a clone; or set {JARS} to a folder with the jars of Cassandra 5"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dbdyno.wide.address import Address
-from dbdyno.wide.ask import Answer
+from dbdyno.wide.answer import Answer
 from dbdyno.wide.mapping import Key, Relation, WideMap
 
 

@@ -21,16 +21,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
+from dbdyno.base.files import write_whole
 from dbdyno.evidence.files import read_json
 from dbdyno.evidence.seal import is_own, seal
-from dbdyno.files import write_whole
 from dbdyno.wide.address import Address, failure, reached
-from dbdyno.wide.bound import Bound
 from dbdyno.wide.catalog import PARTITION, WideTable, read_keyspace
 from dbdyno.wide.decode import arrow
-from dbdyno.wide.loaded import Loaded
+from dbdyno.wide.load_result import Loaded
 from dbdyno.wide.nodes import Marks, Starts, again, starts, unsure_s
+from dbdyno.wide.prepared_statements import Bound
 from dbdyno.wide.target import Shape, check_rows, create_cql, fits, made_of, plain_numbers
 
 STATE = "load.json"
@@ -134,7 +134,7 @@ def load(state: State, where: Address, *, at_once: int = 32, say: Callable[[str]
         began = time.monotonic_ns()
         bound = Bound(session, table, schema.names, state.plan["timestamp_us"])
         if state.plan.get("direct") and (state.done < rows or not rows):
-            from dbdyno.wide.direct import write_files
+            from dbdyno.wide.sstable_load import write_files
 
             write_files(session, where, table, bound, _groups(files, table, 0), loaded, say)
             state.done = rows

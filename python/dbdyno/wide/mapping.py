@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.catalog import PARTITION, REGULAR, STATIC, WideColumn, WideTable
 from dbdyno.wide.types import Kind
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.conditions import conditions, constant, flat, simple
 from dbdyno.wide.mapping import Relation, WideMap
 from dbdyno.wide.pushdown import Condition, Wanted

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.address import failure
 from dbdyno.wide.decode import Decoder
 from dbdyno.wide.pushdown import Scan

@@ -20,10 +20,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from dbdyno.errors import WideError
-from dbdyno.processes import find_program
+from dbdyno.base.errors import WideError
+from dbdyno.base.processes import find_program
 from dbdyno.wide.address import CONNECT_S, REQUEST_S, Address, reached
-from dbdyno.wide.ask import VERSION, counted, plans, unchanged
+from dbdyno.wide.answer import VERSION, counted, plans, unchanged
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, read_keyspace
 from dbdyno.wide.mapping import WideMap, check
 from dbdyno.wide.pushdown import Scan, explained

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, STATIC, WideColumn, WideTable
 from dbdyno.wide.mapping import ELEMENT, Mapped, Relation, element_columns
 from dbdyno.wide.pushdown import is_distinct

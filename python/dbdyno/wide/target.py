@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.evidence.memory import for_files
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, REGULAR, STATIC, WideColumn, WideTable
 from dbdyno.wide.pushdown import quoted

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
+from dbdyno.base.files import make_folder, make_inner_folder, write_whole
 from dbdyno.evidence.files import read_json
-from dbdyno.files import make_folder, make_inner_folder, write_whole
 from dbdyno.wide.address import Address, reached
 from dbdyno.wide.catalog import WideTable, read_keyspace
 from dbdyno.wide.decode import Decoder

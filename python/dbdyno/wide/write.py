@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from dbdyno.errors import WideError
+from dbdyno.base.errors import WideError
 from dbdyno.wide.address import Address, failure, reached
-from dbdyno.wide.ask import Answer
+from dbdyno.wide.answer import Answer
 from dbdyno.wide.catalog import CLUSTERING, PARTITION, WideTable
 from dbdyno.wide.mapping import ELEMENT, PARENT, Relation, WideMap
 from dbdyno.wide.pushdown import quoted

@@ -1,7 +1,7 @@
-//! The thread of a line: waits for bytes, for room and for the time at which bytes are due.
+//! Thread of a line: it waits for bytes, for room in sockets, and for the times at which bytes are due.
 //!
-//! Events are edge-triggered, as in the sessions' reactor. On one way arrivals are due in the order
-//! in which they were given, so two queues hold what is next.
+//! Events are edge-triggered, as in the sessions' reactor. On one way, pieces are due in the order in which they were
+//! received, so one queue per way is enough to know what is next.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -20,10 +20,10 @@ use crate::clock::{self, Clock};
 use crate::reactor::alarm::Alarm;
 use crate::wire::stream::Stream;
 
-/// Told apart from the alarm's token, which is the largest.
+/// Token of the waker; the alarm has the token above it.
 const WAKE: Token = Token(usize::MAX - 1);
 
-/// What runs in the line's thread.
+/// Work of the line's thread: carries bytes between the ends of its connections.
 pub struct Carrier {
     spec: LineSpec,
     shared: Arc<Shared>,
@@ -31,14 +31,17 @@ pub struct Carrier {
     alarm: Alarm,
     clock: Clock,
     paces: [Pace; 2],
-    /// Per way: when something is due, and on which connection.
+    /// Per way: when a piece is due [ns since the epoch], and on which connection.
     due: [VecDeque<(i64, usize)>; 2],
     connections: HashMap<usize, Connection>,
     next: usize,
 }
 
 impl Carrier {
-    /// A carrier without connections, and what wakes it.
+    /// Creates a carrier without connections, and the waker that wakes its thread.
+    ///
+    /// # Errors
+    /// The system has no descriptor left.
     pub fn new(spec: LineSpec, shared: Arc<Shared>) -> io::Result<(Self, Waker)> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
@@ -57,12 +60,12 @@ impl Carrier {
         Ok((carrier, waker))
     }
 
-    /// Carries until it is told to stop; what is under way then arrives at once.
+    /// Carries bytes until the line is dropped; bytes that are under way then arrive at once.
     pub fn run(mut self) {
         clock::sharpen_sleep();
         let mut events = Events::with_capacity(256);
         while !self.shared.stop.load(Ordering::Acquire) {
-            // Without a way to wait the connections end, which their sessions see.
+            // If waiting fails, the connections end, which their sessions notice.
             if self.wait(&mut events).is_err() {
                 return;
             }
@@ -99,13 +102,13 @@ impl Carrier {
         }
     }
 
-    /// Takes on the connections that wait for it.
+    /// Accepts the connections that are waiting to be carried.
     fn welcome(&mut self) {
         let waiting = std::mem::take(&mut *self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         for ends in waiting {
             let id = self.next;
             self.next += 1;
-            // One that cannot be watched is closed, which its session sees.
+            // A connection that cannot be watched is closed, which its session notices.
             if ends.iter().enumerate().all(|(end, socket)| watch(&self.poll, socket, 2 * id + end).is_ok()) {
                 let handshake_ns = i64::try_from(self.spec.delay_ns.saturating_mul(2)).unwrap_or(i64::MAX);
                 let opens_ns = self.clock.now_ns().saturating_add(handshake_ns);
@@ -140,7 +143,7 @@ impl Carrier {
         if connection.blocked[way] != gone.blocked {
             connection.blocked[way] = gone.blocked;
             let far = 1 - way;
-            // One that cannot be watched any more is closed, which its session sees.
+            // A connection that can no longer be watched is closed, which its session notices.
             if watch_room(&self.poll, &connection.ends[far], 2 * id + far, gone.blocked).is_err() {
                 self.connections.remove(&id);
                 return;
@@ -161,13 +164,15 @@ impl Carrier {
     }
 }
 
-/// Watches a socket for bytes.
+/// Registers a socket for readable events.
 fn watch(poll: &Poll, socket: &Stream, token: usize) -> io::Result<()> {
     let number = socket.as_fd().as_raw_fd();
     poll.registry().register(&mut SourceFd(&number), Token(token), Interest::READABLE)
 }
 
-/// Watches it for room, too, or no more: room that nobody waits for would wake the thread for nothing.
+/// Starts or stops watching a socket for room to write.
+///
+/// It is watched only while bytes wait for room, because the event would otherwise wake the thread for nothing.
 fn watch_room(poll: &Poll, socket: &Stream, token: usize, room: bool) -> io::Result<()> {
     let number = socket.as_fd().as_raw_fd();
     let interest = if room { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };

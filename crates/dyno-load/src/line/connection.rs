@@ -8,34 +8,35 @@ use super::pace::Pace;
 use super::way::{LetGo, Way};
 use crate::wire::stream::Stream;
 
-/// One connection. End 0 is the session's, end 1 the server's; way `n` begins at end `n`.
+/// Connection on a line. End 0 is the session's, end 1 the server's; way `n` begins at end `n`.
 #[derive(Debug)]
 pub struct Connection {
-    /// The two sockets.
+    /// Sockets of the two ends.
     pub ends: [Stream; 2],
     ways: [Way; 2],
-    /// A way whose window was full: its socket may hold bytes that no event will tell of.
+    /// Per way: true if its window was full; its socket may then hold bytes without a pending event.
     stalled: [bool; 2],
-    /// A way whose far end had no room: its socket is watched for it.
+    /// Per way: true if its far end had no room; that socket is then watched for room.
     pub blocked: [bool; 2],
-    /// Nothing travels before: the time of a handshake.
+    /// Time before which nothing travels [ns since the epoch]: the end of the modelled TCP handshake.
     opens_ns: i64,
     window: usize,
 }
 
 impl Connection {
-    /// A connection that carries nothing before `opens_ns`.
+    /// Returns a connection that carries nothing before `opens_ns` [ns since the epoch].
     pub fn new(ends: [Stream; 2], opens_ns: i64, window: usize) -> Self {
         Self { ends, ways: Default::default(), stalled: [false; 2], blocked: [false; 2], opens_ns, window }
     }
 
-    /// Whether both ways are at their ends.
+    /// Returns true if both ways have ended.
     pub fn is_finished(&self) -> bool {
         self.ways.iter().all(Way::is_finished)
     }
 
-    /// Takes what an end has sent, up to the window; `until_empty` where an event may have told of
-    /// more than bytes. Calls `due` with the time of each arrival.
+    /// Reads what the near end of a way has sent, up to the window; calls `due` with each arrival time.
+    ///
+    /// `until_empty` must be true if the event may stand for more than new bytes: it reads until the socket is empty.
     pub fn receive(&mut self, way: usize, now_ns: i64, until_empty: bool, pace: &mut Pace, mut due: impl FnMut(i64)) {
         let mut buffer = [0; PIECE_BYTES];
         let now_ns = now_ns.max(self.opens_ns);
@@ -56,7 +57,7 @@ impl Connection {
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // The end of the stream; a reset travels as one.
+                // The end of the stream; a reset is carried as an end.
                 Ok(0) | Err(_) => {
                     let arrives_ns = pace.arrival_ns(now_ns, 0);
                     self.ways[way].end(arrives_ns);
@@ -66,12 +67,12 @@ impl Connection {
         }
     }
 
-    /// Lets go of what is due on a way. Returns that, and whether its sender has waited for room.
+    /// Delivers what is due on a way; returns that, and whether its sender was waiting for room.
     pub fn let_go(&mut self, way: usize, now_ns: i64) -> (LetGo, bool) {
         let far = &mut self.ends[1 - way];
         let gone = self.ways[way].let_go(now_ns, |bytes| far.write(bytes));
         if gone.ended {
-            // A peer that is gone needs not be told.
+            // The far end may be gone already; then there is nothing to shut down.
             let _ = far.shut(Shutdown::Write);
         }
         let waits = self.stalled[way] && self.ways[way].held() < self.window;

@@ -1,30 +1,30 @@
-//! A longer line between the sessions and the server: bytes are held back each way for a time and
-//! sent on at a rate. What if the application stood 5 ms away?
+//! Longer network line between the sessions and the server: it delays bytes each way and limits their rate.
+//!
+//! It answers questions such as: what if the application were 5 ms away from the server?
 //!
 //! ```text
 //!   session -- socket pair -- [ delay, rate ] -- socket -- server
 //!                              one thread per line
 //! ```
 //!
-//! The near end is one half of a socket pair inside this process, never a port: nobody else on the
-//! machine can get to the server through it. TLS is spoken through the line, from end to end. A client
-//! that is another program needs a port; whose connections [`Line::carry`] takes is its owner's to check.
+//! The near end is one half of a socket pair inside this process, never a port: nobody else on the machine can reach
+//! the server through it. TLS runs through the line, from end to end. A client that is another program needs a port;
+//! the owner of that port must check whose connections it passes to [`Line::carry`].
 //!
 //! # What a line does to bytes
 //!
-//! - `delay_ns` is for one way, so a round trip takes twice as long, and a new connection waits one
-//!   round trip more for the handshake that TCP would have made.
-//! - `rate_bit_per_s` is for each way and shared by all connections of the line: bytes leave in the
-//!   order in which they came in. A piece of at most [`PIECE_BYTES`] arrives when its last bit does.
-//! - On one connection and way so many bytes are under way at once as a window lets through; more
-//!   stay with the sender, whose writes then wait ([`window`]).
+//! - `delay_ns` applies to one way, so a round trip takes twice as long. A new connection waits one more round trip,
+//!   for the TCP handshake.
+//! - `rate_bit_per_s` applies to each way and is shared by all connections of the line: bytes leave in the order in
+//!   which they came in. A piece of at most [`PIECE_BYTES`] arrives when its last bit does.
+//! - The bytes under way on one connection and way are limited by a window ([`window`]); more stay with the sender,
+//!   whose writes then block.
 //! - The end of a stream, a reset and a cancel request take as long as bytes do.
 //!
 //! # Limits
 //!
-//! No loss, no reordering, no jitter, and no slow start. The thread adds its own time to wake up,
-//! some ten microseconds each way; `benches/line.py` measures it. What the line itself was late is
-//! counted and reported ([`Lateness`]).
+//! No loss, no reordering, no jitter, and no slow start. The thread adds its own wake-up time, some ten microseconds
+//! each way; `benches/line.py` measures it. How late the line itself was is counted and reported ([`Lateness`]).
 
 mod carrier;
 mod connection;
@@ -45,46 +45,47 @@ use serde::{Deserialize, Serialize};
 use crate::wire::stream::Stream;
 use carrier::Carrier;
 
-/// Most bytes that travel together.
+/// Largest number of bytes that travel as one piece.
 pub const PIECE_BYTES: usize = 16 << 10;
 const WINDOW_LEAST: usize = 64 << 10;
 const WINDOW_MOST: usize = 4 << 20;
 
-/// How long a line is, and how wide.
+/// Delay and rate of a line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
-    /// Each way [ns].
+    /// Delay of each way [ns].
     #[serde(default)]
     pub delay_ns: u64,
-    /// Each way, for all connections together; `None` is without limit.
+    /// Rate of each way, shared by all connections [bit/s]; `None` for no limit.
     #[serde(default)]
     pub rate_bit_per_s: Option<u64>,
 }
 
-/// Most bytes under way on one connection and in one direction: twice what fits on a line of that
-/// rate, at least 64 KiB; 4 MiB where there is no rate.
+/// Returns the largest number of bytes under way on one connection and in one direction.
+///
+/// It is twice the product of rate and delay, at least 64 KiB and at most 4 MiB; 4 MiB if there is no rate.
 pub fn window(spec: LineSpec) -> usize {
     let Some(rate) = spec.rate_bit_per_s else { return WINDOW_MOST };
     let on_line = u128::from(rate) * u128::from(spec.delay_ns) / 8_000_000_000;
     usize::try_from(2 * on_line).unwrap_or(WINDOW_MOST).clamp(WINDOW_LEAST, WINDOW_MOST)
 }
 
-/// How late a line let go of its pieces, because its thread did not run in time.
+/// Lateness of a line's pieces, caused by its thread not running in time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Lateness {
-    /// Pieces that were let go.
+    /// Number of pieces delivered.
     pub pieces: u64,
-    /// Sum over them [ns].
+    /// Sum of their lateness [ns].
     pub late_ns: u64,
-    /// The latest of them [ns].
+    /// Largest lateness of one piece [ns].
     pub late_max_ns: u64,
 }
 
-/// What the thread and the line's owner share.
+/// State that the thread and the line's owner share.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Connections that the thread has not seen yet: the near end and the server's.
+    /// Connections that the thread has not seen yet: the near end's socket and the server's.
     waiting: Mutex<Vec<[Stream; 2]>>,
     stop: AtomicBool,
     pieces: AtomicU64,
@@ -92,7 +93,7 @@ struct Shared {
     late_max_ns: AtomicU64,
 }
 
-/// A line with its thread; ends with all its connections when it is dropped.
+/// Network line with its thread; all its connections end when it is dropped.
 #[derive(Debug)]
 pub struct Line {
     spec: LineSpec,
@@ -102,7 +103,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// A line without connections.
+    /// Opens a line without connections and starts its thread.
     ///
     /// # Errors
     /// The system has no thread or no descriptor left.
@@ -113,7 +114,10 @@ impl Line {
         Ok(Self { spec, shared, waker, thread: Some(thread) })
     }
 
-    /// The near end of a line to this server's socket, which must not block. Neither does the near end.
+    /// Returns the near end of a new connection to this server socket; both are non-blocking.
+    ///
+    /// # Errors
+    /// The line's thread has ended, or the system has no descriptor left.
     pub fn through(&self, server: Stream) -> io::Result<Stream> {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(io::Error::other("the line's thread has ended"));
@@ -126,10 +130,10 @@ impl Line {
         Ok(Stream::Unix(near))
     }
 
-    /// Carries between two connections by TCP: the near end's, which somebody made to a port of ours, and the server's.
+    /// Carries bytes between two TCP connections: one that a client made to a local port, and the server's.
     ///
     /// # Errors
-    /// A connection that is gone, or a line that has ended.
+    /// A connection is gone, or the line's thread has ended.
     pub fn carry(&self, near: TcpStream, server: TcpStream) -> io::Result<()> {
         if self.thread.as_ref().is_none_or(JoinHandle::is_finished) {
             return Err(io::Error::other("the line's thread has ended"));
@@ -143,12 +147,12 @@ impl Line {
         self.waker.wake()
     }
 
-    /// What a login may take longer over it: some round trips for TCP, TLS and the password.
+    /// Returns the extra time that a login may take: 12 round trips, for TCP, TLS and the password.
     pub fn login(&self) -> Duration {
         Duration::from_nanos(self.spec.delay_ns.saturating_mul(24))
     }
 
-    /// How late it was since this was last asked.
+    /// Returns the line's lateness since the last call.
     pub fn lateness(&self) -> Lateness {
         let take = |number: &AtomicU64| number.swap(0, Ordering::Relaxed);
         let shared = &*self.shared;
@@ -163,7 +167,7 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        // A thread that is gone needs no waking.
+        // The thread may have ended already; then there is nothing to wake.
         let _ = self.waker.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

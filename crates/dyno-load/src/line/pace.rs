@@ -1,24 +1,24 @@
-//! When bytes arrive at the far end of one way of a line. Pure.
+//! Arrival times of bytes at the far end of one way of a line. Pure.
 
 use super::LineSpec;
 
-/// One way of a line, for all its connections.
+/// Pace of one way of a line, shared by all its connections.
 #[derive(Debug)]
 pub struct Pace {
     delay_ns: i64,
     rate_bit_per_s: Option<u64>,
-    /// When the last bit so far has left.
+    /// Time at which the last bit so far has left [ns since the epoch].
     free_ns: i64,
 }
 
 impl Pace {
-    /// A way on which nothing travels.
+    /// Returns the pace of a way on which nothing travels.
     pub fn new(spec: LineSpec) -> Self {
         let delay_ns = i64::try_from(spec.delay_ns).unwrap_or(i64::MAX);
         Self { delay_ns, rate_bit_per_s: spec.rate_bit_per_s.filter(|rate| *rate > 0), free_ns: 0 }
     }
 
-    /// When so many bytes have arrived that were given at `now_ns`; never before what was given earlier.
+    /// Returns when bytes that were sent at `now_ns` have arrived; never before bytes that were sent earlier.
     pub fn arrival_ns(&mut self, now_ns: i64, bytes: usize) -> i64 {
         let took_ns = self.rate_bit_per_s.map_or(0, |rate| bytes as u128 * 8_000_000_000 / u128::from(rate));
         self.free_ns = self.free_ns.max(now_ns).saturating_add(i64::try_from(took_ns).unwrap_or(i64::MAX));
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_rate_adds_the_time_that_the_bits_take() {
-        // 12,500 bytes at 100 Mbit/s are 1 ms.
+        // 12,500 bytes at 100 Mbit/s take 1 ms.
         let mut pace = pace(5, Some(100_000_000));
         assert_eq!(pace.arrival_ns(0, 12_500), 6 * MS);
     }

@@ -1,5 +1,7 @@
-//! Real sockets and a real thread. Nothing may arrive early, ever; how late is not asserted, since
-//! that is the machine's doing (`benches/line.py` measures it).
+//! Tests with real sockets and a real thread.
+//!
+//! Nothing may ever arrive early. How late it arrives is not asserted, because that depends on the machine
+//! (`benches/line.py` measures it).
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,7 +15,7 @@ fn spec(delay_ms: u64, rate_bit_per_s: Option<u64>) -> LineSpec {
     LineSpec { delay_ns: delay_ms * MS, rate_bit_per_s }
 }
 
-/// The near end of a line, and the server's end of a TCP connection at its far end; both wait.
+/// Returns the near end of a line, and the server's end of a TCP connection at its far end; both block.
 fn connection(line: &Line) -> (UnixStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("connects");
@@ -28,7 +30,7 @@ fn connection(line: &Line) -> (UnixStream, TcpStream) {
     (near, server)
 }
 
-/// Bytes that differ from place to place.
+/// Returns bytes that differ from position to position.
 fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at * 31 + (at >> 8) * 7) as u8).collect()
 }
@@ -38,7 +40,7 @@ fn bytes_arrive_not_before_their_time_each_way() {
     let line = Line::open(spec(15, None)).expect("a line");
     let (mut near, mut server) = connection(&line);
     let mut byte = [0];
-    // The first has waited for the handshake, too.
+    // The first byte has waited for the handshake, too.
     let opened = Instant::now();
     near.write_all(b"?").expect("writes");
     server.read_exact(&mut byte).expect("reads");
@@ -67,7 +69,7 @@ fn lateness_is_counted_anew_after_each_reading() {
         assert!(lateness.late_max_ns <= lateness.late_ns, "{lateness:?}");
         pieces += lateness.pieces;
     }
-    // The thread may count the last one after it was read.
+    // The thread may count the last piece after it was read.
     while pieces < 5 {
         pieces += line.lateness().pieces;
     }
@@ -76,7 +78,7 @@ fn lateness_is_counted_anew_after_each_reading() {
 
 #[test]
 fn a_rate_is_not_exceeded_and_is_shared_by_all_connections() {
-    // 50,000 bytes on each of two connections at 8 Mbit/s are 100 ms.
+    // 50,000 bytes on each of two connections at 8 Mbit/s take 100 ms.
     let line = Line::open(spec(0, Some(8_000_000))).expect("a line");
     let mut pairs = [connection(&line), connection(&line)];
     let sent = Instant::now();
@@ -124,7 +126,7 @@ fn every_byte_arrives_once_and_in_order_however_it_is_cut() {
 
 #[test]
 fn a_sender_waits_when_the_window_is_full() {
-    // A line so long that nothing arrives: what it takes is bounded.
+    // The line is so long that nothing arrives: what it accepts is bounded.
     let line = Line::open(spec(60_000, Some(1_000_000_000_000))).expect("a line");
     let (mut near, _server) = connection(&line);
     near.set_write_timeout(Some(Duration::from_millis(100))).expect("sets");
@@ -176,7 +178,7 @@ fn a_session_that_is_gone_is_gone_for_the_server_too() {
     let (near, mut server) = connection(&line);
     drop(near);
     assert_eq!(server.read(&mut [0; 8]).expect("reads"), 0);
-    // What it still says is refused in the end.
+    // What the server still sends is refused in the end.
     let refused = (0..1_000).any(|_| {
         std::thread::sleep(Duration::from_millis(2));
         server.write(b"is anybody there").is_err()

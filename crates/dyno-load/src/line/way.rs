@@ -1,4 +1,4 @@
-//! The bytes of one connection on one way of a line: what was given, when it is due, what was taken.
+//! Bytes of one connection on one way of a line: received, due at a time, delivered.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,38 +19,38 @@ struct Piece {
     taken: usize,
 }
 
-/// What became of an attempt to let go of what is due.
+/// Result of delivering what is due.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LetGo {
-    /// Pieces that are gone as a whole.
+    /// Number of pieces delivered completely.
     pub pieces: u64,
-    /// Sum of what they were late [ns].
+    /// Sum of their lateness [ns].
     pub late_ns: u64,
-    /// The latest of them [ns].
+    /// Largest lateness of one piece [ns].
     pub late_max_ns: u64,
-    /// Nothing more will travel this way: the far end is to be told.
+    /// True if nothing more will travel this way; the far end must be shut down.
     pub ended: bool,
-    /// The far end had no room for the rest.
+    /// True if the far end had no room for the rest.
     pub blocked: bool,
 }
 
 impl Way {
-    /// Bytes under way.
+    /// Returns the number of bytes under way.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Whether no byte will come any more, and the far end knows.
+    /// Returns true if all bytes have been delivered and the end has been passed on.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// Whether the near end may still give bytes.
+    /// Returns true while the near end may still send bytes.
     pub fn is_open(&self) -> bool {
         self.ends_ns.is_none()
     }
 
-    /// Bytes that arrive at `due_ns`. Those of a way that is finished are thrown away.
+    /// Adds bytes that arrive at `due_ns`; discards them if the way has ended.
     pub fn give(&mut self, bytes: &[u8], due_ns: i64) {
         if !self.finished {
             self.held += bytes.len();
@@ -58,12 +58,12 @@ impl Way {
         }
     }
 
-    /// The stream's end, which arrives at `due_ns`.
+    /// Marks the end of the stream, which arrives at `due_ns`; only the first call counts.
     pub fn end(&mut self, due_ns: i64) {
         self.ends_ns.get_or_insert(due_ns);
     }
 
-    /// Lets go of what is due. `take` is the far end's write; where it has no room the rest stays.
+    /// Delivers what is due at `now_ns` with `take`, the far end's write; what does not fit remains.
     pub fn let_go(&mut self, now_ns: i64, mut take: impl FnMut(&[u8]) -> io::Result<usize>) -> LetGo {
         let mut gone = LetGo::default();
         while let Some(piece) = self.pieces.front_mut().filter(|piece| piece.due_ns <= now_ns) {
@@ -92,7 +92,7 @@ impl Way {
         gone
     }
 
-    /// The far end takes nothing any more.
+    /// Discards everything because the far end accepts no more bytes.
     fn give_up(&mut self, gone: LetGo) -> LetGo {
         self.pieces.clear();
         (self.held, self.finished) = (0, true);
@@ -104,7 +104,7 @@ impl Way {
 mod tests {
     use super::*;
 
-    /// A far end with room for so many bytes at a time.
+    /// Returns a far end that accepts `room` bytes in total.
     fn far(room: usize, taken: &mut Vec<u8>) -> impl FnMut(&[u8]) -> io::Result<usize> {
         let mut left = room;
         move |bytes| {

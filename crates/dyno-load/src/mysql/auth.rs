@@ -1,11 +1,11 @@
-//! Proving who we are. The password itself goes to the server only where nobody in between can read it.
+//! Authentication methods of MariaDB. The password itself is sent only where nobody in between can read it.
 //!
 //! | plugin | what is sent |
 //! |---|---|
 //! | `mysql_native_password` | a proof by SHA-1 over the server's challenge |
 //! | `client_ed25519` | the challenge, signed |
-//! | `caching_sha2_password` | a proof by SHA-256; if the server asks, the password under TLS or over a Unix socket, or sealed for a key that the user names |
-//! | `unix_socket`, `auth_gssapi_client` and others | `unix_socket`: nothing, the kernel tells who we are; others are refused |
+//! | `caching_sha2_password` | a proof by SHA-256; if the server asks for it, the password: under TLS, over a Unix socket, or encrypted with a public key that the user gives |
+//! | `unix_socket`, `auth_gssapi_client` and others | `unix_socket`: nothing, the kernel tells the server who the client is; others are refused |
 
 use curve25519_dalek::EdwardsPoint;
 use curve25519_dalek::scalar::{Scalar, clamp_integer};
@@ -13,16 +13,19 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 
 use crate::wire::WireError;
 
-/// What a server without a wish of its own asks for.
+/// Method of a server that names none.
 pub const NATIVE: &str = "mysql_native_password";
 const ED25519: &str = "client_ed25519";
 pub const CACHING_SHA2: &str = "caching_sha2_password";
 const UNIX_SOCKET: &str = "unix_socket";
 
-/// Bytes of the challenge of all methods but ed25519.
+/// Length of the challenge of all methods except ed25519 [bytes].
 const CHALLENGE_BYTES: usize = 20;
 
-/// The answer to a plugin's challenge.
+/// Returns the answer to a plugin's challenge.
+///
+/// # Errors
+/// The plugin is not supported, or the challenge is too short.
 pub fn answer(plugin: &str, password: Option<&[u8]>, challenge: &[u8]) -> Result<Vec<u8>, WireError> {
     if plugin == UNIX_SOCKET {
         return Ok(Vec::new());
@@ -41,12 +44,12 @@ pub fn short(challenge: &[u8]) -> Result<&[u8], WireError> {
     challenge.get(..CHALLENGE_BYTES).ok_or_else(|| WireError::Protocol("a challenge that is too short".into()))
 }
 
-/// A server's word for a message: short, and printable.
+/// Returns a server's text in a form that fits into a message: printable, at most 40 characters.
 fn shown(text: &str) -> String {
     text.chars().filter(char::is_ascii_graphic).take(40).collect()
 }
 
-/// SHA1(password) xor SHA1(challenge, SHA1(SHA1(password)))
+/// Returns SHA1(password) xor SHA1(challenge, SHA1(SHA1(password))).
 fn native(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     let sha1 = |bytes: &[u8]| digest(&SHA1_FOR_LEGACY_USE_ONLY, bytes);
     let once = sha1(password);
@@ -54,7 +57,7 @@ fn native(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     once.as_ref().iter().zip(mask.as_ref()).map(|(a, b)| a ^ b).collect()
 }
 
-/// SHA256(password) xor SHA256(SHA256(SHA256(password)), challenge)
+/// Returns SHA256(password) xor SHA256(SHA256(SHA256(password)), challenge).
 fn sha2(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     let sha256 = |bytes: &[u8]| digest(&SHA256, bytes);
     let once = sha256(password);
@@ -62,7 +65,9 @@ fn sha2(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     once.as_ref().iter().zip(mask.as_ref()).map(|(a, b)| a ^ b).collect()
 }
 
-/// Ed25519 (RFC 8032, section 5.1.6), but for its seed: MariaDB takes the password itself, however long it is.
+/// Returns the challenge signed with Ed25519 (RFC 8032, section 5.1.6).
+///
+/// MariaDB deviates from the RFC in the seed: it is the password itself, of any length.
 #[must_use]
 pub fn signed(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     let expanded = digest(&SHA512, password);
@@ -78,7 +83,7 @@ pub fn signed(password: &[u8], challenge: &[u8]) -> Vec<u8> {
     [*commitment.as_bytes(), proof.to_bytes()].concat()
 }
 
-/// SHA-512 of the parts, as a scalar.
+/// Returns the SHA-512 hash of the concatenated parts, as a scalar.
 fn wide(parts: &[&[u8]]) -> Scalar {
     let mut bytes = [0; 64];
     bytes.copy_from_slice(digest(&SHA512, &parts.concat()).as_ref());

@@ -1,16 +1,16 @@
-//! What the server says first, and our answer to it.
+//! First packet of the server (greeting), and the client's answer to it.
 
 use super::packet::{Reader, write_text};
 use crate::connection::ConnectionSpec;
 use crate::wire::WireError;
 
-/// Bits of what both sides can.
+/// Capability bits of client and server.
 pub mod can {
     pub const MYSQL: u64 = 1;
     pub const FOUND_ROWS: u64 = 1 << 1;
     pub const LONG_FLAG: u64 = 1 << 2;
     pub const CONNECT_WITH_DB: u64 = 1 << 3;
-    /// `LOAD DATA LOCAL`: the server may ask for data.
+    /// `LOAD DATA LOCAL`: the server may ask the client for data.
     pub const LOCAL_FILES: u64 = 1 << 7;
     pub const PROTOCOL_41: u64 = 1 << 9;
     pub const TLS: u64 = 1 << 11;
@@ -22,33 +22,36 @@ pub mod can {
     pub const PLUGIN_AUTH: u64 = 1 << 19;
     pub const CONNECT_ATTRS: u64 = 1 << 20;
     pub const DEPRECATE_EOF: u64 = 1 << 24;
-    /// MariaDB's own: results of prepared statements come without their description where it is known.
+    /// MariaDB only: results of prepared statements omit column descriptions that the client already knows.
     pub const CACHE_METADATA: u64 = 1 << 36;
 }
 
-/// utf8mb4_general_ci
+/// Number of the collation `utf8mb4_general_ci`.
 const CHARSET: u8 = 45;
-/// Largest packet that we take.
+/// Largest packet that the client accepts [bytes].
 const PACKET_BYTES_MAX: u32 = 1 << 30;
 const VERSION: u64 = 10;
 
-/// What the server says first.
+/// First packet of the server.
 #[derive(Debug)]
 pub struct Greeting {
-    /// Its version in words.
+    /// Server version, as text.
     pub version: String,
     /// Number of the session, for `KILL`.
     pub session: u32,
-    /// What it can.
+    /// Capability bits of the server.
     pub can: u64,
-    /// What the proof is made of.
+    /// Challenge that the proof of the password is computed from.
     pub challenge: Vec<u8>,
-    /// How it would like us to log in.
+    /// Authentication method that the server proposes.
     pub plugin: String,
 }
 
 impl Greeting {
-    /// From the body of the first packet.
+    /// Parses the body of the first packet.
+    ///
+    /// # Errors
+    /// The packet is too short, or the protocol version is not 10.
     pub fn parse(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Reader(body);
         let version = body.number(1)?;
@@ -78,7 +81,12 @@ impl Greeting {
         Ok(Self { version: words, session, can, challenge, plugin })
     }
 
-    /// What is spoken with this server. `encrypted`: TLS is begun; `feeds`: there are data for `LOAD DATA LOCAL`.
+    /// Returns the capabilities to use with this server.
+    ///
+    /// `encrypted` is true if TLS is begun; `feeds` is true if there is data for `LOAD DATA LOCAL`.
+    ///
+    /// # Errors
+    /// The server is older than version 10.2.
     pub fn agreed(&self, spec: &ConnectionSpec, encrypted: bool, feeds: bool) -> Result<u64, WireError> {
         let needed = can::PROTOCOL_41 | can::SECURE_CONNECTION | can::PLUGIN_AUTH | can::DEPRECATE_EOF;
         if self.can & needed != needed {
@@ -102,7 +110,7 @@ impl Greeting {
     }
 }
 
-/// The head of our answer; alone it is the wish for TLS.
+/// Appends the head of the client's answer; sent alone, it is the request for TLS.
 pub fn write_head(agreed: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&(agreed as u32).to_le_bytes());
     out.extend_from_slice(&PACKET_BYTES_MAX.to_le_bytes());
@@ -111,7 +119,7 @@ pub fn write_head(agreed: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&((agreed >> 32) as u32).to_le_bytes());
 }
 
-/// Who we are, and the proof.
+/// Appends the client's answer: user, proof, database, plugin and attributes.
 pub fn write_login(spec: &ConnectionSpec, agreed: u64, plugin: &str, proof: &[u8], out: &mut Vec<u8>) {
     let zero_ended = |text: &str, out: &mut Vec<u8>| {
         out.extend(text.bytes().filter(|&byte| byte != 0));

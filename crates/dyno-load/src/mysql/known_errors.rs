@@ -1,8 +1,8 @@
-//! MariaDB's own errors by their number: the name of the condition, and the form of the message.
+//! MariaDB's own errors by number: the name of the condition, and the pattern of the message.
 //!
-//! `known_errors.tsv` has a row for each; `*` in a form stands for whatever the server puts there. A message that has
-//! not the form of its number is not the server's: a SIGNAL borrowed the number. A number that is not in the table
-//! says nothing of who wrote the message.
+//! `known_errors.tsv` has one row per error; `*` in a pattern stands for a value that the server inserts. A message
+//! that does not match the pattern of its number was not written by the server: a SIGNAL has used that number. For a
+//! number that is not in the table, the origin of the message is unknown.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -12,17 +12,17 @@ const TABLE: &str = include_str!("known_errors.tsv");
 /// One error of MariaDB's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownError {
-    /// MariaDB's number.
+    /// MariaDB's error number.
     pub number: u16,
-    /// The SQLSTATE that it has where nobody gives it another.
+    /// SQLSTATE that the error has by default.
     pub state: &'static str,
-    /// The condition, such as `ER_DUP_ENTRY`.
+    /// Name of the condition, such as `ER_DUP_ENTRY`.
     pub condition: &'static str,
-    /// The form of the message.
+    /// Pattern of the message.
     shape: &'static str,
 }
 
-/// All errors of the table.
+/// Returns all errors of the table.
 pub fn known_errors() -> impl Iterator<Item = KnownError> {
     TABLE.lines().skip(1).filter_map(|line| {
         let mut columns = line.split('\t');
@@ -31,22 +31,23 @@ pub fn known_errors() -> impl Iterator<Item = KnownError> {
     })
 }
 
-/// The error of this number, if it is in the table.
+/// Returns the error with this number, or `None` if it is not in the table.
 pub fn known_error(number: u16) -> Option<KnownError> {
     static INDEX: OnceLock<HashMap<u16, KnownError>> = OnceLock::new();
     INDEX.get_or_init(|| known_errors().map(|error| (error.number, error)).collect()).get(&number).copied()
 }
 
 impl KnownError {
-    /// The message with `…` in each place that the server filled, unless `may_show` takes what stands there; `None`
-    /// where the message has another form.
+    /// Returns the message with each inserted value replaced by `…`, or `None` if it does not match the pattern.
+    ///
+    /// Values for which `may_show` returns true are kept.
     pub fn without_values(&self, message: &str, may_show: impl Fn(&str) -> bool) -> Option<String> {
         let mut fixed = self.shape.split('*');
         let first = fixed.next().unwrap_or_default();
         let (mut out, mut rest) = (first.to_owned(), message.strip_prefix(first)?);
         let pieces: Vec<&str> = fixed.collect();
         for (at, &piece) in pieces.iter().enumerate() {
-            // The last piece is the end of the message: a value may hold the words around it.
+            // The last piece must end the message: the value before it may contain the same words.
             let end = if at + 1 == pieces.len() {
                 rest.len()
                     .checked_sub(piece.len())
@@ -67,7 +68,7 @@ impl KnownError {
 mod tests {
     use super::*;
 
-    /// The server's own forms, where one is installed: its file of messages has four tables of lengths, then texts.
+    /// Returns the patterns of an installed server: its message file has four tables of lengths, then the texts.
     fn installed() -> Option<Vec<(u16, String)>> {
         let bytes = std::fs::read("/usr/share/mysql/english/errmsg.sys").ok()?;
         let number = |at: usize| Some(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
@@ -84,12 +85,12 @@ mod tests {
         Some(found)
     }
 
-    /// A message made of a form as the server writes it: `hunter` for each `%...`.
+    /// Returns a message with `hunter` in place of each `%...` of a pattern, as the server would format it.
     fn filled(form: &str) -> String {
         let (mut out, mut rest) = (String::new(), form);
         while let Some((before, behind)) = rest.split_once('%') {
             let length = behind.find(|c: char| c.is_ascii_alphabetic() && c != 'l').map_or(behind.len(), |at| at + 1);
-            // A name in backquotes is `%`s`, a number with its words %M.
+            // A name in backquotes is written `%`s`, a number with its text %M.
             let length = if behind[..length].ends_with('`') { length + 1 } else { length };
             out += before;
             out += "hunter";

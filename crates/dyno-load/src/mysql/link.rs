@@ -1,4 +1,4 @@
-//! One logged-in connection: what is prepared on it, and the events of a round trip.
+//! Logged-in connection to MariaDB: its prepared statements, and the events of a round trip.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ const OK: u8 = 0x00;
 const LOCAL_FILE: u8 = 0xfb;
 const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// An end of rows is shorter than this; a row that begins with the same byte is not.
+/// Length from which a packet of a result is a row even if its first byte marks an end.
 const END_BYTES_MAX: usize = 0xff_ffff;
-/// What is read of an answer without rows, of an error, of a column's description.
+/// Bytes kept of an answer without rows; of an error; of a column's description.
 const OK_BYTES: usize = 64;
 const ERROR_BYTES: usize = 16 << 10;
 const COLUMN_BYTES: usize = 16 << 10;
@@ -31,7 +31,7 @@ const COLUMN_BYTES: usize = 16 << 10;
 const IN_TRANSACTION: u64 = 1;
 const MORE_RESULTS: u64 = 8;
 
-/// One logged-in connection.
+/// Logged-in connection to MariaDB.
 #[derive(Debug)]
 pub struct Link {
     socket: Socket,
@@ -39,24 +39,24 @@ pub struct Link {
     flow: Flow,
     out: Vec<u8>,
     stage: Stage,
-    /// Values that the command under way takes.
+    /// Number of values of the command in progress.
     values: usize,
-    /// By number of the command in the arm: its number at the server.
+    /// By number of the command in the arm: its statement number at the server.
     prepared: Vec<Option<u32>>,
-    /// By the same number: the columns of its result, where a script keeps it.
+    /// By number of the command in the arm: the columns of its result, for results that a script keeps.
     known: Vec<Vec<Column>>,
-    /// The command that runs; none for text.
+    /// Number of the running command; `None` for SQL sent as text.
     running: Option<usize>,
     columns: Vec<Column>,
     rows: i64,
-    /// The command counts rows; begin and commit do not.
+    /// True if the command counts rows; begin, commit and rollback do not.
     counts: bool,
     caches_metadata: bool,
     in_transaction: bool,
     session: u32,
-    /// What `LOAD DATA LOCAL` takes, whatever file it names.
+    /// Bytes that `LOAD DATA LOCAL` receives, whatever file it names.
     feed: Option<Arc<[u8]>>,
-    /// What is kept of the results, in the form of the other protocol.
+    /// Results that are kept, in the form of PostgreSQL's protocol.
     pub capture: Capture,
 }
 
@@ -95,22 +95,25 @@ impl Link {
         }
     }
 
-    /// Number of the session, for who ends what it does.
+    /// Returns the number of the session at the server, for `KILL`.
     pub fn session(&self) -> u32 {
         self.session
     }
 
-    /// A handle for another thread to end the connection.
+    /// Returns a handle with which another thread can close the connection.
+    ///
+    /// # Errors
+    /// The socket cannot be duplicated.
     pub fn control(&self) -> Result<Control, WireError> {
         self.socket.control()
     }
 
-    /// Whether a transaction is open, as far as the server's last answer said.
+    /// Returns true if a transaction is open according to the server's last answer.
     pub fn in_transaction(&self) -> bool {
         self.in_transaction
     }
 
-    /// Queues a command; `id` is its number in the arm. Prepares first where that is needed.
+    /// Queues a command; `id` is its number in the arm. Prepares the statement first if the protocol needs it.
     #[inline]
     pub fn queue<'a>(
         &mut self,
@@ -151,14 +154,17 @@ impl Link {
         statement.write_execute(LAST_PREPARED, scope, &mut self.out);
     }
 
-    /// Forgets that a command was prepared.
+    /// Marks a command as not prepared, so that it is prepared again before its next use.
     pub fn forget(&mut self, id: usize) {
         if let Some(number) = self.prepared.get_mut(id) {
             *number = None;
         }
     }
 
-    /// Sends all that is queued, in one write as a rule.
+    /// Sends everything that is queued, usually in one write.
+    ///
+    /// # Errors
+    /// The connection is lost.
     #[inline]
     pub fn send(&mut self) -> Result<(), WireError> {
         let sent = self.socket.send(&self.out);
@@ -166,7 +172,10 @@ impl Link {
         sent.map_err(Into::into)
     }
 
-    /// The next event. An error that ends the connection comes as [`WireError::Server`].
+    /// Waits for the next event; an error message that ends the connection is returned as [`WireError::Server`].
+    ///
+    /// # Errors
+    /// The connection is lost, or the server violates the protocol.
     #[inline]
     pub async fn event(&mut self, pulse: &Pulse) -> Result<Event, WireError> {
         loop {
@@ -177,12 +186,12 @@ impl Link {
         }
     }
 
-    /// Other connections of the same session were listened to meanwhile.
+    /// Makes the next read check the socket even without an event; see [`Link::doubt`](crate::link::Link::doubt).
     pub fn doubt(&mut self) {
         self.flow.doubt();
     }
 
-    /// The next event in the bytes that have come.
+    /// Returns the next event in the received bytes, or `None` if more bytes are needed.
     #[inline]
     fn step(&mut self) -> Result<Option<Event>, WireError> {
         if self.stage == Stage::Done {
@@ -213,7 +222,7 @@ impl Link {
         }
     }
 
-    /// One packet that is no row and no error.
+    /// Processes one packet that is neither a row nor an error.
     fn advance(&mut self, packet: &Packet) -> Result<Option<Event>, WireError> {
         match self.stage {
             Stage::Head if packet.first == OK => return self.end_of_result(packet).map(Some),
@@ -238,7 +247,7 @@ impl Link {
         Ok(None)
     }
 
-    /// Rows begin, or their columns are described first.
+    /// Processes the head of a result: rows or column descriptions follow, or the server asks for a file.
     fn head(&mut self, packet: &Packet) -> Result<(), WireError> {
         if packet.first == LOCAL_FILE {
             let Some(feed) = &self.feed else {
@@ -337,7 +346,7 @@ impl Link {
         }
     }
 
-    /// The end of a result, with or without rows before.
+    /// Processes the end of a result, with or without preceding rows.
     fn end_of_result(&mut self, packet: &Packet) -> Result<Event, WireError> {
         let mut body = Reader(self.packets.bytes(&packet.body));
         body.take(1)?;
@@ -350,7 +359,7 @@ impl Link {
         Ok(Event::Done { rows: if self.counts { rows } else { NONE } })
     }
 
-    /// The server says no. What could not be prepared is refused a second time, when it was to run.
+    /// Processes an error packet. A statement that could not be prepared causes a second error for its execution.
     #[cold]
     fn refused(&mut self, packet: &Packet) -> Result<Event, WireError> {
         let error = ServerError::mariadb(self.packets.bytes(&packet.body));
@@ -367,7 +376,10 @@ impl Link {
         }
     }
 
-    /// Runs SQL as text; returns the error if the server refused it.
+    /// Runs SQL as text; returns the server's error if it refused the SQL.
+    ///
+    /// # Errors
+    /// The connection is lost, or the server violates the protocol.
     pub async fn run(&mut self, sql: &str, pulse: &Pulse) -> Result<Option<Box<ServerError>>, WireError> {
         write_text_query(sql, &mut self.out);
         (self.stage, self.running) = (Stage::Head, None);
@@ -382,16 +394,16 @@ impl Link {
         }
     }
 
-    /// From now on a reactor waits for this connection.
+    /// Makes the socket non-blocking; from now on a reactor waits for it.
     pub fn unblock(&mut self) {
         self.socket.set_patience(None);
     }
 
-    /// Says goodbye.
+    /// Tells the server that the session ends, and closes the connection.
     pub fn terminate(mut self) {
         self.out.clear();
         write_command(QUIT, &[], &mut self.out);
-        // The server notices a closed socket as well.
+        // The server also notices the closed socket.
         let _ = self.send();
     }
 }

@@ -1,4 +1,4 @@
-//! From a socket to a session: greeting, TLS, proof.
+//! Login on a connected socket: greeting, TLS, authentication.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,44 +19,50 @@ const OK: u8 = 0x00;
 const MORE: u8 = 0x01;
 const OTHER_METHOD: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// `caching_sha2_password`: the proof was enough, or the password itself is asked for.
+/// Answers in `caching_sha2_password`: the proof was sufficient; the password itself is required.
 const PROVED: u8 = 3;
 const WHOLE_PASSWORD: u8 = 4;
 
-/// What a login needs to know.
+/// Inputs of a login.
 #[derive(Debug)]
 pub struct Means<'a> {
-    /// Where and as whom.
+    /// Options of the connection.
     pub spec: &'a ConnectionSpec,
-    /// TLS's rules.
+    /// TLS configuration, if TLS may be used.
     pub tls: Option<&'a Arc<ClientConfig>>,
-    /// The server's public key.
+    /// Public key of the server, if the user gave one.
     pub key: Option<&'a PublicKey>,
-    /// What `LOAD DATA LOCAL` takes.
+    /// Bytes that `LOAD DATA LOCAL` receives.
     pub feed: Option<Arc<[u8]>>,
 }
 
-/// A session that may ask.
+/// Logged-in session.
 #[derive(Debug)]
 pub struct LoggedIn {
     /// Its socket.
     pub socket: Socket,
-    /// Packets that come on it.
+    /// Packets received on the socket.
     pub packets: Packets,
     /// Its number at the server.
     pub session: u32,
-    /// Whether results of prepared statements come without their description where it is known.
+    /// True if results of prepared statements omit column descriptions that the client already knows.
     pub caches_metadata: bool,
 }
 
-/// Logs in on a connected socket, which then waits as `patience` says.
+/// Logs in on a connected socket; later reads use `patience`.
+///
+/// # Errors
+/// The login is refused or the connection is lost.
 pub fn log_in(means: &Means<'_>, socket: Socket, patience: Option<Patience>) -> Result<Link, WireError> {
     let feed = means.feed.clone();
     let LoggedIn { socket, packets, session, caches_metadata } = settled(means, socket, patience)?;
     Ok(Link::new(socket, packets, session, caches_metadata, feed))
 }
 
-/// The same, for whoever waits on the socket by itself.
+/// Logs in as [`log_in`], for sessions that block on their socket.
+///
+/// # Errors
+/// The login is refused or the connection is lost.
 pub fn settled(means: &Means<'_>, socket: Socket, patience: Option<Patience>) -> Result<LoggedIn, WireError> {
     let mut login = Login {
         spec: means.spec,
@@ -79,20 +85,20 @@ pub fn settled(means: &Means<'_>, socket: Socket, patience: Option<Patience>) ->
 
 struct Login<'a> {
     spec: &'a ConnectionSpec,
-    /// The server's, as the user named it.
+    /// Public key of the server, as the user gave it.
     key: Option<&'a PublicKey>,
-    /// Nobody in between can read.
+    /// True if nobody in between can read the connection.
     private: bool,
     socket: Socket,
     packets: Packets,
-    /// Of our next packet in the dialogue.
+    /// Number of the client's next packet in the dialogue.
     number: u8,
     challenge: Vec<u8>,
     plugin: String,
 }
 
 impl Login<'_> {
-    /// The next packet; a refusal as an error.
+    /// Receives the next packet; an error packet is returned as an error.
     fn receive(&mut self) -> Result<Vec<u8>, WireError> {
         loop {
             let Some(packet) = self.packets.next(|_| usize::MAX)? else {
@@ -119,7 +125,7 @@ impl Login<'_> {
         Ok(())
     }
 
-    /// Begins TLS where it is wanted and to be had, and says who we are; what is spoken from now on.
+    /// Begins TLS if it is wanted and offered, and sends the login; returns the capabilities in use from now on.
     fn answer_greeting(mut self, means: &Means<'_>, greeting: &Greeting) -> Result<(Self, u64), WireError> {
         let offered = greeting.can & can::TLS != 0;
         let tls = means.tls;
@@ -134,7 +140,7 @@ impl Login<'_> {
         }
         self.challenge.clone_from(&greeting.challenge);
         self.plugin = if greeting.plugin.is_empty() { auth::NATIVE.into() } else { greeting.plugin.clone() };
-        // The server's own method may be none of ours, and the user's another: it asks again then.
+        // If the server proposes an unsupported method, the user's own method may differ: the server then asks again.
         let proof = self.proof().or_else(|_| {
             self.plugin = auth::NATIVE.into();
             self.proof()
@@ -159,7 +165,7 @@ impl Login<'_> {
         auth::answer(&self.plugin, self.password(), &self.challenge)
     }
 
-    /// Answers until the server is content. One question of another method, and one for the whole password.
+    /// Answers the server's questions until it accepts the login: at most 8 questions.
     fn prove(&mut self) -> Result<(), WireError> {
         for _ in 0..8 {
             let body = self.receive()?;
@@ -180,7 +186,7 @@ impl Login<'_> {
         Err(WireError::Auth("the server asks again and again".into()))
     }
 
-    /// The password itself where nobody in between can read it, else sealed for the server whose key the user named.
+    /// Sends the password itself over a private connection, otherwise encrypted with the user's copy of the server key.
     fn whole_password(&mut self) -> Result<(), WireError> {
         let secret = self.password().ok_or(WireError::NoPassword)?;
         let answer = match self.key {

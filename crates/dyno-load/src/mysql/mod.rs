@@ -1,13 +1,13 @@
 //! MariaDB's wire protocol (the MySQL client/server protocol, version 10).
 //!
-//! [`packet`] cuts the incoming bytes into packets, [`greeting`] and [`login`] and [`auth`] log in, [`statement`] holds a
-//! command as the server wants it, [`link`] is one logged-in connection, and [`result`] reads rows that a script keeps.
-//! [`rows`] is a session of its own kind: it reads large results and loads rows.
-//! [`known_errors`] tells the server's own errors from those of somebody's code.
-//! Sockets, TLS and whom to trust are those of [`wire`](crate::wire).
+//! [`packet`] cuts the incoming bytes into packets; [`greeting`], [`login`] and [`auth`] log in. [`statement`]
+//! encodes a command, [`link`] is one logged-in connection, and [`result`] reads rows that a script keeps. [`rows`]
+//! is a different kind of session, which reads large results and loads rows. [`known_errors`] distinguishes the
+//! server's own errors from errors raised by user code. Sockets, TLS and certificate trust are shared with
+//! [`wire`](crate::wire).
 //!
-//! Limits: a server before MariaDB 10.2 is refused (it ends result sets in another way). `LOAD DATA LOCAL` is
-//! offered only where a script brings its data: no file of this machine is ever read. Compression is not spoken.
+//! Limits: a server before MariaDB 10.2 is refused, because it ends result sets in another way. `LOAD DATA LOCAL` is
+//! offered only if a script provides its data: no file of this machine is ever read. Compression is not supported.
 
 pub mod auth;
 mod greeting;

@@ -1,57 +1,61 @@
-//! Cuts the server's bytes into packets, in place, and writes packets.
+//! Reader that cuts the server's bytes into packets in place, and writer of packets.
 //!
-//! A packet is a length of three bytes, a number in its dialogue, and a body; a body of the greatest length goes on in
-//! the next packet. Of a body a beginning is kept, the rest is skipped.
+//! A packet is a length of three bytes, a number within its dialogue, and a body. A body of the greatest length
+//! continues in the next packet. Only a beginning of each body is kept; the rest is skipped.
 
 use std::ops::Range;
 
 use crate::wire::WireError;
 use crate::wire::buffer::Buffer;
 
-/// Length and number.
+/// Length of a packet's head: three bytes of length and one of number.
 pub const HEAD_BYTES: usize = 4;
-/// A body of this length goes on in the next packet.
+/// Greatest length of a body; such a body continues in the next packet.
 pub const PART_BYTES: usize = 0xff_ffff;
-/// Longest packet before the login: greetings and questions are short.
+/// Longest packet that is accepted before the login, where all packets are short.
 const SHORT_BYTES_MAX: usize = 30_000;
 
-/// The beginning of one packet.
+/// Beginning of one packet.
 #[derive(Debug, Clone)]
 pub struct Packet {
-    /// The first byte of its body, which says what it is.
+    /// First byte of its body, which identifies its kind.
     pub first: u8,
-    /// Bytes of its first part.
+    /// Length of its first part [bytes].
     pub length: usize,
     /// Its number in the dialogue.
     pub number: u8,
-    /// What was kept, for [`Packets::bytes`].
+    /// Range of the kept bytes, for [`Packets::bytes`].
     pub body: Range<usize>,
-    /// Whether there was more than was kept.
+    /// True if the body is longer than the kept bytes.
     pub cut: bool,
 }
 
-/// Incoming packets of one connection. Reading is the caller's: [`Packets::buffer`].
+/// Incoming packets of one connection; the caller reads the bytes into [`Packets::buffer`].
 #[derive(Debug)]
 pub struct Packets {
     buffer: Buffer,
     limit: usize,
-    /// The next packet is the rest of the one before.
+    /// True if the next packet continues the previous one.
     goes_on: bool,
 }
 
 impl Packets {
-    /// For a server that has not let us in: it has nothing long to say.
+    /// Returns the packets of a connection before its login; only short packets are accepted.
     pub fn before_login() -> Self {
         Self { buffer: Buffer::new(HEAD_BYTES + 1), limit: SHORT_BYTES_MAX, goes_on: false }
     }
 
-    /// From now on packets may be long.
+    /// Accepts packets of any length from now on.
     pub fn logged_in(&mut self) {
         self.limit = PART_BYTES;
     }
 
-    /// The next packet, or `None` when more bytes are needed. `wanted` says how many bytes are kept of a packet with this
-    /// first byte; one at least is.
+    /// Returns the next packet, or `None` if more bytes are needed.
+    ///
+    /// `wanted` returns how many bytes are kept of a packet with this first byte; at least one is kept.
+    ///
+    /// # Errors
+    /// A packet is empty or longer than allowed.
     #[inline]
     pub fn next(&mut self, wanted: impl Fn(u8) -> usize) -> Result<Option<Packet>, WireError> {
         loop {
@@ -77,7 +81,9 @@ impl Packets {
         }
     }
 
-    /// The next part, all of it, with its number; its body goes on in the next where it has [`PART_BYTES`].
+    /// Returns the next complete part and its number, or `None` if more bytes are needed.
+    ///
+    /// A body whose part has [`PART_BYTES`] continues in the next part.
     pub fn part(&mut self) -> Option<(Range<usize>, u8)> {
         if !self.buffer.skipped() {
             return None;
@@ -87,13 +93,13 @@ impl Packets {
         self.buffer.take(HEAD_BYTES, length, length).map(|body| (body, number))
     }
 
-    /// The bytes of a body; only until the buffer is filled again.
+    /// Returns the bytes of a body; they are valid only until the buffer is filled again.
     #[inline]
     pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
         self.buffer.bytes(body)
     }
 
-    /// Where the bytes are.
+    /// Returns the buffer that holds the bytes.
     #[inline]
     pub fn buffer(&mut self) -> &mut Buffer {
         &mut self.buffer
@@ -105,14 +111,14 @@ fn length(a: u8, b: u8, c: u8) -> usize {
     u32::from_le_bytes([a, b, c, 0]) as usize
 }
 
-/// Begins a packet; [`end`] writes its head.
+/// Begins a packet and returns its start in `out`; [`end`] writes its head.
 #[inline]
 pub fn begin(out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&[0; HEAD_BYTES]);
     out.len() - HEAD_BYTES
 }
 
-/// Ends the packet that began at `start`, the `number`-th of its dialogue; a long one is cut into parts.
+/// Ends the packet that began at `start`, with this number in its dialogue; a long one is split into parts.
 #[inline]
 pub fn end(out: &mut Vec<u8>, start: usize, number: u8) {
     let length = out.len() - start - HEAD_BYTES;
@@ -146,12 +152,15 @@ fn head(out: &mut [u8], length: usize, number: u8) {
     out[3] = number;
 }
 
-/// Reads whole numbers and texts from a body; what is torn is an error.
+/// Reads integers and texts from a body; a body that is too short is an error.
 #[derive(Debug, Clone)]
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// So many bytes.
+    /// Takes this number of bytes.
+    ///
+    /// # Errors
+    /// The body is too short.
     #[inline]
     pub fn take(&mut self, count: usize) -> Result<&'a [u8], WireError> {
         let (taken, rest) =
@@ -160,14 +169,20 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A number of so many bytes, the lowest first.
+    /// Reads a little-endian integer of this number of bytes.
+    ///
+    /// # Errors
+    /// The body is too short.
     #[inline]
     pub fn number(&mut self, bytes: usize) -> Result<u64, WireError> {
         let taken = self.take(bytes)?;
         Ok(taken.iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
     }
 
-    /// A number that says its own length; `None` is NULL.
+    /// Reads a length-encoded integer; `None` is NULL.
+    ///
+    /// # Errors
+    /// The body is too short, or its first byte is 0xff.
     #[inline]
     pub fn counted(&mut self) -> Result<Option<u64>, WireError> {
         match self.number(1)? {
@@ -180,7 +195,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes with their length before them; `None` is NULL.
+    /// Reads bytes that are preceded by their length; `None` is NULL.
+    ///
+    /// # Errors
+    /// The body is too short.
     #[inline]
     pub fn text(&mut self) -> Result<Option<&'a [u8]>, WireError> {
         match self.counted()? {
@@ -189,7 +207,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Bytes up to a zero byte; the rest where there is none.
+    /// Reads bytes up to a zero byte, or to the end if there is none.
     pub fn up_to_zero(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
         let (text, rest) = self.0.split_at(end);
@@ -198,7 +216,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends bytes with their length before them.
+/// Appends bytes preceded by their length.
 pub fn write_text(text: &[u8], out: &mut Vec<u8>) {
     let length = text.len() as u64;
     match length {

@@ -1,5 +1,7 @@
-//! Rows that a script keeps, put into the form in which [`columns`](crate::wire::message::columns) reads them: every
-//! value as text. Apart from the plain round trip, because copying results costs.
+//! Rows that a script keeps, converted to PostgreSQL's text form.
+//!
+//! [`columns`](crate::wire::message::columns) reads that form. Separate from the plain round trip, because copying
+//! results costs time.
 
 use std::io::Write;
 
@@ -18,7 +20,10 @@ pub struct Column {
 }
 
 impl Column {
-    /// From the body of a column's description.
+    /// Parses the body of a column's description.
+    ///
+    /// # Errors
+    /// The body is too short.
     pub fn parse(body: &[u8]) -> Result<Self, WireError> {
         let mut body = Reader(body);
         for _ in 0..4 {
@@ -34,7 +39,7 @@ impl Column {
     }
 }
 
-/// Writes the names of columns as a `RowDescription`.
+/// Writes the names of columns in the form of PostgreSQL's `RowDescription`.
 pub fn describe(columns: &[Column], out: &mut Vec<u8>) {
     out.clear();
     out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
@@ -44,7 +49,10 @@ pub fn describe(columns: &[Column], out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a row that came as text as a `DataRow`.
+/// Writes a row in text form in the form of PostgreSQL's `DataRow`.
+///
+/// # Errors
+/// The body is too short.
 pub fn text_row(body: &[u8], columns: usize, out: &mut Vec<u8>) -> Result<(), WireError> {
     let mut body = Reader(body);
     begin(columns, out);
@@ -54,7 +62,10 @@ pub fn text_row(body: &[u8], columns: usize, out: &mut Vec<u8>) -> Result<(), Wi
     Ok(())
 }
 
-/// Writes a row of a prepared statement as a `DataRow`.
+/// Writes a row of a prepared statement in the form of PostgreSQL's `DataRow`.
+///
+/// # Errors
+/// The body is too short.
 pub fn binary_row(body: &[u8], columns: &[Column], out: &mut Vec<u8>) -> Result<(), WireError> {
     let mut body = Reader(body);
     body.take(1)?;
@@ -99,7 +110,7 @@ fn value_text(column: &Column, body: &mut Reader<'_>, out: &mut Vec<u8>) -> Resu
     match column.kind {
         kind::TINY => whole(1, body, out),
         kind::SHORT | kind::YEAR => whole(2, body, out),
-        // A number of 24 bits comes in 32.
+        // A 24-bit number is sent in 32 bits.
         kind::LONG | kind::INT24 => whole(4, body, out),
         kind::LONGLONG => whole(8, body, out),
         kind::FLOAT => {
@@ -125,7 +136,7 @@ fn write(out: &mut Vec<u8>, value: impl std::fmt::Display) {
     let _ = write!(out, "{value}");
 }
 
-/// A date, or a date and a time: as many parts as are not zero.
+/// Writes a date, or a date and a time; the server omits trailing parts that are zero.
 fn point(kind: u8, body: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
     let mut body = Reader(body.text()?.unwrap_or_default());
     let mut part = |bytes| if body.0.is_empty() { Ok(0) } else { body.number(bytes) };
@@ -141,7 +152,7 @@ fn point(kind: u8, body: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), WireE
     Ok(())
 }
 
-/// A stretch of time; days become hours.
+/// Writes a duration; days are converted to hours.
 fn span(body: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), WireError> {
     let mut body = Reader(body.text()?.unwrap_or_default());
     let mut part = |bytes| if body.0.is_empty() { Ok(0) } else { body.number(bytes) };

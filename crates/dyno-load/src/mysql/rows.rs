@@ -1,8 +1,8 @@
-//! One session that reads rows of a MariaDB or loads them into one, and waits on its socket by itself.
+//! Session that reads rows from a MariaDB server or loads rows into one, and blocks on its socket.
 //!
-//! Rows are read by a prepared statement: their binary form has every bit of a FLOAT, which the text form rounds. They
-//! are handed on as they come; no result is ever gathered. Rows go in by `LOAD DATA LOCAL`: whatever file the statement
-//! names, only the caller's bytes are sent.
+//! Rows are read by a prepared statement: its binary form keeps every bit of a FLOAT, which the text form rounds.
+//! Rows are handed on as they arrive; a result is never held as a whole. Rows are loaded by `LOAD DATA LOCAL`:
+//! whatever file the statement names, only the caller's bytes are sent.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,21 +21,21 @@ use crate::wire::{ServerError, WireError};
 const LOCAL_FILE: u8 = 0xfb;
 const END: u8 = 0xfe;
 const ERROR: u8 = 0xff;
-/// Room for bytes that came.
+/// Size of the receive buffer [bytes].
 const ROOM_BYTES: usize = 256 << 10;
-/// Bytes of a packet of a file: under the smallest `max_allowed_packet` that anybody sets.
+/// Bytes per packet of loaded data: less than the smallest `max_allowed_packet` in use.
 const FILE_PART_BYTES: usize = 512 << 10;
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
-/// Warnings that are shown.
+/// Largest number of warnings that are reported.
 const WARNINGS_MOST: usize = 3;
 
-/// A body: in the buffer, or gathered from parts.
+/// Body of a packet: a range of the buffer, or gathered from several parts.
 enum Body {
     Here(std::ops::Range<usize>),
     Long(Vec<u8>),
 }
 
-/// A logged-in session for rows.
+/// Logged-in session for reading and loading rows.
 #[derive(Debug)]
 pub struct RowSession {
     dialler: Dialler,
@@ -44,32 +44,38 @@ pub struct RowSession {
     session: u32,
     caches_metadata: bool,
     out: Vec<u8>,
-    /// Number of the last packet that came, and of ours after it.
+    /// Number of the last packet received or sent in the dialogue.
     number: u8,
 }
 
 impl RowSession {
-    /// Opens a socket and logs in; `stop` ends that and everything after it.
+    /// Opens a socket and logs in; `stop` interrupts this and every later operation.
+    ///
+    /// # Errors
+    /// The connection or the login fails.
     pub fn connect(spec: &ConnectionSpec, stop: &Arc<AtomicBool>) -> Result<Self, WireError> {
-        // `LOAD DATA LOCAL` is only spoken where there is a feed; what is fed is the caller's.
+        // `LOAD DATA LOCAL` is offered only if there is a feed; the bytes that are sent come from `send_in`.
         let dialler = Dialler::new(spec)?.feeding(Some(Arc::from([])));
         let LoggedIn { socket, mut packets, session, caches_metadata } = dialler.connect_to_rows(stop)?;
         packets.buffer().widen(ROOM_BYTES);
         Ok(Self { dialler, socket, packets, session, caches_metadata, out: Vec::new(), number: 0 })
     }
 
-    /// Number of the session at the server.
+    /// Returns the number of the session at the server.
     pub fn process(&self) -> u32 {
         self.session
     }
 
-    /// Asks the server to end what this session is doing.
+    /// Asks the server to cancel what this session is doing; errors are ignored.
     pub fn cancel(&self) {
         // A server that is gone has nothing to cancel.
         let _ = self.dialler.cancel(self.session, 0, CANCEL_LIMIT);
     }
 
-    /// Runs one statement; its rows, as texts, if it has any.
+    /// Runs one statement and returns its rows as text; no rows if it returns none.
+    ///
+    /// # Errors
+    /// The server refuses the statement, or the connection is lost.
     pub fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, WireError> {
         self.ask(|out| write_text_query(sql, out))?;
         let head = self.body()?;
@@ -95,7 +101,10 @@ impl RowSession {
         }
     }
 
-    /// Runs a query and hands on each row; returns the rows that the server counted.
+    /// Runs a query and calls `each` with every row; returns the number of rows that the server counted.
+    ///
+    /// # Errors
+    /// The server refuses the query, the connection is lost, or `each` fails.
     pub fn read<E: From<WireError>>(
         &mut self,
         sql: &str,
@@ -146,7 +155,9 @@ impl RowSession {
             .collect()
     }
 
-    /// `known`: the columns as they were described when it was prepared; a server may describe them once only.
+    /// Executes a prepared statement; returns its columns.
+    ///
+    /// `known` are the columns from its preparation: a server may omit them here.
     fn execute(&mut self, statement: u32, known: Vec<Column>) -> Result<Vec<Column>, WireError> {
         self.ask(|out| {
             let start = packet::begin(out);
@@ -164,7 +175,10 @@ impl RowSession {
         self.columns(count)
     }
 
-    /// Begins `LOAD DATA LOCAL`: rows may be sent then.
+    /// Begins `LOAD DATA LOCAL`, after which rows may be sent with [`RowSession::send_in`].
+    ///
+    /// # Errors
+    /// The server refuses the statement or does not ask for data, or the connection is lost.
     pub fn begin_in(&mut self, sql: &str) -> Result<(), WireError> {
         self.ask(|out| write_text_query(sql, out))?;
         let body = self.body()?;
@@ -174,7 +188,10 @@ impl RowSession {
         Err(WireError::Protocol("no request for rows".into()))
     }
 
-    /// Sends bytes of rows, cut wherever the caller likes.
+    /// Sends bytes of rows, which may be cut at any position.
+    ///
+    /// # Errors
+    /// The connection is lost.
     pub fn send_in(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         for part in bytes.chunks(FILE_PART_BYTES) {
             self.send_part(part)?;
@@ -194,8 +211,12 @@ impl RowSession {
         Ok(())
     }
 
-    /// Ends `LOAD DATA LOCAL`: the rows that the server counted, and its first warnings in its own words. A value that
-    /// did not fit is a warning there, whatever `sql_mode` says.
+    /// Ends `LOAD DATA LOCAL`; returns the number of rows that the server counted and the text of its first warnings.
+    ///
+    /// A value that did not fit is only a warning here, whatever `sql_mode` is.
+    ///
+    /// # Errors
+    /// The server refuses the rows, or the connection is lost.
     pub fn end_in(&mut self) -> Result<(u64, Vec<String>), WireError> {
         self.send_part(&[])?;
         let body = self.body()?;
@@ -221,7 +242,7 @@ impl RowSession {
         Ok(())
     }
 
-    /// The next body, whole; an error of the server is one of ours.
+    /// Receives the next complete body; an error packet is returned as an error.
     #[inline]
     fn body(&mut self) -> Result<Body, WireError> {
         let first = self.part()?;
@@ -269,7 +290,7 @@ impl RowSession {
     }
 }
 
-/// A row that begins with the same byte is longer.
+/// Returns true if a packet ends the rows; a row with the same first byte is longer.
 fn is_end(bytes: &[u8]) -> bool {
     bytes.first() == Some(&END) && bytes.len() < PART_BYTES
 }

@@ -1,8 +1,9 @@
-//! A password sealed for a server's RSA key (`caching_sha2_password` without TLS): RSAES-OAEP with SHA-1 and MGF1
-//! (RFC 8017, 7.1.1), over the password masked by the challenge.
+//! Password encryption with a server's RSA key, for `caching_sha2_password` without TLS.
 //!
-//! The key is one that the user names. A key that comes over the same wire is never taken: whoever stands in between
-//! would send his own and read the password. Only the public half is computed with here.
+//! The scheme is RSAES-OAEP with SHA-1 and MGF1 (RFC 8017, 7.1.1), over the password masked by the challenge.
+//!
+//! The key must be given by the user. A key received over the connection is never used: a man in the middle would
+//! send his own key and read the password. Only the public half of a key is used here.
 
 use num_bigint::BigUint;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -14,13 +15,13 @@ use crate::wire::WireError;
 use crate::wire::x509::element;
 
 const HASH_BYTES: usize = 20;
-/// Shorter keys can be broken.
+/// Smallest accepted key length [bits]; shorter keys can be broken.
 const KEY_BITS_MIN: u64 = 2048;
 const SEQUENCE: u8 = 0x30;
 const BIT_STRING: u8 = 0x03;
 const INTEGER: u8 = 0x02;
 
-/// The public half of an RSA key.
+/// Public half of an RSA key.
 #[derive(Debug, Clone)]
 pub struct PublicKey {
     modulus: BigUint,
@@ -28,7 +29,10 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// From a PEM file (`BEGIN PUBLIC KEY`), as servers write it. What is wrong, in words.
+    /// Reads a key from a PEM file (`BEGIN PUBLIC KEY`), as servers write it.
+    ///
+    /// # Errors
+    /// A message: there is no such key in the file, or it is shorter than 2048 bits.
     pub fn from_pem(pem: &[u8]) -> Result<Self, &'static str> {
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| "no PEM file of a public key")?;
         let key = Self::from_der(&der).ok_or("no RSA key")?;
@@ -48,7 +52,10 @@ impl PublicKey {
         Some(Self { modulus: BigUint::from_bytes_be(modulus), exponent: BigUint::from_bytes_be(exponent) })
     }
 
-    /// The password and its end, masked by the challenge, for nobody but the key's owner.
+    /// Returns the zero-terminated password, masked by the challenge and encrypted for the owner of this key.
+    ///
+    /// # Errors
+    /// The password is too long for the key, or there are no random numbers.
     pub fn seal(&self, password: &[u8], challenge: &[u8]) -> Result<Vec<u8>, WireError> {
         let ended = password.iter().chain(&[0]);
         let masked: Vec<u8> = ended.zip(challenge.iter().cycle()).map(|(a, b)| a ^ b).collect();
@@ -65,7 +72,7 @@ impl PublicKey {
     }
 }
 
-/// The block of `length` bytes, or none where the message is too long for it.
+/// Returns the padded block of `length` bytes, or `None` if the message is too long for it.
 fn padded(message: &[u8], mut seed: [u8; HASH_BYTES], length: usize) -> Option<Vec<u8>> {
     let room = length.checked_sub(2 * HASH_BYTES + 2 + message.len())?;
     let label = digest(&SHA1_FOR_LEGACY_USE_ONLY, b"");
@@ -75,7 +82,7 @@ fn padded(message: &[u8], mut seed: [u8; HASH_BYTES], length: usize) -> Option<V
     Some([&[0][..], &seed, &data].concat())
 }
 
-/// MGF1: xors what SHA-1 makes of the seed and a counter.
+/// Applies MGF1: xors `bytes` with the SHA-1 hashes of the seed and a counter.
 fn mask(bytes: &mut [u8], seed: &[u8]) {
     for (counter, chunk) in (0_u32..).zip(bytes.chunks_mut(HASH_BYTES)) {
         let hash = digest(&SHA1_FOR_LEGACY_USE_ONLY, &[seed, &counter.to_be_bytes()].concat());

@@ -1,13 +1,13 @@
-//! Where the dialogue of a [`Link`](super::link::Link) stands.
+//! Stages of the dialogue of a [`Link`](super::link::Link).
 
-/// What comes next from the server.
+/// What the server sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing was asked.
+    /// Nothing, because no request is outstanding.
     Idle,
-    /// The answer to a wish to prepare.
+    /// The answer to a request to prepare.
     Prepared,
-    /// Descriptions of values and columns of what was prepared.
+    /// Descriptions of the values and columns of a prepared statement.
     Described { values: u64, columns: u64 },
     /// The head of a result.
     Head,
@@ -15,8 +15,8 @@ pub enum Stage {
     Columns { left: u64 },
     /// Rows.
     Rows,
-    /// What was to run could not be prepared: that it could not run, either.
+    /// The error of an execution whose statement could not be prepared.
     Refused,
-    /// All is told but that the server waits.
+    /// Nothing: the answer is complete, and only `Ready` has to be reported.
     Done,
 }

@@ -1,23 +1,23 @@
-//! One SQL command as MariaDB wants it: as text with the values in it, or prepared with the values beside it.
+//! SQL command in MariaDB's forms: as text that contains the values, or prepared with separate values.
 
 use dyno_script::{Piece, Scope, Sql, SqlKind, Symbols, Value, VarId};
 
 use super::packet::{self, write_text};
 
-/// Ask the server to close the session, to run a text, to prepare one, to run and to forget what was prepared.
+/// Command bytes: close the session, run a text, prepare, execute, and close a prepared statement.
 pub const QUIT: u8 = 0x01;
 const QUERY: u8 = 0x03;
 pub const PREPARE: u8 = 0x16;
 pub const EXECUTE: u8 = 0x17;
 const CLOSE: u8 = 0x19;
 
-/// A file goes in packets of this size.
+/// Bytes per packet of a file that is sent.
 const FILE_PART_BYTES: usize = 1 << 20;
 
-/// Stands for the statement that was prepared last: it can be run before its number is known (MariaDB 10.2).
+/// Number of the statement prepared last, so that it can be executed before its number is known (MariaDB 10.2).
 pub const LAST_PREPARED: u32 = u32::MAX;
 
-/// Types of values.
+/// Type codes of values.
 pub mod kind {
     pub const TINY: u8 = 0x01;
     pub const SHORT: u8 = 0x02;
@@ -38,16 +38,18 @@ pub mod kind {
 /// One SQL command.
 #[derive(Debug, Clone, Default)]
 pub struct Statement {
-    /// With `?` in place of the variables.
+    /// Text with `?` in place of the variables.
     marked: String,
     params: Vec<VarId>,
     pieces: Vec<Piece>,
-    /// Begin, commit or rollback: always sent as text, and it has no rows.
+    /// True for begin, commit and rollback, which are always sent as text and have no rows.
     pub is_control: bool,
 }
 
 impl Statement {
-    /// From a script's command. A variable inside quotes that nothing sets stays as it is written.
+    /// Creates a statement from a script's command.
+    ///
+    /// A variable inside quotes remains literal text in the prepared form.
     pub fn new(sql: &Sql, symbols: &Symbols) -> Self {
         let mut marked = String::new();
         let mut params = Vec::new();
@@ -67,17 +69,17 @@ impl Statement {
         Self { marked, params, pieces: sql.pieces.clone(), is_control: sql.kind != SqlKind::Other }
     }
 
-    /// How many values the prepared form takes.
+    /// Returns the number of values of the prepared form.
     pub fn values(&self) -> usize {
         self.params.len()
     }
 
-    /// Appends the wish to prepare it.
+    /// Appends the request to prepare the statement.
     pub fn write_prepare(&self, out: &mut Vec<u8>) {
         write_command(PREPARE, self.marked.as_bytes(), out);
     }
 
-    /// Appends the wish to run what was prepared under this number, with the present values.
+    /// Appends the request to execute the prepared statement with this number, with the current values.
     #[inline]
     pub fn write_execute(&self, number: u32, scope: &Scope, out: &mut Vec<u8>) {
         let start = packet::begin(out);
@@ -100,8 +102,9 @@ impl Statement {
         packet::end(out, start, 0);
     }
 
-    /// Appends it as text with the values in it. A variable that nothing has set stays as it is written in the script;
-    /// `name` gives its name.
+    /// Appends the request to run the statement as text that contains the values.
+    ///
+    /// A variable without a value remains as it is written in the script; `name` returns its name.
     pub fn write_query<'a>(&self, scope: &Scope, name: impl Fn(VarId) -> &'a str, out: &mut Vec<u8>) {
         let start = packet::begin(out);
         out.push(QUERY);
@@ -120,7 +123,9 @@ impl Statement {
     }
 }
 
-/// Appends a value; its type, or `None` for NULL. Text that is a whole number goes as one: `LIMIT` takes nothing else.
+/// Appends a value; returns its type code, or `None` for NULL.
+///
+/// Text in the canonical form of an integer is sent as an integer, because `LIMIT` accepts nothing else.
 fn write_value(value: Option<Value>, out: &mut Vec<u8>) -> Option<u8> {
     match value? {
         Value::Null => return None,
@@ -144,17 +149,17 @@ fn write_value(value: Option<Value>, out: &mut Vec<u8>) -> Option<u8> {
     Some(kind::LONGLONG)
 }
 
-/// Appends the wish to forget what was prepared under this number; the server does not answer.
+/// Appends the request to close the prepared statement with this number; the server does not answer it.
 pub fn write_close(number: u32, out: &mut Vec<u8>) {
     write_command(CLOSE, &number.to_le_bytes(), out);
 }
 
-/// Appends the wish to run this text.
+/// Appends the request to run this text.
 pub fn write_text_query(text: &str, out: &mut Vec<u8>) {
     write_command(QUERY, text.as_bytes(), out);
 }
 
-/// Appends what the server asked for as a file, after its packet of this number; a packet without a body ends it.
+/// Appends the data that the server asked for as a file, in packets numbered after `number`; an empty packet ends it.
 pub fn write_file(bytes: &[u8], mut number: u8, out: &mut Vec<u8>) {
     for part in bytes.chunks(FILE_PART_BYTES).chain([&[][..]]) {
         number = number.wrapping_add(1);
@@ -164,7 +169,7 @@ pub fn write_file(bytes: &[u8], mut number: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a command.
+/// Appends a command byte and its body.
 pub fn write_command(command: u8, body: &[u8], out: &mut Vec<u8>) {
     let start = packet::begin(out);
     out.push(command);

@@ -1,5 +1,6 @@
-//! Packets and rows in all shapes, and a server that follows a script. What happens with a real server is in the tests of
-//! the bench.
+//! Tests with packets and rows of all forms, and with a scripted server.
+//!
+//! Tests with a real server are in the tests of the bench.
 
 use std::io::Read;
 
@@ -11,7 +12,7 @@ use super::result::{Column, binary_row, describe, text_row};
 use super::statement::{LAST_PREPARED, Statement};
 use crate::wire::message::{column_names, columns};
 
-/// Hands out its bytes in the given portions.
+/// Reader that returns its bytes in portions of this size.
 struct Torn<'a>(&'a [u8], usize);
 
 impl Read for Torn<'_> {
@@ -38,7 +39,7 @@ fn compile(text: &str) -> (Compiler, Sql) {
     (compiler, sql.clone())
 }
 
-/// Name, type, flags.
+/// Returns a column with this name, type code and flags.
 fn column(name: &str, kind: u8, flags: u16) -> Column {
     let mut body = b"\x03def\x00\x00\x00".to_vec();
     write_text(name.as_bytes(), &mut body);

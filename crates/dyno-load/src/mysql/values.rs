@@ -1,54 +1,54 @@
-//! Values of a row in the binary form, as they come: nothing is copied.
+//! Values of a row in the binary form, read in place without copying.
 
 use super::packet::Reader;
 use super::result::Column;
 use super::statement::kind;
 use crate::wire::WireError;
 
-/// A value of a row. Whole numbers are widened.
+/// Value of a row; integers are widened to 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WireValue<'a> {
     /// NULL.
     Null,
-    /// With a sign.
+    /// Signed integer.
     Int(i64),
-    /// Without.
+    /// Unsigned integer.
     Uint(u64),
-    /// Single precision.
+    /// Single-precision number.
     Float(f32),
-    /// Double precision.
+    /// Double-precision number.
     Double(f64),
-    /// Text, bytes, digits of a decimal.
+    /// Text, bytes, or the digits of a decimal.
     Bytes(&'a [u8]),
-    /// A date, or a date and a time; all parts 0 is MariaDB's zero date.
+    /// Date, or date and time; all parts 0 is MariaDB's zero date.
     Point(Point),
-    /// A stretch of time.
+    /// Duration.
     Span(Span),
 }
 
-/// A date and a time.
+/// Date and time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Point {
-    /// From 0 on.
+    /// Year, from 0 on.
     pub year: u16,
-    /// 0 where it is not known.
+    /// Month; 0 if unknown.
     pub month: u8,
-    /// 0 where it is not known.
+    /// Day; 0 if unknown.
     pub day: u8,
-    /// Since midnight.
+    /// Time since midnight [us].
     pub us: u64,
 }
 
-/// A stretch of time.
+/// Duration with a sign.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
-    /// Below zero.
+    /// True if the duration is negative.
     pub is_negative: bool,
-    /// Its length.
+    /// Absolute length [us].
     pub us: u64,
 }
 
-/// A row in the binary form, value by value.
+/// Row in the binary form, read value by value.
 #[derive(Debug)]
 pub struct WireRow<'a> {
     columns: &'a [Column],
@@ -65,7 +65,10 @@ impl<'a> WireRow<'a> {
         Ok(Self { columns, nulls, body, at: 0 })
     }
 
-    /// The next value; `None` at the end of the row.
+    /// Returns the next value, or `None` at the end of the row.
+    ///
+    /// # Errors
+    /// The row is too short.
     #[inline]
     pub fn value(&mut self) -> Result<Option<WireValue<'a>>, WireError> {
         let Some(column) = self.columns.get(self.at) else { return Ok(None) };
@@ -107,7 +110,7 @@ fn value<'a>(column: &Column, body: &mut Reader<'a>) -> Result<WireValue<'a>, Wi
     }
 }
 
-/// As many parts as are not zero at the end.
+/// Parts of a date or time; the server omits trailing parts that are zero.
 struct Parts<'a>(&'a [u8]);
 
 impl Parts<'_> {

@@ -1,49 +1,49 @@
-//! The blocks of a log: what stands in each, so that a reader after a crash knows what it is.
+//! Blocks of a log: their headers, from which a reader after a crash can identify each block.
 //!
-//! A file begins with a head of 4096 bytes; slots of one block each follow. One *write* of the log
-//! fills neighbouring slots; each of its blocks begins with a header of 48 bytes, little endian:
+//! A file begins with a head of 4096 bytes, followed by slots of one block each. One *write* of the log fills
+//! neighbouring slots. Each of its blocks begins with a header of 48 bytes, little endian:
 //!
 //! ```text
 //!   0  4  magic "dlgb"          16  8  sequence: number of the write, from 1
 //!   4  4  CRC-32 of the block   24  8  slot in which the block belongs
 //!   8  8  run id                32  4  number of this block in its write   36  4  blocks of the write
-//!                               40  8  commits that are whole with this write
+//!                               40  8  commits that are complete with this write
 //! ```
 //!
-//! The checksum covers the whole block but for itself, so a block that is torn inside, or stands in
-//! a slot where it does not belong, is not taken for one. A write counts when all of its blocks do.
+//! The checksum covers the whole block except itself, so a torn block is not accepted, nor is a block in the wrong
+//! slot. A write counts if all of its blocks do.
 
 use std::fmt::Write as _;
 
 use crc32fast::Hasher;
 
-/// Bytes of a block's header.
+/// Size of a block's header \[bytes\].
 pub(super) const HEADER: usize = 48;
-/// Bytes before the first slot.
+/// Size of a file's head, which precedes the first slot \[bytes\].
 pub(super) const HEAD: usize = 4096;
 
 const MAGIC: [u8; 4] = *b"dlgb";
 const FIRST_LINE: &str = "dbdyno redo probe 1";
 
-/// What a block says about itself.
+/// Contents of a block's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// Which run wrote it.
+    /// Id of the run that wrote the block.
     pub run: u64,
     /// Number of its write.
     pub sequence: u64,
-    /// Where it belongs.
+    /// Slot in which the block belongs.
     pub slot: u64,
-    /// Its number in the write.
+    /// Number of the block within the write.
     pub part: u32,
-    /// Blocks of the write.
+    /// Number of blocks of the write.
     pub parts: u32,
-    /// Commits that are whole with this write.
+    /// Number of commits that are complete with this write.
     pub commits: u64,
 }
 
 impl Stamp {
-    /// Writes header and checksum over the beginning of `block`.
+    /// Writes header and checksum into the beginning of `block`.
     pub fn put(&self, block: &mut [u8]) {
         block[0..4].copy_from_slice(&MAGIC);
         block[8..16].copy_from_slice(&self.run.to_le_bytes());
@@ -56,7 +56,7 @@ impl Stamp {
         block[4..8].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// The header of a whole block of this run in its own slot; `None` is anything else.
+    /// Returns the header of an intact block of this run in its own slot, or `None` for anything else.
     pub fn read(block: &[u8], run: u64, slot: u64) -> Option<Self> {
         let long = |at: usize| block[at..at + 8].try_into().map(u64::from_le_bytes).ok();
         let short = |at: usize| block[at..at + 4].try_into().map(u32::from_le_bytes).ok();
@@ -76,23 +76,23 @@ fn checksum(block: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-/// The head of a file.
+/// Head of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Which run wrote it.
+    /// Id of the run that wrote the file.
     pub run: u64,
-    /// Bytes of a block.
+    /// Size of a block \[bytes\].
     pub block_bytes: usize,
-    /// Blocks after which the log goes round.
+    /// Number of slots, after which the log continues at the first one.
     pub slots: u64,
-    /// Which copy it is, from 1.
+    /// Number of this copy, from 1.
     pub copy: u32,
-    /// How many copies there are.
+    /// Number of copies.
     pub copies: u32,
 }
 
 impl Head {
-    /// The head's bytes: a few lines for people, then zeros.
+    /// Returns the head's bytes: a few readable lines, then zeros.
     pub fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{FIRST_LINE}\nrun {:016x}\n", self.run);
         // Writing to a String cannot fail.
@@ -103,7 +103,7 @@ impl Head {
         bytes
     }
 
-    /// Reads a head; `None` where the bytes are none of ours.
+    /// Parses a head; returns `None` if the bytes are not a head of the probe.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
         let text = std::str::from_utf8(&bytes[..end]).ok()?;

@@ -1,13 +1,13 @@
-//! Buffers that direct I/O accepts: their address is a multiple of 4096.
+//! Buffers for direct I/O, whose address is a multiple of 4096.
 
 use std::sync::Arc;
 
 use dyno_script::Rng;
 
-/// Direct I/O wants buffers at multiples of the device's sector; no sector is larger than a page.
+/// Alignment of buffers \[bytes\]: direct I/O needs multiples of the device's sector, and no sector exceeds a page.
 const ALIGNMENT: usize = 4096;
 
-/// An aligned buffer, filled with random bytes once, so that no device can compress it away.
+/// Aligned buffer, filled once with random bytes so that no device can compress it.
 #[derive(Debug)]
 pub(super) struct Buffer {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of so many bytes.
+    /// Returns a buffer of `capacity` bytes with random contents.
     pub fn new(capacity: usize, seed: u64) -> Self {
         let mut bytes = vec![0; capacity + ALIGNMENT];
         let start = bytes.as_ptr().align_offset(ALIGNMENT);
@@ -27,18 +27,18 @@ impl Buffer {
         Self { bytes, start, capacity }
     }
 
-    /// The first `length` bytes.
+    /// Returns the first `length` bytes.
     pub fn filled(&self, length: usize) -> &[u8] {
         &self.bytes[self.start..self.start + length]
     }
 
-    /// The first `length` bytes, to be changed.
+    /// Returns the first `length` bytes, mutable.
     pub fn filled_mut(&mut self, length: usize) -> &mut [u8] {
         &mut self.bytes[self.start..self.start + length]
     }
 }
 
-/// Buffers for reuse, by size: powers of two.
+/// Pool of reusable buffers, by size; sizes are powers of two.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     free: Vec<Vec<Buffer>>,
@@ -46,7 +46,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// A buffer of at least `length` bytes.
+    /// Takes a buffer of at least `length` bytes.
     pub fn take(&mut self, length: usize) -> Buffer {
         let class = length.next_power_of_two().trailing_zeros() as usize;
         if self.free.len() <= class {
@@ -58,7 +58,7 @@ impl Pool {
         })
     }
 
-    /// Takes a buffer back, once nobody else holds it.
+    /// Takes a buffer back if nobody else holds it.
     pub fn give(&mut self, buffer: Arc<Buffer>) {
         if let Ok(buffer) = Arc::try_unwrap(buffer) {
             let class = buffer.capacity.trailing_zeros() as usize;

@@ -1,4 +1,4 @@
-//! The threads that write the copies of a log, one per path, each in the order it is told.
+//! Threads that write the copies of a log, one per path, each in the order of its jobs.
 //!
 //! ```text
 //!   log writer --- job ---> copy 0: write_durably --+
@@ -16,7 +16,7 @@ use super::buffer::Buffer;
 use super::medium::Medium;
 use crate::clock::{Clock, thread_cpu_ns};
 
-/// A write for a copy.
+/// One write for a copy.
 #[derive(Debug)]
 struct Job {
     sequence: u64,
@@ -25,24 +25,24 @@ struct Job {
     offset: u64,
 }
 
-/// What a copy says when a write is durable on its path, or has failed.
+/// Report of a copy that a write is durable on its path, or has failed.
 #[derive(Debug)]
 pub(super) struct Done {
-    /// Which copy, from 0.
+    /// Number of the copy, from 0.
     pub copy: usize,
     /// Number of the write.
     pub sequence: u64,
-    /// When the device was asked \[ns since the epoch\].
+    /// Time at which the write was sent to the device \[ns since the epoch\].
     pub started_ns: i64,
-    /// When it was durable \[ns since the epoch\].
+    /// Time at which it was durable \[ns since the epoch\].
     pub ended_ns: i64,
     /// CPU time of the copy's thread so far \[ns\].
     pub cpu_ns: u64,
-    /// Whether it went well.
+    /// Result of the write.
     pub result: io::Result<()>,
 }
 
-/// The copies' threads; they end when this is dropped.
+/// Threads of the copies; they end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Copies {
     jobs: Vec<Sender<Job>>,
@@ -51,7 +51,10 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Starts a thread per medium.
+    /// Starts one thread per medium.
+    ///
+    /// # Errors
+    /// A thread cannot be started.
     pub fn start(media: Vec<Box<dyn Medium>>, clock: Clock) -> Result<Self, ProbeError> {
         let (said, done) = channel();
         let mut copies = Self { jobs: Vec::new(), done, threads: Vec::new() };
@@ -68,7 +71,10 @@ impl Copies {
         Ok(copies)
     }
 
-    /// Hands a write to a copy.
+    /// Hands a write to a copy; `length` is the number of bytes of `buffer` to write.
+    ///
+    /// # Errors
+    /// The copy's thread has ended.
     pub fn submit(
         &self,
         copy: usize,
@@ -80,12 +86,15 @@ impl Copies {
         self.jobs[copy].send(job).map_err(|_| ended())
     }
 
-    /// Waits for the next write to be durable somewhere.
+    /// Waits for the next report of any copy.
+    ///
+    /// # Errors
+    /// All threads of the copies have ended.
     pub fn wait(&self) -> Result<Done, ProbeError> {
         self.done.recv().map_err(|_| ended())
     }
 
-    /// A write that is durable already, if there is one.
+    /// Returns a report that has arrived already, if there is one.
     pub fn poll(&self) -> Option<Done> {
         self.done.try_recv().ok()
     }
@@ -95,7 +104,7 @@ impl Drop for Copies {
     fn drop(&mut self) {
         self.jobs.clear();
         for thread in self.threads.drain(..) {
-            let _ = thread.join(); // a thread that panicked has nothing left to say
+            let _ = thread.join(); // a thread that panicked has nothing to return
         }
     }
 }
@@ -109,7 +118,7 @@ fn serve(copy: usize, mut medium: Box<dyn Medium>, jobs: &Receiver<Job>, said: &
         let started_ns = clock.now_ns();
         let result = medium.write_durably(buffer.filled(length), offset);
         let ended_ns = clock.now_ns();
-        drop(buffer); // before it is said, so that the log writer can use it again
+        drop(buffer); // before the report, so that the log writer can reuse the buffer
         let cpu_ns = thread_cpu_ns();
         if said.send(Done { copy, sequence, started_ns, ended_ns, cpu_ns, result }).is_err() {
             return;

@@ -1,53 +1,55 @@
-//! What a log writer counts, and under which names it goes into the evidence.
+//! Counters of a log writer, and their names in the evidence.
 //!
-//! The names of the race are those of a storage cell's flash log, so that one question serves a
+//! The counters of the race have the names of a storage cell's flash log, so that the same question can be asked of a
 //! cell, a model and a probe: the *disk* is the first path, the *flash* the second.
 
 use serde::Serialize;
 
-/// Totals since the probe began. Identities: `won[0] + won[1]` = races, and with the rule `first`
-/// races + `skipped_busy` = `writes`.
+/// Totals since the probe began.
+///
+/// Identities: `won[0] + won[1]` = races, and with the rule `first` races + `skipped_busy` = `writes`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Commits acknowledged.
     pub commits: u64,
-    /// Redo of them.
+    /// Redo of these commits \[bytes\].
     pub redo_bytes: u64,
     /// Writes of the log.
     pub writes: u64,
-    /// Blocks of those writes.
+    /// Blocks of these writes.
     pub blocks: u64,
-    /// Room for redo in the last blocks of writes that stayed empty.
+    /// Unused room for redo in the last blocks of the writes \[bytes\].
     pub wasted_bytes: u64,
-    /// How often the log began again at the front of its file.
+    /// Number of times the log restarted at the beginning of its file.
     pub laps: u64,
     /// Races won, by path.
     pub won: [u64; 2],
-    /// Writes that the second path did not get because it was too far behind.
+    /// Writes that skipped the second path because it was too far behind.
     pub skipped_busy: u64,
     /// Writes that waited because the first path was too far behind.
     pub held_back: u64,
     /// Bytes made durable, by path.
     pub bytes: [u64; 2],
-    /// The farthest that a path was behind \[bytes\].
+    /// Largest backlog of each path \[bytes\].
     pub behind_max: [u64; 2],
-    /// Writes that took a path the threshold of an outlier or longer.
+    /// Outlier writes, by path: writes that took the threshold or longer.
     pub slow: [u64; 2],
     /// Races in which the first path was an outlier and the second was not.
     pub prevented_outliers: u64,
     /// Races in which the second path was an outlier and the first was not.
     pub second_only_outliers: u64,
-    /// Writes that were outliers all the same: on every path that they went to.
+    /// Writes that were outliers on every path they went to.
     pub actual_outliers: u64,
 }
 
-/// (name, unit, kind, value): a row of the evidence.
+/// Row of the evidence: name, unit, kind and value.
 pub type Metric = (&'static str, &'static str, &'static str, u64);
 
 impl Counts {
-    /// Takes in how long each path's device took for a write \[ns\]; `raced` with the rule `first`.
-    /// A write that queues behind an outlier of its path is none itself: without the race it would
-    /// not have been under way yet.
+    /// Counts the outliers of one write from the time that each path's device took \[ns\].
+    ///
+    /// `raced` is true with the rule `first`. A write that queues behind an outlier of its path is not itself an
+    /// outlier: without the race it would not have been started yet.
     pub(super) fn judge(&mut self, took_ns: [Option<i64>; 2], outlier_ns: i64, raced: bool) {
         let slow = took_ns.map(|took| took.is_some_and(|ns| ns >= outlier_ns));
         self.slow[0] += u64::from(slow[0]);
@@ -63,7 +65,7 @@ impl Counts {
         }
     }
 
-    /// The counters of the log as a whole.
+    /// Returns the counters of the log as a whole.
     pub fn log(&self) -> Vec<Metric> {
         vec![
             ("commits", "count", "counter", self.commits),
@@ -75,7 +77,7 @@ impl Counts {
         ]
     }
 
-    /// The counters of the race, under a cell's names.
+    /// Returns the counters of the race, under a cell's names.
     pub fn race(&self) -> Vec<Metric> {
         vec![
             ("FL_RQ_W", "count", "counter", self.writes),
@@ -90,7 +92,7 @@ impl Counts {
         ]
     }
 
-    /// The counters of one path.
+    /// Returns the counters of one path.
     pub fn path(&self, copy: usize) -> Vec<Metric> {
         vec![
             ("bytes written", "bytes", "counter", self.bytes[copy]),

@@ -1,46 +1,46 @@
-//! What stops a probe, each with its place and the next step.
+//! Errors that stop a probe, each with its place and the next step.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use dyno_evidence::EvidenceError;
 
-/// The probe cannot start or cannot go on.
+/// Error because of which a probe cannot start or cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// A value of the specification makes no sense.
+    /// A value of the specification is invalid.
     #[error("{place}: {message}\n  next: {next}")]
     Spec {
-        /// Which value.
+        /// The value.
         place: String,
         /// What is wrong with it.
         message: String,
-        /// What to do.
+        /// What the user should do.
         next: String,
     },
-    /// A path that the probe will not write to, or that cannot carry the wanted kind of I/O.
+    /// The probe refuses to write to a path, or the path does not support the requested kind of I/O.
     #[error("{}: {message}\n  next: {next}", path.display())]
     Refused {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         message: String,
-        /// What to do.
+        /// What the user should do.
         next: String,
     },
-    /// The operating system refused.
+    /// A call of the operating system failed.
     #[error("{}: {what}: {source}\n  next: {next}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
-        /// What to do.
+        /// What the user should do.
         next: &'static str,
     },
-    /// A write of the log failed; nothing of it was acknowledged by this path.
+    /// A write of the log failed; this path acknowledged nothing of it.
     #[error(
         "{}: write {sequence} of the log failed: {source}\n  next: look into the kernel's log for the device's errors",
         path.display()
@@ -50,10 +50,10 @@ pub enum ProbeError {
         path: PathBuf,
         /// Number of the write.
         sequence: u64,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A thread could not be started, or ended before its time.
+    /// A thread could not be started, or ended unexpectedly.
     #[error("a thread of the probe {what}\n  next: raise the limit on processes")]
     Thread {
         /// What happened to it.
@@ -65,7 +65,7 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    /// A specification of another shape than [`ProbeSpec`](super::ProbeSpec).
+    /// Returns the error for a specification that does not have the form of [`ProbeSpec`](super::ProbeSpec).
     #[must_use]
     pub fn unreadable(why: &impl std::fmt::Display) -> Self {
         Self::spec("probe", why.to_string(), "correct the specification")

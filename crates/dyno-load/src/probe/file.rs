@@ -1,5 +1,6 @@
-//! The files of a log: made, filled, opened for the wanted kind of I/O, removed. Nothing that the
-//! probe did not make is ever written to.
+//! Files of a log: created, filled, opened for the requested kind of I/O, removed.
+//!
+//! The probe never writes to a file that it did not create.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -15,14 +16,14 @@ use super::medium::FileMedium;
 use super::size;
 use super::spec::Sync;
 
-/// Bytes written at once while a file is filled.
+/// Bytes per write while a file is filled.
 const FILL: usize = 1 << 20;
-/// Room that is left on a file system beyond the log.
+/// Free space that must remain on the file system in addition to the log \[bytes\].
 const SPARE_BYTES: u64 = 16 << 20;
-/// What `statfs` calls file systems that live in memory: tmpfs and ramfs.
+/// File system types of `statfs` that are in memory: tmpfs and ramfs.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// A file of the log; removed when dropped, unless it is to be kept.
+/// File of a log; removed when dropped, unless it is to be kept.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
@@ -38,11 +39,14 @@ impl Drop for LogFile {
 }
 
 impl LogFile {
-    /// Makes the file, writes all of it once, forces it to the disk, and opens it for the log.
+    /// Creates the file, writes all of it once, forces it to the disk, and opens it for the log.
     ///
-    /// It is filled with random bytes and not only allocated: the first write into an allocated and
-    /// never written place changes the file system's own records too, and some devices answer
-    /// faster for places that hold zeros.
+    /// It is filled with random bytes instead of only being allocated: the first write into an allocated but never
+    /// written block also changes the file system's metadata, and some devices answer faster for blocks that hold
+    /// zeros.
+    ///
+    /// # Errors
+    /// The path names something that the probe did not create, there is too little space, or the I/O is refused.
     pub fn create(
         path: &Path,
         head: &Head,
@@ -55,7 +59,7 @@ impl LogFile {
         let mut options = OpenOptions::new();
         options.write(true).create(true).custom_flags(libc::O_NOFOLLOW);
         let file = options.create_new(fresh).open(path).map_err(|e| ProbeError::io(path, "cannot be made", e))?;
-        // Until it is whole, a file that was there before stays and a new one goes.
+        // Until the file is complete, one that existed before is kept and a new one is removed on drop.
         let mut made = Self { path: path.to_owned(), keep: !fresh };
         check_room(path, &file, bytes)?;
         check_direct(path, &file, sync, head.block_bytes)?;
@@ -66,7 +70,7 @@ impl LogFile {
     }
 }
 
-/// Refuses what the probe did not make: devices, folders, and files with other content.
+/// Refuses everything that the probe did not create: devices, folders, and files with other content.
 fn refuse_foreign(path: &Path) -> Result<(), ProbeError> {
     const OWN: &str = "name a file that is not there yet; the probe makes it and removes it";
     let kind = match fs::symlink_metadata(path) {
@@ -90,7 +94,7 @@ fn refuse_foreign(path: &Path) -> Result<(), ProbeError> {
     Err(ProbeError::refused(path, what, OWN))
 }
 
-/// The head of a file, if it is one of ours.
+/// Returns the head of a file, or `None` if the probe did not create the file.
 pub(super) fn read_head(path: &Path) -> Result<Option<Head>, ProbeError> {
     let mut bytes = Vec::with_capacity(HEAD);
     File::open(path)
@@ -118,13 +122,13 @@ pub(super) fn check_room(path: &Path, file: &File, bytes: u64) -> Result<(), Pro
     ))
 }
 
-/// Whether direct I/O in blocks of this size is possible there.
+/// Checks that direct I/O in blocks of this size is possible on the file.
 pub(super) fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -> Result<(), ProbeError> {
     if !sync.direct {
         return Ok(());
     }
     let about = fstatfs(file).map_err(|e| ProbeError::io(path, "cannot be asked", e.into()))?;
-    // The name of a device lies in a file system in memory, the device does not.
+    // The node of a device is on a file system in memory; the device itself is not.
     let device = file.metadata().is_ok_and(|m| m.file_type().is_block_device());
     if !device && IN_MEMORY.contains(&about.f_type) {
         return Err(ProbeError::refused(
@@ -137,7 +141,7 @@ pub(super) fn check_direct(path: &Path, file: &File, sync: Sync, block: usize) -
         .map_err(|e| ProbeError::io(path, "cannot be asked", e.into()))?;
     let known = found.stx_mask & StatxFlags::DIOALIGN.bits() != 0;
     if !known {
-        return Ok(()); // an older kernel; the trial write of `open` tells
+        return Ok(()); // older kernel: the trial write in `open` decides
     }
     let sector = found.stx_dio_offset_align as usize;
     if sector == 0 {
@@ -170,8 +174,10 @@ fn fill(mut file: &File, head: &Head, bytes: u64) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The flags with which a log is opened. They are libc's: rustix 1.1 takes `O_SYNC` for `O_DSYNC`
-/// where it makes system calls by itself, and `O_SYNC` forces each change of the file's time too.
+/// Returns the flags with which a log is opened.
+///
+/// They are libc's: where rustix 1.1 makes system calls itself, it uses `O_SYNC` for `O_DSYNC`, and `O_SYNC` also
+/// forces every change of the file's time.
 pub(super) fn flags(sync: Sync) -> i32 {
     let mut flags = libc::O_NOFOLLOW;
     if sync.direct {
@@ -183,7 +189,7 @@ pub(super) fn flags(sync: Sync) -> i32 {
     flags
 }
 
-/// Opens a filled file for the log and tries one block over its last slot.
+/// Opens a filled file for the log and writes one block to its first slot as a trial.
 fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError> {
     use super::medium::Medium;
     let file = match OpenOptions::new().write(true).custom_flags(flags(sync)).open(path) {
@@ -194,7 +200,7 @@ fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError>
         Err(error) => return Err(ProbeError::io(path, "cannot be opened", error)),
     };
     if let Some(folder) = path.parent().and_then(|folder| File::open(folder).ok()) {
-        let _ = folder.sync_all(); // makes the name durable where the file system allows it
+        let _ = folder.sync_all(); // makes the file name durable where the file system supports it
     }
     let mut medium = FileMedium { file, fdatasync: sync.fdatasync };
     let trial = Buffer::new(block, 1);
@@ -213,7 +219,7 @@ fn open(path: &Path, sync: Sync, block: usize) -> Result<FileMedium, ProbeError>
 mod tests {
     use super::*;
 
-    /// Seen on ext4: with `O_SYNC` a write of 40 us took 4 ms as soon as the clock had ticked.
+    /// Measured on ext4: with `O_SYNC` a write of 40 us took 4 ms as soon as the clock had ticked.
     #[test]
     fn dsync_is_not_sync() {
         let read = |text: &str| flags(text.parse().unwrap());

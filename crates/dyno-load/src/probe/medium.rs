@@ -1,15 +1,18 @@
-//! Where a copy of the log goes: a real file, or the sink that costs nothing.
+//! Targets of a log's copies: a real file, or a sink that costs nothing.
 
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Takes blocks at a place and returns once they are durable there.
+/// Target that writes blocks at an offset and returns once they are durable.
 pub trait Medium: Send {
-    /// Writes `bytes` at `offset`; durable when it returns without an error.
+    /// Writes `bytes` at `offset`; they are durable when it returns without an error.
+    ///
+    /// # Errors
+    /// The operating system refused the write.
     fn write_durably(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 }
 
-/// A file, opened the way that makes its writes durable.
+/// File opened in the way that makes its writes durable.
 #[derive(Debug)]
 pub(super) struct FileMedium {
     pub file: std::fs::File,
@@ -23,7 +26,7 @@ impl Medium for FileMedium {
     }
 }
 
-/// Accepts everything at once: what remains is the probe's own cost.
+/// Sink that accepts every write immediately, to measure the probe's own cost.
 #[derive(Debug)]
 pub(super) struct Sink;
 

@@ -1,4 +1,4 @@
-//! The redo probe: the I/O of a database's log writer on real files, every latency kept.
+//! Redo probe: the I/O of a database's log writer on real files, with every latency recorded.
 //!
 //! ```text
 //!   sessions (moments)     log writer                     paths
@@ -7,18 +7,16 @@
 //!          <------------- acknowledged by one copy or by all
 //! ```
 //!
-//! Commits that arrive while a write is under way ride together on the next one (group commit). A
-//! write fills whole blocks, each with a header and a checksum, in a file that was written all over
-//! before and in which the log goes round. With two paths a write is done when both copies are
-//! durable, or, in a race, when the first is; what a crash leaves then is worked out by
-//! [`recover()`].
+//! Commits that arrive during a write share the next write (group commit). A write fills whole blocks, each with a
+//! header and a checksum, in a file that was completely written beforehand and that the log reuses in a circle. With
+//! two paths a write is done when both copies are durable, or, in a race, when the first is. [`recover()`] determines
+//! what a crash leaves.
 //!
 //! # Limits
 //!
-//! The copies are written by threads, not by `io_uring`: its submission cannot be used without
-//! `unsafe`, which this crate forbids. Handing a write over to a thread and hearing from it again
-//! costs some microseconds, which [`Probe::on_sink`] measures. A crash of the machine is survived as
-//! far as the device keeps what it says is durable. Linux.
+//! The copies are written by threads, not by `io_uring`: submitting to it needs `unsafe`, which this crate forbids.
+//! Handing a write to a thread and receiving its result costs some microseconds, which [`Probe::on_sink`] measures. A
+//! crash of the machine is survived only as far as the device keeps what it reports as durable. Linux only.
 
 mod block;
 mod buffer;

@@ -1,4 +1,4 @@
-//! The rows of a probe: calls of sessions, waits of sessions and of the log writer.
+//! Rows of a probe: calls of sessions, waits of sessions and of the log writer.
 //!
 //! Rows are kept as small values while the log is written, and become Parquet when a block ends.
 
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use dyno_evidence::{Call, CallKind, CallsWriter, EventName, EvidenceError, NONE, WaitRow, WaitsWriter};
 
-/// Who waited, and with that for what.
+/// Who waited, which also determines what for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waiter {
     /// A session for its commit: `log file sync`.
@@ -27,11 +27,11 @@ const EVENTS: [[&str; 3]; 3] = [
 ];
 const OBJECTS: [&str; 4] = ["session", "lgwr", "first path", "second path"];
 
-/// Session numbers of the background, above those of all sessions: as a model's log writer has it.
+/// Session number of background processes, above those of all sessions, as for the model's log writer.
 const LOG_WRITER: i64 = 65536;
 
 impl Waiter {
-    /// Numbers in `EVENTS` and `OBJECTS`.
+    /// Returns the indexes in `EVENTS` and `OBJECTS`.
     fn words(self) -> (u32, u32) {
         match self {
             Self::Session(_) => (0, 0),
@@ -46,22 +46,22 @@ impl Waiter {
     }
 }
 
-/// A commit as it ended.
+/// An acknowledged or pending commit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Commit {
-    /// The session.
+    /// Number of the session.
     pub session: u16,
-    /// Open loop: when it was meant to begin; closed loop: [`NONE`].
+    /// Open loop: the intended start \[ns since the epoch\]; closed loop: [`NONE`].
     pub intended_ns: i64,
-    /// When the session asked for it.
+    /// When the session requested the commit \[ns since the epoch\].
     pub started_ns: i64,
-    /// Its redo.
+    /// Redo of the commit \[bytes\].
     pub redo_bytes: u64,
-    /// Its number in the log, from 1.
+    /// Number of the commit in the log, from 1.
     pub number: u64,
 }
 
-/// The rows of the open block.
+/// Rows of the current block.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     calls: Vec<Call>,
@@ -72,18 +72,18 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// What follows belongs to this turn.
+    /// Sets block, slice and arm of the rows that follow.
     pub fn turn(&mut self, block: u32, slice: u32, arm: u16) {
         (self.block, self.slice, self.arm) = (block, slice, arm);
     }
 
-    /// Forgets everything.
+    /// Discards all rows.
     pub fn clear(&mut self) {
         self.calls.clear();
         self.waits.clear();
     }
 
-    /// A wait of the log writer or of a path, with its three parameters.
+    /// Adds a wait of the log writer or of a path, with its three parameters.
     pub fn write(&mut self, waiter: Waiter, started_ns: i64, ended_ns: i64, (p1, p2, p3): (u64, u32, i64)) {
         self.wait(waiter, started_ns, ended_ns - started_ns, [p1 as i64, i64::from(p2), p3]);
     }
@@ -94,7 +94,7 @@ impl Rows {
         self.waits.push(WaitRow { arm, session, started_ns, elapsed_ns, event, object, p });
     }
 
-    /// A commit that was acknowledged: a transaction, its commit, and the session's wait.
+    /// Adds an acknowledged commit: a transaction, its commit, and the session's wait.
     pub fn commit(&mut self, commit: &Commit, sequence: u64, ended_ns: i64) {
         let elapsed_ns = ended_ns - commit.started_ns;
         let whole = Call {
@@ -120,7 +120,7 @@ impl Rows {
         self.wait(Waiter::Session(commit.session), commit.started_ns, elapsed_ns, about);
     }
 
-    /// An arrival of an open loop that no session was free for before the turn ended.
+    /// Adds an arrival of an open loop for which no session was free before the slice ended.
     pub fn skipped(&mut self, intended_ns: i64) {
         self.calls.push(Call {
             intended_ns,
@@ -133,8 +133,12 @@ impl Rows {
         });
     }
 
-    /// Writes `calls/<name>.parquet` and `waits/<name>.parquet` below `folder` and begins afresh;
-    /// returns the number of calls.
+    /// Writes `calls/<name>.parquet` and `waits/<name>.parquet` in `folder` and discards the rows.
+    ///
+    /// Returns the number of calls.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn save(&mut self, folder: &Path, name: &str, arms: &[String]) -> Result<u64, EvidenceError> {
         let statements = ["redo".to_owned(), "commit".to_owned()];
         let mut calls = CallsWriter::create(&folder.join("calls"), name, arms, &statements)?;

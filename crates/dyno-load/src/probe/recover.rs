@@ -1,8 +1,8 @@
-//! What a crash left: which copy is newer, where each ends, and what both together hold.
+//! Recovery of a log after a crash: which copy is newer, where each ends, and what both together hold.
 //!
-//! A write is whole in a copy when all of its blocks are there with their checksums. The first
-//! path has no holes (see [`writer`](super::writer)), so the log that is recovered is: the first
-//! path up to its last whole write, then the second path as long as write follows write.
+//! A write is complete in a copy if all of its blocks are there with their checksums. The first path has no holes
+//! (see [`writer`](super::writer)), so the recovered log is the first path up to its last complete write, then the
+//! second path for as long as its writes continue without a gap.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,49 +15,52 @@ use super::ProbeError;
 use super::block::{HEAD, Head, Stamp};
 use super::file::read_head;
 
-/// Bytes read at once.
+/// Bytes per read.
 const PIECE: usize = 1 << 20;
 
-/// What one copy holds.
+/// Contents of one copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Copy {
     /// Its file.
     pub path: PathBuf,
-    /// Which copy it is, from 1.
+    /// Number of the copy, from 1.
     pub copy: u32,
-    /// Whole writes.
+    /// Number of complete writes.
     pub writes: u64,
-    /// Writes of which blocks are missing: torn at the end, or overwritten in part by a later lap.
+    /// Writes with missing blocks: torn at the end, or partly overwritten by a later lap.
     pub broken: u64,
-    /// The last whole write; 0: none.
+    /// Number of the last complete write; 0 for none.
     pub last_sequence: u64,
-    /// Commits that are whole with it.
+    /// Number of commits that are complete with it.
     pub last_commit: u64,
-    /// Whole writes that are missing between its first and its last.
+    /// Complete writes that are missing between its first and its last.
     pub holes: u64,
 }
 
-/// What was recovered.
+/// Recovered log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// The copies, the first path first.
+    /// Copies, the first path first.
     pub copies: Vec<Copy>,
-    /// Which copy is newer, from 1; 0: both end alike, or there is one.
+    /// Number of the newer copy, from 1; 0 if both end at the same write or there is only one.
     pub newer: u32,
-    /// First write of the recovered log; 0: there is none.
+    /// First write of the recovered log; 0 for none.
     pub first_sequence: u64,
     /// Last write of the recovered log.
     pub last_sequence: u64,
-    /// Commits that are whole with it: all that were acknowledged, and perhaps one write more.
+    /// Commits that are complete with it: all acknowledged ones, and perhaps those of one more write.
     pub last_commit: u64,
-    /// How many of its last writes only the second path has.
+    /// Number of its last writes that only the second path has.
     pub from_second: u64,
 }
 
-/// Whole writes of a copy: number -> commits.
+/// Complete writes of a copy: number of the write -> commits complete with it.
 type Whole = BTreeMap<u64, u64>;
 
 /// Reads one copy or both, in any order.
+///
+/// # Errors
+/// A file cannot be read, was not written by a probe, or the two are not copies of one log.
 pub fn recover(paths: &[PathBuf]) -> Result<Recovery, ProbeError> {
     let mut found = Vec::new();
     for path in paths {
@@ -101,7 +104,7 @@ fn joined(found: &[(PathBuf, Head, Whole, u64)]) -> Recovery {
     let first = found.first().map_or(&empty, |f| &f.2);
     let second = found.get(1).map_or(&empty, |f| &f.2);
     let end = first.last_key_value().map(|(s, c)| (*s, *c));
-    // Without a whole write on the first path, the log began on the second.
+    // If the first path has no complete write, the log begins on the second.
     let (mut last, mut commit) = end.unwrap_or((0, 0));
     let mut from_second = 0;
     while let Some(commits) = second.get(&(last + 1)) {
@@ -119,7 +122,7 @@ fn joined(found: &[(PathBuf, Head, Whole, u64)]) -> Recovery {
     Recovery { copies, newer, first_sequence: start, last_sequence: last, last_commit: commit, from_second }
 }
 
-/// The whole writes of a file, and how many others there are.
+/// Returns the complete writes of a file, and the number of incomplete ones.
 fn scan(path: &Path, head: &Head) -> io::Result<(Whole, u64)> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(HEAD as u64))?;
@@ -152,16 +155,18 @@ fn scan(path: &Path, head: &Head) -> io::Result<(Whole, u64)> {
     Ok((whole, broken))
 }
 
-/// Blocks of one write that were found, and the slot of the first of them.
+/// Number of blocks found of one write, and the slot of the first of them.
 struct Found {
     blocks: u32,
     slot: u64,
     stamp: Stamp,
 }
 
-/// Leaves out what earlier laps left where a later one wrote nothing: at the end of the ring, where
-/// the next write did not fit, and where the second path was skipped. Read from the newest write on,
-/// round the ring, numbers rise; one that falls behind is of an earlier lap.
+/// Removes writes of earlier laps that a later lap did not overwrite.
+///
+/// They remain at the end of the ring, where the next write did not fit, and where the second path was skipped. Read
+/// around the ring from the newest write on, numbers rise; a write whose number is lower than an earlier one is of an
+/// earlier lap.
 fn drop_earlier_laps(seen: &mut BTreeMap<u64, Found>, slots: u64) {
     let Some(newest) = seen.last_key_value().map(|(_, found)| found.slot) else { return };
     let mut around: Vec<(u64, u64)> =
@@ -176,7 +181,7 @@ fn drop_earlier_laps(seen: &mut BTreeMap<u64, Found>, slots: u64) {
     }
 }
 
-/// Reads until the buffer is full or the file ends.
+/// Reads until the buffer is full or the file ends; returns the number of bytes.
 fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
     let mut read = 0;
     while read < buffer.len() {
@@ -192,7 +197,7 @@ fn fill(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// Write 3 lies in the last slot, which the next lap left alone since write 5 did not fit there.
+    /// Write 3 is in the last slot, which the next lap did not use because write 5 did not fit there.
     #[test]
     fn what_an_earlier_lap_left_at_the_end_of_the_ring_is_no_hole() {
         let found = |slot, sequence| {

@@ -1,4 +1,4 @@
-//! [`Probe`]: the logs of all arms, and one block after the other.
+//! Execution of a probe ([`Probe`]): the logs of all arms, and one block after the other.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -19,44 +19,44 @@ use crate::clock::{Clock, sharpen_sleep, thread_cpu_ns};
 use crate::slice::{Length, Slice};
 use crate::tally::ArmReport;
 
-/// Told of every commit the moment it is acknowledged, before anything else happens.
+/// Receiver of acknowledgements, called for each write immediately, before anything else happens.
 pub trait Acknowledged: Send {
-    /// The commits of an arm up to this number are safe.
+    /// Called when the commits of an arm up to this number are durable.
     fn commits(&mut self, arm: u16, number: u64);
 }
 
-/// Nobody needs to be told.
+/// Ignores acknowledgements.
 impl Acknowledged for () {
     fn commits(&mut self, _arm: u16, _number: u64) {}
 }
 
-/// What happened in one block; the same names as in a report of the load.
+/// Report of one block; it has the same names as a report of the load.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProbeReport {
-    /// When it began \[ns since the epoch\].
+    /// Start \[ns since the epoch\].
     pub started_ns: i64,
-    /// When it ended \[ns since the epoch\].
+    /// End \[ns since the epoch\].
     pub ended_ns: i64,
     /// Always 0: there are no connections.
     pub reconnects: u64,
     /// CPU time of the log writer and of the paths' threads \[ns\].
     pub cpu_ns: u64,
-    /// One report per arm that had a turn.
+    /// One report per arm that ran.
     pub arms: Vec<ArmReport>,
 }
 
-/// An arm's log with its sessions.
+/// Log of an arm with its sessions.
 struct Arm {
     sessions: Sessions,
     writer: LogWriter,
     batch_bytes_max: u64,
     open: bool,
     session_count: u16,
-    // After the writer, so that its threads have ended when the files go.
+    // Declared after the writer, so that the writer's threads have ended when the files are removed.
     _files: Vec<LogFile>,
 }
 
-/// Log writers on real files, ready to run block after block. Dropped, it removes its files.
+/// Log writers on real files, ready to run block after block; removes its files when dropped.
 pub struct Probe {
     arms: Vec<Arm>,
     names: Vec<String>,
@@ -65,17 +65,26 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Makes the files of all arms. `run` tells this run's blocks from others'.
+    /// Creates the files of all arms; `run` is the id that marks the blocks of this run.
+    ///
+    /// # Errors
+    /// The specification is invalid, or a file cannot be created.
     pub fn new(spec: &ProbeSpec, run: u64) -> Result<Self, ProbeError> {
         Self::on(spec, run, |arm| files(arm, run))
     }
 
-    /// The same on a sink instead of files: what remains is the probe's own cost.
+    /// Creates a probe on a sink instead of files, to measure the probe's own cost.
+    ///
+    /// # Errors
+    /// The specification is invalid.
     pub fn on_sink(spec: &ProbeSpec) -> Result<Self, ProbeError> {
         Self::on_media(spec, 0, |_, _| Box::new(Sink))
     }
 
-    /// The same on media of the caller's; `medium` is given the numbers of arm and path.
+    /// Creates a probe on the caller's media; `medium` receives the numbers of arm and path.
+    ///
+    /// # Errors
+    /// The specification is invalid, or a thread cannot be started.
     pub fn on_media(
         spec: &ProbeSpec,
         run: u64,
@@ -110,6 +119,11 @@ impl Probe {
     }
 
     /// Runs the slices of a block; its rows are kept until [`Probe::save`].
+    ///
+    /// `progress` is increased by the number of acknowledged commits.
+    ///
+    /// # Errors
+    /// A write failed, a thread ended, or a slice names an arm that does not exist.
     pub fn run(
         &mut self,
         block: u32,
@@ -148,18 +162,22 @@ impl Probe {
         Ok(ProbeReport { started_ns, ended_ns, reconnects: 0, cpu_ns, arms: reports })
     }
 
-    /// Writes the rows of the block as parts `<folder>/calls/<name>.parquet` and
-    /// `<folder>/waits/<name>.parquet`; returns the number of calls.
+    /// Writes the rows of the block to `<folder>/calls/<name>.parquet` and `<folder>/waits/<name>.parquet`.
+    ///
+    /// Returns the number of calls.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn save(&mut self, folder: &Path, name: &str) -> Result<u64, ProbeError> {
         Ok(self.rows.save(folder, name, &self.names)?)
     }
 
-    /// Forgets the rows of the open block.
+    /// Discards the rows of the current block.
     pub fn abandon(&mut self) {
         self.rows.clear();
     }
 
-    /// What was counted so far, by arm.
+    /// Returns the counters so far, by arm.
     pub fn counts(&self) -> Vec<&Counts> {
         self.arms.iter().map(|arm| &arm.writer.counts).collect()
     }
@@ -189,7 +207,7 @@ fn files(arm: &ProbeArm, run: u64) -> Made {
     Ok((files, media))
 }
 
-/// One turn of one arm.
+/// One slice of one arm.
 struct Turn<'a> {
     arm: &'a mut Arm,
     number: u16,
@@ -243,8 +261,10 @@ impl Turn<'_> {
         Ok(report)
     }
 
-    /// One write of the log, or several where a commit is larger than a write, and the commits
-    /// that it acknowledges: those that had arrived, as far as a write takes them along.
+    /// Makes one write of the log and records the commits that it acknowledges.
+    ///
+    /// The write takes the pending commits in order, as many as fit; a commit that is larger than a write takes
+    /// several.
     fn write(&mut self, pending: &mut VecDeque<Commit>, report: &mut ArmReport) -> Result<(), ProbeError> {
         let most = self.arm.batch_bytes_max;
         let mut taken = 0;

@@ -1,8 +1,7 @@
-//! The sessions that commit: when each next commit arrives, and who is free.
+//! Sessions that commit: when each next commit arrives, and which sessions are free.
 //!
-//! Sessions are no threads: they are moments. So a hundred of them cost nothing, and what is
-//! measured is the log, not the scheduler; what the kernel needs to wake a real session is not in
-//! the figures.
+//! Sessions are simulated by times instead of threads. So a hundred of them cost nothing, and the log is measured
+//! instead of the scheduler; the time that the kernel needs to wake a real session is not in the figures.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,27 +13,27 @@ use super::Sizes;
 use super::record::Commit;
 use super::spec::ProbeArm;
 
-/// When commits arrive.
+/// How commits arrive.
 enum Loop {
-    /// A session commits again when it has thought; (when, session), the earliest first.
+    /// A session commits again after its think time; entries are (time, session), the earliest first.
     Closed { think_ns: u64, next: BinaryHeap<Reverse<(i64, u16)>> },
-    /// Commits arrive by the clock and take a free session.
+    /// Commits arrive at given times, each taken by a free session.
     Open(Arrivals),
 }
 
-/// Arrivals by the clock.
+/// Arrivals of an open loop.
 struct Arrivals {
     gap_ns: f64,
     next_ns: f64,
-    /// Those that found no free session.
+    /// Arrivals that found no free session.
     waiting: VecDeque<i64>,
     free: Vec<u16>,
-    /// Those that have a session: (session, intended, started).
+    /// Arrivals that have a session: (session, intended, started).
     ready: VecDeque<(u16, i64, i64)>,
 }
 
 impl Arrivals {
-    /// Lets everything arrive that does so by `until_ns`.
+    /// Generates the arrivals up to `until_ns`.
     fn advance(&mut self, until_ns: i64, dice: &mut Rng) {
         while self.next_ns <= until_ns as f64 {
             let at = self.next_ns as i64;
@@ -47,7 +46,7 @@ impl Arrivals {
     }
 }
 
-/// The sessions of an arm.
+/// Sessions of an arm.
 pub(super) struct Sessions {
     count: u16,
     sizes: Sizes,
@@ -58,7 +57,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    /// The sessions of an arm; `sizes` is the law of its commits.
+    /// Returns the sessions of an arm; `sizes` is the distribution of the commits' redo.
     pub fn new(arm: &ProbeArm, sizes: Sizes, seed: u64) -> Self {
         let kind = match arm.rate_per_s {
             None => Loop::Closed { think_ns: arm.think_ns, next: BinaryHeap::new() },
@@ -73,8 +72,9 @@ impl Sessions {
         Self { count: arm.sessions, sizes, dice: Rng::new(seed), kind, numbers: 0, end_ns: 0 }
     }
 
-    /// A turn begins, in which no commit begins at `end_ns` or later: all sessions are free, and
-    /// begin by thinking.
+    /// Begins a slice in which no commit begins at `end_ns` or later.
+    ///
+    /// All sessions are free, and begin with their think time.
     pub fn begin(&mut self, now_ns: i64, end_ns: i64) {
         self.end_ns = end_ns;
         match &mut self.kind {
@@ -94,13 +94,12 @@ impl Sessions {
         }
     }
 
-    /// The turn ends at `now_ns`, earlier than it was to.
+    /// Ends the slice at `now_ns`, if that is earlier than its planned end.
     pub fn cut_short(&mut self, now_ns: i64) {
         self.end_ns = self.end_ns.min(now_ns);
     }
 
-    /// Puts the commits that have begun by `now_ns` behind `pending`, in the order in which they
-    /// did, until it holds `most`.
+    /// Appends the commits that have begun by `now_ns` to `pending`, in order, until it holds `most`.
     pub fn arrived(&mut self, now_ns: i64, most: usize, pending: &mut VecDeque<Commit>) {
         let until = now_ns.min(self.end_ns - 1);
         while pending.len() < most {
@@ -123,7 +122,7 @@ impl Sessions {
         }
     }
 
-    /// A session's commit is acknowledged: it thinks, or takes what waits, or is free.
+    /// Processes the acknowledgement of a session's commit: it thinks, takes a waiting arrival, or becomes free.
     pub fn acknowledged(&mut self, session: u16, now_ns: i64) {
         match &mut self.kind {
             Loop::Closed { think_ns, next } => {
@@ -146,7 +145,7 @@ impl Sessions {
         }
     }
 
-    /// When the next commit begins, as far as is known; `None` when none does in this turn.
+    /// Returns the earliest possible start of the next commit, or `None` if there is none in this slice.
     pub fn next_ns(&self) -> Option<i64> {
         let next = match &self.kind {
             Loop::Closed { next, .. } => next.peek().map(|Reverse((at, _))| *at),
@@ -155,7 +154,7 @@ impl Sessions {
         next.filter(|at| *at < self.end_ns)
     }
 
-    /// Open loop: the arrivals of the turn that found no free session. Forgets them.
+    /// Removes and returns the slice's arrivals that found no free session; empty in a closed loop.
     pub fn given_up(&mut self) -> Vec<i64> {
         match &mut self.kind {
             Loop::Closed { .. } => Vec::new(),
@@ -203,7 +202,7 @@ mod tests {
         assert_eq!(pending.len(), 2, "as many as there are sessions");
         assert!(pending.iter().all(|c| c.started_ns == c.intended_ns));
         let left = all.given_up().len() + 2;
-        // Poisson with mean 1000: four standard deviations.
+        // Poisson distribution with mean 1000: four standard deviations.
         assert!((874..=1126).contains(&left), "{left} arrivals in a second, seed 3");
     }
 

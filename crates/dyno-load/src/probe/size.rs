@@ -1,4 +1,4 @@
-//! How much redo a commit writes: one size, several, a range, or an exponential law.
+//! Redo size of a commit: one size, several, a range, or an exponential distribution.
 //!
 //! ```
 //! use dyno_load::probe::Sizes;
@@ -15,16 +15,16 @@ use dyno_script::Rng;
 
 use super::ProbeError;
 
-/// No commit writes more than this.
+/// Largest redo size of a commit \[bytes\].
 const LARGEST: u64 = 256 << 20;
 
-/// An exponential law is cut off at this many times its mean (one draw in three million).
+/// An exponential distribution is cut off at this multiple of its mean (one draw in three million).
 const CUT: u64 = 15;
 
-/// The law of the redo sizes of commits \[bytes\].
+/// Distribution of the redo sizes of commits \[bytes\].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sizes {
-    /// One of these, each as likely as the others.
+    /// Each of these sizes with equal probability.
     Levels(Vec<u64>),
     /// Uniform between the two, both included.
     Range(u64, u64),
@@ -33,7 +33,7 @@ pub enum Sizes {
 }
 
 impl Sizes {
-    /// The next size \[bytes\].
+    /// Draws the next size \[bytes\].
     pub fn draw(&self, dice: &mut Rng) -> u64 {
         match self {
             Self::Levels(levels) => levels[dice.up_to(levels.len() as u64 - 1) as usize],
@@ -45,7 +45,7 @@ impl Sizes {
         }
     }
 
-    /// The largest size that can be drawn \[bytes\].
+    /// Returns the largest size that can be drawn \[bytes\].
     pub fn largest(&self) -> u64 {
         match self {
             Self::Levels(levels) => levels.iter().copied().max().unwrap_or(1),
@@ -73,7 +73,7 @@ impl FromStr for Sizes {
     }
 }
 
-/// Bytes of `64KiB`, `1MiB`, `1.5MB` or `4096`.
+/// Parses a size such as `64KiB`, `1MiB`, `1.5MB` or `4096`; returns bytes.
 pub(super) fn bytes(text: &str) -> Result<u64, ProbeError> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -94,7 +94,7 @@ pub(super) fn bytes(text: &str) -> Result<u64, ProbeError> {
     }
 }
 
-/// Bytes in the unit that a reader would choose: `16 MiB`, `1.02 TiB`.
+/// Formats bytes in the most readable unit: `16 MiB`, `1.02 TiB`.
 pub(super) fn said(bytes: u64) -> String {
     let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     let Some((unit, name)) = units.into_iter().find(|(unit, _)| bytes >= *unit) else {

@@ -1,4 +1,4 @@
-//! What to probe, as the caller writes it down: JSON in, checked values out.
+//! Specification of a probe: JSON in, checked values out.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,20 +8,20 @@ use serde::Deserialize;
 use super::block::{HEAD, HEADER};
 use super::{ProbeError, Sizes};
 
-/// Most that one write of the log takes with it before its headers: what Oracle's log writer does.
+/// Largest amount of redo per write, without headers \[bytes\]: the limit of Oracle's log writer.
 const WRITE_BYTES_MAX: u64 = 1 << 20;
-/// A file holds at least so many of its largest writes.
+/// A file holds at least this number of its largest writes.
 const WRITES_PER_LAP_MIN: u64 = 4;
-/// A copy is behind by no more than this, unless the caller says so.
+/// Default limit of a copy's backlog \[bytes\].
 const BACKLOG_BYTES: u64 = 32 << 20;
 
-/// Everything a [`Probe`](super::Probe) needs.
+/// Specification of a [`Probe`](super::Probe).
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSpec {
     /// Seed of every random stream.
     pub seed: u64,
-    /// The variants under test.
+    /// Variants under test.
     pub arms: Vec<ProbeArm>,
 }
 
@@ -29,44 +29,44 @@ pub struct ProbeSpec {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeArm {
-    /// Its name in the evidence.
+    /// Name in the evidence.
     pub name: String,
-    /// One or two files, made by the probe.
+    /// One or two files, which the probe creates.
     pub paths: Vec<PathBuf>,
-    /// When a write counts as done, where there are two paths.
+    /// With two paths: when a write counts as done.
     #[serde(default)]
     pub rule: Rule,
     /// How a write is made durable: words of [`Sync`] joined by `+`.
     #[serde(default = "default_sync")]
     pub sync: String,
-    /// Redo of a commit: text of [`Sizes`].
+    /// Redo of a commit, in the text form of [`Sizes`].
     #[serde(default = "default_size")]
     pub size: String,
-    /// Bytes of a redo block.
+    /// Size of a redo block \[bytes\].
     #[serde(default = "default_block")]
     pub block_bytes: usize,
-    /// Bytes of each file; the log goes round in it.
+    /// Size of each file \[bytes\]; the log reuses it in a circle.
     #[serde(default = "default_file")]
     pub file_bytes: u64,
-    /// Sessions that commit.
+    /// Number of sessions that commit.
     #[serde(default = "default_sessions")]
     pub sessions: u16,
-    /// Closed loop: a session's time from its commit to its next one, exponential \[mean, ns\].
+    /// Closed loop: mean think time of a session between two commits \[ns\], exponentially distributed.
     #[serde(default)]
     pub think_ns: u64,
-    /// Open loop: commits that arrive a second, as a Poisson process; none is a closed loop.
+    /// Open loop: mean rate of commits \[1/s\], as a Poisson process; `None` for a closed loop.
     #[serde(default)]
     pub rate_per_s: Option<f64>,
-    /// Most that a copy may be behind \[bytes\]; by default a quarter of the file, at most 32 MiB.
+    /// Largest backlog of a copy \[bytes\]; by default a quarter of the file, at most 32 MiB.
     #[serde(default)]
     pub backlog_bytes: Option<u64>,
-    /// From which time on a copy's write is an outlier \[ns\].
+    /// Duration from which a copy's write is an outlier \[ns\].
     #[serde(default = "default_outlier")]
     pub outlier_ns: u64,
-    /// With one path: write it by a thread of its own, as each copy of two is.
+    /// With one path: true to write it in a separate thread, as with two paths.
     #[serde(default)]
     pub hand_over: bool,
-    /// Leave the files at the end.
+    /// True to keep the files at the end.
     #[serde(default)]
     pub keep: bool,
 }
@@ -75,19 +75,19 @@ pub struct ProbeArm {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
-    /// When every copy is durable: the members of a log group.
+    /// When every copy is durable, as with the members of a log group.
     #[default]
     All,
-    /// When the first copy is durable: the race of a flash log.
+    /// When the first copy is durable, as in the race of a flash log.
     First,
 }
 
 /// How a write reaches the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Sync {
-    /// `O_DIRECT`: past the page cache.
+    /// `O_DIRECT`: bypasses the page cache.
     pub direct: bool,
-    /// `O_DSYNC`: a write returns when its data are durable.
+    /// `O_DSYNC`: a write returns when its data is durable.
     pub dsync: bool,
     /// `fdatasync` after each write.
     pub fdatasync: bool,
@@ -138,17 +138,20 @@ const fn default_outlier() -> u64 {
 }
 
 impl ProbeSpec {
-    /// Reads and checks a specification; touches no file.
+    /// Parses and checks a specification; touches no file.
+    ///
+    /// # Errors
+    /// The JSON does not parse, has an unknown key, or a value is out of range.
     pub fn from_json(text: &str) -> Result<Self, ProbeError> {
         let spec: Self = serde_json::from_str(text).map_err(|error| ProbeError::unreadable(&error))?;
         spec.check()?;
         Ok(spec)
     }
 
-    /// Checks what the types cannot say.
+    /// Checks the constraints that the types cannot express.
     ///
     /// # Errors
-    /// The first value that makes no sense.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), ProbeError> {
         if self.arms.is_empty() || self.arms.len() > usize::from(u8::MAX) {
             return Err(ProbeError::spec("arms", "there must be 1 to 255", "name one or more"));
@@ -200,28 +203,28 @@ impl ProbeArm {
         Ok(())
     }
 
-    /// Redo that fits into one block.
+    /// Returns the amount of redo that fits into one block \[bytes\].
     pub fn payload_bytes(&self) -> u64 {
         (self.block_bytes - HEADER) as u64
     }
 
-    /// Most redo that one write takes with it.
+    /// Returns the largest amount of redo of one write \[bytes\].
     pub fn batch_bytes_max(&self) -> u64 {
         let largest = self.size.parse::<Sizes>().map_or(1, |sizes| sizes.largest());
         (largest * u64::from(self.sessions)).clamp(1, WRITE_BYTES_MAX)
     }
 
-    /// Most bytes of one write, headers and the filling of the last block included.
+    /// Returns the largest size of one write \[bytes\], including headers and the unused end of the last block.
     pub fn write_bytes_max(&self) -> u64 {
         self.batch_bytes_max().div_ceil(self.payload_bytes()) * self.block_bytes as u64
     }
 
-    /// Most that a copy may be behind \[bytes\].
+    /// Returns the largest backlog of a copy \[bytes\].
     pub fn backlog(&self) -> u64 {
         self.backlog_bytes.unwrap_or((self.file_bytes / 4).min(BACKLOG_BYTES))
     }
 
-    /// Blocks after which the log goes round.
+    /// Returns the number of slots, after which the log continues at the first one.
     pub fn slots(&self) -> u64 {
         (self.file_bytes - HEAD as u64) / self.block_bytes as u64
     }

@@ -1,23 +1,23 @@
-//! The log writer: puts redo into blocks, has them written, and says when they are safe.
+//! Log writer: puts redo into blocks, has them written, and reports when they are durable.
 //!
 //! # The race, and what survives
 //!
-//! With the rule `first`, a write goes to both paths and is acknowledged by the first that is
-//! durable. Three rules make a crash harmless:
+//! With the rule `first`, a write goes to both paths and is acknowledged by the first on which it is durable. Three
+//! rules make a crash harmless:
 //!
-//! 1. The first path gets every write, in order, one after the other: what it holds has no hole.
-//! 2. The next write begins only when the one before it is acknowledged.
-//! 3. A write that the second path does not get (it is too far behind: *skipped*) is acknowledged
-//!    only by the first path.
+//! 1. The first path gets every write, one after the other and in order, so it has no holes.
+//! 2. The next write begins only when the previous one is acknowledged.
+//! 3. A write that the second path does not get because it is too far behind (*skipped*) is acknowledged only by the
+//!    first path.
 //!
-//! So an acknowledged write is on the first path, or all writes from the end of the first path up
-//! to it are on the second: recovery reads the first path to its end and goes on from the second.
+//! So an acknowledged write is either on the first path, or the second path holds all writes from the end of the
+//! first path up to it: recovery reads the first path to its end and continues on the second.
 //!
 //! # When a copy falls behind
 //!
-//! Each copy may be behind by so many bytes. When the second path is farther behind, writes skip
-//! it until it has caught up (the reason BUSY of a flash log). When the first path is, the next
-//! write is held back until there is room: nothing may skip the first path.
+//! The backlog of each copy is limited. When that of the second path is full, writes skip it until it has caught up
+//! (the reason BUSY of a flash log). When that of the first path is full, the next write is held back until there is
+//! room: nothing may skip the first path.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -33,29 +33,28 @@ use super::record::{Rows, Waiter};
 use super::spec::{ProbeArm, Rule};
 use crate::clock::Clock;
 
-/// How the blocks reach their paths.
+/// How blocks reach their paths.
 enum Way {
-    /// By the log writer itself.
+    /// The log writer writes them itself.
     Direct(Box<dyn Medium>),
-    /// By a thread per path.
+    /// One thread per path writes them.
     Copies(Copies),
 }
 
-/// A write that is not yet durable everywhere it was sent.
+/// Write that is not yet durable on every path it was sent to.
 struct Outstanding {
     sequence: u64,
     submitted_ns: i64,
     blocks: u32,
     bytes: u64,
     buffer: Arc<Buffer>,
-    /// Which copies still write it.
+    /// True for the copies that are still writing it.
     open: [bool; 2],
-    /// How long each copy's device took; waiting behind older writes of the path is not in it
-    /// \[ns\].
+    /// Time that each copy's device took \[ns\], without the time queued behind older writes of the path.
     took_ns: [Option<i64>; 2],
 }
 
-/// One log, its position, and what is under way.
+/// One log, its position, and its outstanding writes.
 pub(super) struct LogWriter {
     way: Way,
     paths: Vec<PathBuf>,
@@ -73,12 +72,15 @@ pub(super) struct LogWriter {
     pool: Pool,
     clock: Clock,
     copies_cpu_ns: [u64; 2],
-    /// Everything that is counted.
+    /// Counters of this log.
     pub counts: Counts,
 }
 
 impl LogWriter {
-    /// A log writer of an arm on these media, one per path.
+    /// Creates the log writer of an arm on these media, one per path.
+    ///
+    /// # Errors
+    /// There is no medium, or a thread cannot be started.
     pub fn new(arm: &ProbeArm, run: u64, mut media: Vec<Box<dyn Medium>>, clock: Clock) -> Result<Self, ProbeError> {
         let alone = media.len() == 1 && !arm.hand_over;
         let way = match media.pop() {
@@ -110,8 +112,12 @@ impl LogWriter {
         })
     }
 
-    /// Writes so much redo, with which `commits` commits are whole; returns (number of the write,
-    /// when it was acknowledged).
+    /// Writes this amount of redo, after which `commits` commits are complete.
+    ///
+    /// Returns the number of the write and the time of its acknowledgement \[ns since the epoch\].
+    ///
+    /// # Errors
+    /// The write failed, or a copy's thread ended.
     pub fn write(&mut self, redo_bytes: u64, commits: u64, rows: &mut Rows) -> Result<(u64, i64), ProbeError> {
         let blocks = redo_bytes.div_ceil(self.payload_bytes).max(1);
         let length = blocks as usize * self.block_bytes;
@@ -145,6 +151,9 @@ impl LogWriter {
     }
 
     /// Waits until every copy of every write is durable.
+    ///
+    /// # Errors
+    /// A write failed, or a copy's thread ended.
     pub fn drain(&mut self, rows: &mut Rows) -> Result<(), ProbeError> {
         while !self.outstanding.is_empty() {
             self.next_done(rows)?;
@@ -152,12 +161,12 @@ impl LogWriter {
         Ok(())
     }
 
-    /// CPU time of the copies' threads so far \[ns\].
+    /// Returns the CPU time of the copies' threads so far \[ns\].
     pub fn copies_cpu_ns(&self) -> u64 {
         self.copies_cpu_ns.iter().sum()
     }
 
-    /// Takes the next slots of the log; a write does not straddle its end. Returns the offset.
+    /// Reserves the next slots of the log and returns their offset; a write never wraps around its end.
     fn place(&mut self, blocks: u64) -> u64 {
         if self.next_slot + blocks > self.slots {
             self.next_slot = 0;
@@ -168,7 +177,7 @@ impl LogWriter {
         HEAD as u64 + slot * self.block_bytes as u64
     }
 
-    /// A buffer with the headers of the write that was placed last.
+    /// Returns a buffer with the headers of the write whose slots were reserved last.
     fn filled(&mut self, blocks: u32, length: usize, commits: u64) -> Arc<Buffer> {
         let mut buffer = self.pool.take(length);
         let first = self.next_slot - u64::from(blocks);
@@ -187,7 +196,7 @@ impl LogWriter {
         Arc::new(buffer)
     }
 
-    /// Hands a write to the copies and waits until it is acknowledged; returns when that was.
+    /// Hands a write to the copies and waits for its acknowledgement; returns that time \[ns since the epoch\].
     fn race(
         &mut self,
         started_ns: i64,
@@ -245,7 +254,7 @@ impl LogWriter {
         }
     }
 
-    /// Whether a copy has no room for so many bytes more. An empty copy takes any write.
+    /// Returns true if a copy's backlog has no room for these bytes; an empty copy accepts any write.
     fn is_full(&self, copy: usize, bytes: u64) -> bool {
         self.behind[copy] > 0 && self.behind[copy] + bytes > self.backlog_max
     }
@@ -268,7 +277,7 @@ impl LogWriter {
         Ok(done)
     }
 
-    /// Takes note of a copy that is durable: its row, its backlog, and what the race was good for.
+    /// Processes a copy's report: its row, its backlog, and the outcome of the race.
     fn note(&mut self, done: &Done, rows: &mut Rows) -> Result<(), ProbeError> {
         if let Err(error) = &done.result {
             let error = std::io::Error::new(error.kind(), error.to_string());

@@ -1,13 +1,13 @@
-//! Proving who we are, and making the server prove itself.
+//! Authentication at a PostgreSQL server, in both directions.
 //!
-//! Methods: trust, password, md5, SCRAM-SHA-256, and SCRAM-SHA-256-PLUS over TLS. What the server
-//! asks is held against what the user allows before anything is answered:
+//! Methods: trust, password, md5, SCRAM-SHA-256, and SCRAM-SHA-256-PLUS over TLS. Before the client answers a request
+//! of the server, it checks that the user allows that method:
 //!
-//! - `require_auth`: the methods that may be asked; by default any.
-//! - `channel_binding=require`: nothing but SCRAM-SHA-256-PLUS.
+//! - `require_auth`: the methods that the server may use; by default any.
+//! - `channel_binding=require`: only SCRAM-SHA-256-PLUS.
 //!
-//! Beyond libpq: the password goes over the network in the clear only under TLS or where
-//! `require_auth=password` asks for it; one question is answered, not two.
+//! Stricter than libpq: the password is sent in the clear only under TLS or if `require_auth=password` asks for it,
+//! and only one authentication request is answered.
 
 use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
@@ -25,7 +25,7 @@ const CLEARTEXT: u32 = 3;
 const MD5: u32 = 5;
 const SASL: u32 = 10;
 
-/// What was proved so far.
+/// What has been proved so far: the client has answered, and the login is bound to the server's certificate.
 #[derive(Debug, Default)]
 struct Proved {
     answered: bool,
@@ -33,7 +33,7 @@ struct Proved {
 }
 
 impl Handshake<'_> {
-    /// Answers the server's question until it is content.
+    /// Answers the server's authentication request until the server accepts the login.
     pub(super) fn authenticate(&mut self) -> Result<(), WireError> {
         let mut proved = Proved::default();
         loop {
@@ -50,7 +50,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// Whether the user allows this question, or this end of all questions.
+    /// Checks that the user allows this request, or the end of authentication at this point.
     fn permit(&self, kind: u32, proved: &Proved) -> Result<(), WireError> {
         let spec = self.spec;
         if proved.answered && kind != DONE {
@@ -59,7 +59,7 @@ impl Handshake<'_> {
         let allowed = match method(kind) {
             Some(Method::None) => proved.answered || spec.require_auth.allows(Method::None),
             Some(method) => spec.require_auth.allows(method),
-            None => true, // not spoken: refused anyway
+            None => true, // not supported: refused anyway
         };
         if !allowed {
             return Err(WireError::Auth(format!(
@@ -111,7 +111,7 @@ impl Handshake<'_> {
         })
     }
 
-    /// Returns whether the login is bound to the server's certificate.
+    /// Runs SCRAM; returns true if the login is bound to the server's certificate.
     fn scram(&mut self, mechanisms: &[u8]) -> Result<bool, WireError> {
         let (mechanism, binding) = self.mechanism(mechanisms)?;
         let failed = |e: std::io::Error| WireError::Auth(format!("SCRAM: {e}"));
@@ -130,7 +130,7 @@ impl Handshake<'_> {
         let wish = self.spec.channel_binding;
         let certificate = self.socket.certificate();
         if offers(SCRAM_SHA_256_PLUS) && certificate.is_none() {
-            // As libpq: somebody in between took the encryption away.
+            // As libpq: a man in the middle has removed the encryption.
             return Err(WireError::Auth("the server offers SCRAM-SHA-256-PLUS on an unencrypted connection".into()));
         }
         if offers(SCRAM_SHA_256_PLUS) && wish != ChannelBinding::Disable {
@@ -147,7 +147,7 @@ impl Handshake<'_> {
             let offered = String::from_utf8_lossy(offered).replace('\0', " ");
             return Err(WireError::Auth(format!("the server offers SASL {} only", offered.trim())));
         }
-        // "We could have": a server that did offer it then knows that somebody took it away.
+        // The client states that it could bind. A server that did offer binding then knows that the offer was removed.
         let could = certificate.is_some() && wish != ChannelBinding::Disable;
         Ok((SCRAM_SHA_256, if could { Binding::unrequested() } else { Binding::unsupported() }))
     }

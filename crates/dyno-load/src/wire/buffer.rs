@@ -1,33 +1,33 @@
-//! The bytes that came on one connection and were not looked at yet: one buffer, no allocation per message.
+//! Buffer of received but unread bytes of one connection, without an allocation per message.
 //!
-//! What nobody needs is skipped in place, so a large result never has to fit in. The buffer grows with the bytes that
-//! have come, never with what a header claims.
+//! Bytes that nobody needs are skipped in place, so a large result need not fit. The buffer grows with the bytes that
+//! have arrived, never with the length that a header claims.
 
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Bytes that a new buffer has room for.
+/// Initial size of a buffer [bytes].
 pub const START_BYTES: usize = 16 << 10;
 
-/// Incoming bytes of one connection.
+/// Received bytes of one connection.
 #[derive(Debug)]
 pub struct Buffer {
     bytes: Vec<u8>,
     head: usize,
     tail: usize,
-    /// Bytes that are still to come and that nobody wants.
+    /// Number of bytes, still to arrive, that will be skipped.
     skip: usize,
-    /// Bytes that the next message needs in all.
+    /// Number of bytes that the next message needs in total.
     need: usize,
 }
 
 impl Buffer {
-    /// An empty one; the first message has at least so many bytes.
+    /// Returns an empty buffer; the first message has at least `need` bytes.
     pub fn new(need: usize) -> Self {
         Self { bytes: vec![0; START_BYTES], head: 0, tail: 0, skip: 0, need }
     }
 
-    /// The first bytes of what has come; remembers that so many are needed where there are fewer.
+    /// Returns the first N unread bytes, or `None` if fewer have arrived; then N are needed.
     #[inline]
     pub fn peek<const N: usize>(&mut self) -> Option<[u8; N]> {
         let found = self.bytes[self.head..self.tail].first_chunk::<N>().copied();
@@ -37,8 +37,9 @@ impl Buffer {
         found
     }
 
-    /// Takes `head` bytes, and `kept` of the `length` that follow them; `None` where they have not all come. The rest of
-    /// the length is skipped.
+    /// Takes `head` bytes and returns the range of the `kept` bytes after them; `None` if they have not all arrived.
+    ///
+    /// Of the `length` bytes that follow the head, those beyond `kept` are skipped.
     #[inline]
     pub fn take(&mut self, head: usize, kept: usize, length: usize) -> Option<Range<usize>> {
         if self.tail - self.head < head + kept {
@@ -53,7 +54,7 @@ impl Buffer {
         Some(start..start + kept)
     }
 
-    /// Skips what is left of a body; whether there is nothing left to skip.
+    /// Skips the rest of a body; returns true if nothing is left to skip.
     #[inline]
     pub fn skipped(&mut self) -> bool {
         if self.skip > 0 {
@@ -62,20 +63,20 @@ impl Buffer {
         self.skip == 0
     }
 
-    /// The bytes of a body; only until the next [`Buffer::fill`].
+    /// Returns the bytes of a body; they are valid only until the next [`Buffer::fill`].
     #[inline]
     pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
         &self.bytes[body.clone()]
     }
 
-    /// Makes room for so many bytes: fewer reads where much comes in a row.
+    /// Enlarges the buffer to at least this size, so that large results need fewer reads.
     pub fn widen(&mut self, bytes: usize) {
         if bytes > self.bytes.len() {
             self.bytes.resize(bytes, 0);
         }
     }
 
-    /// Gives back what a long message took beyond so many bytes.
+    /// Shrinks the buffer to this size [bytes] after a long message, without dropping unread bytes.
     pub fn narrow(&mut self, bytes: usize) {
         self.bytes.copy_within(self.head..self.tail, 0);
         (self.head, self.tail) = (0, self.tail - self.head);
@@ -83,19 +84,21 @@ impl Buffer {
         self.bytes.shrink_to_fit();
     }
 
-    /// Whether nothing came that was not looked at.
+    /// Returns true if there are no unread bytes.
     pub fn is_empty(&self) -> bool {
         self.head == self.tail
     }
 
-    /// Room in all.
+    /// Returns the size of the buffer [bytes].
     #[cfg(test)]
     pub fn room(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Reads once. Returns whether the source may have more at once: the read filled all room.
-    /// An end of the stream is [`io::ErrorKind::UnexpectedEof`].
+    /// Reads once; returns true if the read filled the buffer, so that the source may have more.
+    ///
+    /// # Errors
+    /// The read failed; the end of the stream is [`io::ErrorKind::UnexpectedEof`].
     #[inline]
     pub fn fill(&mut self, source: &mut impl Read) -> io::Result<bool> {
         if self.head == self.tail {
@@ -118,7 +121,7 @@ impl Buffer {
         }
     }
 
-    /// Moves what there is to the front; doubles the buffer where it is full.
+    /// Moves the unread bytes to the front; doubles the buffer if it is full.
     #[cold]
     fn make_room(&mut self) -> io::Result<()> {
         self.bytes.copy_within(self.head..self.tail, 0);

@@ -1,8 +1,8 @@
-//! One session that copies rows out of a server or into it, and waits on its socket by itself.
+//! Session that copies rows out of a server or into it, and blocks on its socket.
 //!
-//! `COPY` goes by the extended protocol: the server itself refuses text that holds more than one statement. Messages
-//! are handed on as they come; one that is not wanted any more ends the session, and [`CopySession::cancel`] tells the
-//! server.
+//! `COPY` is sent by the extended protocol, so the server itself refuses text with more than one statement. Messages
+//! are handed on as they arrive. A caller that wants no more messages must end the session; [`CopySession::cancel`]
+//! tells the server.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,16 +18,16 @@ use super::{ServerError, WireError};
 use crate::connection::ConnectionSpec;
 use crate::dialler::Dialler;
 
-/// Room for bytes that came: a server sends 8 KiB at a time, and a busy reader finds many of them.
+/// Size of the receive buffer [bytes]: a server sends 8 KiB at a time, and a busy reader finds many of them.
 const ROOM_BYTES: usize = 256 << 10;
-/// Bytes from which on a message does not keep its room for the rest.
+/// Length from which the space of a message is released after it was handed on [bytes].
 pub const LONG_BYTES: usize = 4 << 20;
-/// Bytes of a message of ours at most.
+/// Largest message that is sent [bytes].
 const PART_BYTES: usize = 1 << 20;
-/// How long a cancel request may take.
+/// Timeout of a cancel request.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
-/// A logged-in session for `COPY`.
+/// Logged-in session for `COPY`.
 #[derive(Debug)]
 pub struct CopySession {
     dialler: Dialler,
@@ -39,7 +39,10 @@ pub struct CopySession {
 }
 
 impl CopySession {
-    /// Opens a socket and logs in; `stop` ends that and everything after it.
+    /// Opens a socket and logs in; `stop` interrupts this and every later operation.
+    ///
+    /// # Errors
+    /// The connection or the login fails.
     pub fn connect(spec: &ConnectionSpec, stop: &Arc<AtomicBool>) -> Result<Self, WireError> {
         let dialler = Dialler::new(spec)?;
         let LoggedIn { socket, mut inbox, process, key } = dialler.connect_to_copy(stop)?;
@@ -47,19 +50,27 @@ impl CopySession {
         Ok(Self { dialler, socket, inbox, out: BytesMut::new(), process, key })
     }
 
-    /// Number of the server's process.
+    /// Returns the number of the server process.
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Runs one statement that gives no rows that matter.
+    /// Runs one statement and ignores its rows.
+    ///
+    /// # Errors
+    /// The server refuses the statement, or the connection is lost.
     pub fn run(&mut self, sql: &str) -> Result<(), WireError> {
         self.ask(sql)?;
         self.until_ready(|_| Ok::<(), WireError>(())).map(|_| ())
     }
 
-    /// Runs `COPY … TO STDOUT` and hands on the bytes of every message; returns the rows that the server counted. No bytes
-    /// at all are handed on once the room of a message of [`LONG_BYTES`] was given back: what it left is best written now.
+    /// Runs `COPY … TO STDOUT` and calls `each` with the bytes of every message; returns the server's row count.
+    ///
+    /// After a message of [`LONG_BYTES`] or more, its space is released and `each` is called with no bytes: a good
+    /// time to write what has accumulated.
+    ///
+    /// # Errors
+    /// The server refuses the statement, the connection is lost, or `each` fails.
     pub fn copy_out<E: From<WireError>>(
         &mut self,
         sql: &str,
@@ -69,8 +80,12 @@ impl CopySession {
         self.until_ready(each)
     }
 
-    /// Runs `COPY … FROM STDIN`; `more` appends to the buffer it gets and says whether there is more to come. Returns
-    /// the rows that the server counted.
+    /// Runs `COPY … FROM STDIN`; returns the number of rows that the server counted.
+    ///
+    /// `more` appends to the buffer that it receives, and returns true if there is more to come.
+    ///
+    /// # Errors
+    /// The server refuses the statement or the rows, the connection is lost, or `more` fails.
     pub fn copy_in<E: From<WireError>>(
         &mut self,
         sql: &str,
@@ -82,7 +97,7 @@ impl CopySession {
             body.clear();
             let goes_on = more(&mut body)?;
             self.send_in(&body)?;
-            // One long row does not keep its room for the rest.
+            // The space of one long row is not kept for the rest.
             body.shrink_to(ROOM_BYTES);
             if !goes_on {
                 return Ok(self.end_in()?);
@@ -90,18 +105,24 @@ impl CopySession {
         }
     }
 
-    /// Begins `COPY … FROM STDIN`: rows may be sent then.
+    /// Begins `COPY … FROM STDIN`, after which rows may be sent with [`CopySession::send_in`].
+    ///
+    /// # Errors
+    /// The server refuses the statement, or the connection is lost.
     pub fn begin_in(&mut self, sql: &str) -> Result<(), WireError> {
         self.ask(sql)?;
-        // The answer to a `COPY` that the server refuses is an error; to one that it takes, `G`.
+        // If the server accepts the `COPY` it answers `G`, otherwise with an error.
         while !matches!(self.next_message(Keep::Nothing)?.tag, b'G') {}
         Ok(())
     }
 
-    /// Sends bytes of rows, cut wherever the caller likes.
+    /// Sends bytes of rows, which may be cut at any position.
+    ///
+    /// # Errors
+    /// The connection is lost.
     pub fn send_in(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         for part in bytes.chunks(PART_BYTES) {
-            // Head and rows go out together: a call, and a packet, less.
+            // Head and rows are sent together, which saves a system call and a packet.
             self.out.clear();
             self.out.extend_from_slice(b"d");
             self.out.extend_from_slice(&(part.len() as u32 + 4).to_be_bytes());
@@ -113,14 +134,17 @@ impl CopySession {
         Ok(())
     }
 
-    /// Ends `COPY … FROM STDIN`; the rows that the server counted.
+    /// Ends `COPY … FROM STDIN`; returns the number of rows that the server counted.
+    ///
+    /// # Errors
+    /// The server refuses the rows, or the connection is lost.
     pub fn end_in(&mut self) -> Result<u64, WireError> {
-        // `CopyDone`, and a `Sync` again: the one sent before is ignored while rows come in.
+        // `CopyDone` and another `Sync`: the server ignored the first one while it received rows.
         self.socket.send(&[b'c', 0, 0, 0, 4, b'S', 0, 0, 0, 4])?;
         self.until_ready(|_| Ok::<(), WireError>(()))
     }
 
-    /// Asks the server to end what this session is doing.
+    /// Asks the server to cancel what this session is doing; errors are ignored.
     pub fn cancel(&self) {
         // A server that is gone has nothing to cancel.
         let _ = self.dialler.cancel(self.process, self.key, CANCEL_LIMIT);
@@ -157,7 +181,7 @@ impl CopySession {
         }
     }
 
-    /// Reads up to `ReadyForQuery`. An error of the server ends the session: whoever copies begins a new one.
+    /// Reads up to `ReadyForQuery`. An error of the server ends the session: the caller then begins a new one.
     fn until_ready<E: From<WireError>>(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> Result<u64, E> {
         let mut rows = 0;
         loop {

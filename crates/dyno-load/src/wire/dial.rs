@@ -1,4 +1,4 @@
-//! From a name or a folder to a connected socket, with how a dead network is noticed on it.
+//! Opening of sockets: from a host name or a folder to a connected socket with keepalive settings.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -13,7 +13,10 @@ use super::WireError;
 use super::stream::{Patience, Stream};
 use crate::connection::{ConnectionSpec, Engine, Liveness};
 
-/// Opens a socket that does not block.
+/// Opens a non-blocking socket.
+///
+/// # Errors
+/// No address of the host accepts the connection, or the attempt is stopped or times out.
 pub fn open(spec: &ConnectionSpec, patience: &Patience) -> Result<Stream, WireError> {
     if spec.is_unix() {
         let path: PathBuf = match spec.engine {

@@ -1,4 +1,4 @@
-//! When to read from a connection that a reactor waits for, and when to wait for an event.
+//! Reading of a connection that a reactor waits for: when to read at once, and when to wait for an event.
 
 use std::io;
 
@@ -7,38 +7,41 @@ use super::buffer::Buffer;
 use super::socket::Socket;
 use crate::reactor::Pulse;
 
-/// Reads in a row that fill the buffer, before other sessions get their turn.
+/// Largest number of consecutive buffer-filling reads before other sessions get their turn.
 pub const READS_MAX: u32 = 64;
 
 /// Whether to read without waiting for an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum More {
     No,
-    /// The last read left something.
+    /// The last read left bytes in the socket.
     Yes,
-    /// An event may have been missed: until the socket is found empty.
+    /// An event may have been missed: read until the socket is found empty.
     UntilEmpty,
 }
 
-/// Whether there may be bytes that no event will tell of.
+/// Tracks whether a connection may have bytes for which no event will come.
 #[derive(Debug)]
 pub struct Flow {
     more: More,
-    /// Reads in a row that left more to read.
+    /// Number of consecutive reads that left more to read.
     reads: u32,
 }
 
 impl Flow {
-    /// Of a connection that was just made.
+    /// Returns the state of a new connection.
     pub fn new() -> Self {
         Self { more: More::UntilEmpty, reads: 0 }
     }
 
-    /// Waits for bytes, unless there may be some at once, and reads once. Returns whether any came.
+    /// Waits for bytes, unless some may be available at once, and reads once; returns true if any came.
     ///
-    /// A read that comes back short has emptied the socket, and the next arrival is a new event: one
-    /// system call less per round trip. The end of the stream is the exception, since it can arrive
-    /// together with the last bytes, in one event: then it is read until there is no more.
+    /// A short read has emptied the socket, and the next arrival is a new event, which saves one system call per
+    /// round trip. The end of the stream is the exception, because it can arrive together with the last bytes, in one
+    /// event: then it reads until there is nothing more.
+    ///
+    /// # Errors
+    /// The connection has ended or the read failed.
     #[inline]
     pub async fn receive(
         &mut self,
@@ -72,8 +75,10 @@ impl Flow {
         }
     }
 
-    /// Other connections of the same session were listened to meanwhile: an event of this one may
-    /// have been taken for theirs.
+    /// Makes the next reads check the socket even without an event.
+    ///
+    /// Needed after the session has waited on its other connections: an event of this connection may have been
+    /// consumed there.
     pub fn doubt(&mut self) {
         self.more = More::UntilEmpty;
     }

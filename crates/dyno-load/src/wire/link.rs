@@ -1,4 +1,4 @@
-//! One logged-in connection: what is prepared on it, and the events of a round trip.
+//! Logged-in connection to PostgreSQL: its prepared statements, and the events of a round trip.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,28 +16,28 @@ use super::{ServerError, WireError};
 use crate::reactor::Pulse;
 use crate::spec::Protocol;
 
-/// Longest row and longest description of columns that a script can keep [bytes].
+/// Longest row and longest column description that a script can keep [bytes].
 pub const CAPTURE_BYTES_MAX: usize = 1 << 20;
-/// Data go to the server in messages of this size.
+/// Size of the messages in which data is sent to the server [bytes].
 const FEED_BYTES: usize = 1 << 20;
-/// What is read of an error; its message stands near its beginning.
+/// Number of bytes kept of an error, whose message is near the beginning.
 const ERROR_BYTES: usize = 16 << 10;
 
-/// What the server reports, one per command and one per `Sync` or simple query.
+/// What the server reports: one event per command, and one per `Sync` or simple query.
 #[derive(Debug)]
 pub enum Event {
-    /// A command is complete; rows returned or changed, [`NONE`] where there is no such number.
+    /// A command is complete; `rows` were returned or changed, or [`NONE`] if there is no such number.
     Done {
-        /// Rows.
+        /// Number of rows.
         rows: i64,
     },
-    /// A command failed; commands up to the next `Sync` are skipped by the server.
+    /// A command failed; the server skips commands up to the next `Sync`.
     Failed(Box<ServerError>),
-    /// The server waits.
+    /// The server is ready for the next query.
     Ready,
 }
 
-/// Where a named statement stands on this connection.
+/// State of a named statement on this connection: not parsed, `Parse` sent, or parsed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Parsed {
     #[default]
@@ -46,22 +46,22 @@ enum Parsed {
     Yes,
 }
 
-/// The result that a script keeps. Switched on per command, because copying costs.
+/// Result that a script keeps; switched on per command, because copying costs time.
 #[derive(Debug, Default)]
 pub struct Capture {
-    /// Copy the rows that come.
+    /// True to copy the rows that arrive.
     pub on: bool,
-    /// Body of the last `RowDescription`; empty when none came.
+    /// Body of the last `RowDescription`; empty if there was none.
     pub description: Vec<u8>,
     /// Body of the last `DataRow`.
     pub row: Vec<u8>,
-    /// Rows since the command's beginning.
+    /// Number of rows since the beginning of the command.
     pub rows: u64,
-    /// Something was longer than [`CAPTURE_BYTES_MAX`].
+    /// True if a row or description was longer than [`CAPTURE_BYTES_MAX`].
     pub too_long: bool,
 }
 
-/// One logged-in connection.
+/// Logged-in connection to PostgreSQL.
 #[derive(Debug)]
 pub struct Link {
     socket: Socket,
@@ -69,18 +69,18 @@ pub struct Link {
     flow: Flow,
     out: Vec<u8>,
     parsed: Vec<Parsed>,
-    /// Statements whose `ParseComplete` is to come, each with the number of its batch.
+    /// Statements whose `ParseComplete` is outstanding, each with the number of its batch.
     asked: VecDeque<(u64, usize)>,
-    /// Batches ended so far by us, and by the server.
+    /// Number of batches ended so far by the client, and answered by the server.
     ended: u64,
     answered: u64,
     extended: bool,
     in_transaction: bool,
     process: u32,
     key: u32,
-    /// What `COPY ... FROM STDIN` takes.
+    /// Bytes that `COPY ... FROM STDIN` receives.
     feed: Option<Arc<[u8]>>,
-    /// What is kept of the results.
+    /// Results that are kept.
     pub capture: Capture,
 }
 
@@ -110,27 +110,30 @@ impl Link {
         }
     }
 
-    /// Process number and secret key for a cancel request.
+    /// Returns the process number and the secret key for a cancel request.
     pub fn cancel_key(&self) -> (u32, u32) {
         (self.process, self.key)
     }
 
-    /// A handle for another thread to end the connection.
+    /// Returns a handle with which another thread can close the connection.
+    ///
+    /// # Errors
+    /// The socket cannot be duplicated.
     pub fn control(&self) -> Result<Control, WireError> {
         self.socket.control()
     }
 
-    /// Whether the last `ReadyForQuery` was inside a transaction block, failed or not.
+    /// Returns true if the last `ReadyForQuery` was inside a transaction block, failed or not.
     pub fn in_transaction(&self) -> bool {
         self.in_transaction
     }
 
-    /// Bytes queued and not sent.
+    /// Returns the number of bytes that are queued and not yet sent.
     pub fn queued(&self) -> usize {
         self.out.len()
     }
 
-    /// Queues a command; `id` is its number in the arm. Parses first where that is needed.
+    /// Queues a command; `id` is its number in the arm. Parses it first if needed.
     #[inline]
     pub fn queue<'a>(
         &mut self,
@@ -172,15 +175,16 @@ impl Link {
         }
     }
 
-    /// Forgets that a command was prepared, as after `DEALLOCATE` or `DISCARD ALL`.
+    /// Marks a command as not prepared, as it is after `DEALLOCATE` or `DISCARD ALL`.
     pub fn forget(&mut self, id: usize) {
         if let Some(parsed) = self.parsed.get_mut(id) {
             *parsed = Parsed::No;
         }
     }
 
-    /// Queues the end of a batch: the server answers it with [`Event::Ready`]. Simple queries end
-    /// by themselves.
+    /// Queues the end of a batch, which the server answers with [`Event::Ready`].
+    ///
+    /// A simple query ends by itself, so nothing is queued for it.
     #[inline]
     pub fn queue_sync(&mut self) {
         self.ended += 1;
@@ -189,12 +193,15 @@ impl Link {
         }
     }
 
-    /// Queues the wish for the answers so far.
+    /// Queues a request for the answers so far (`Flush`).
     pub fn queue_flush(&mut self) {
         self.out.extend_from_slice(&FLUSH);
     }
 
-    /// Sends all that is queued, in one write as a rule.
+    /// Sends everything that is queued, usually in one write.
+    ///
+    /// # Errors
+    /// The connection is lost; if the server sent the reason before it closed, that is the error.
     #[inline]
     pub fn send(&mut self) -> Result<(), WireError> {
         let sent = self.socket.send(&self.out);
@@ -202,7 +209,7 @@ impl Link {
         sent.or_else(|e| self.last_words(e))
     }
 
-    /// A connection that the server has ended often holds its reason.
+    /// Reads the server's reason from a connection that it has closed; returns that as the error.
     #[cold]
     fn last_words(&mut self, error: io::Error) -> Result<(), WireError> {
         if !matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) {
@@ -219,7 +226,10 @@ impl Link {
         }
     }
 
-    /// The next event. An error that ends the connection comes as [`WireError::Server`].
+    /// Waits for the next event; an error message that ends the connection is returned as [`WireError::Server`].
+    ///
+    /// # Errors
+    /// The connection is lost, or the server violates the protocol.
     #[inline]
     pub async fn event(&mut self, pulse: &Pulse) -> Result<Event, WireError> {
         loop {
@@ -230,13 +240,12 @@ impl Link {
         }
     }
 
-    /// Other connections of the same session were listened to meanwhile: an event of this one may
-    /// have been taken for theirs.
+    /// Makes the next read check the socket even without an event; see [`Link::doubt`](crate::link::Link::doubt).
     pub fn doubt(&mut self) {
         self.flow.doubt();
     }
 
-    /// The next event in the bytes that have come.
+    /// Returns the next event in the received bytes, or `None` if more bytes are needed.
     #[inline]
     fn step(&mut self) -> Result<Option<Event>, WireError> {
         let rows = self.capture.on;
@@ -245,7 +254,7 @@ impl Link {
                 b'D' | b'T' if rows => Keep::Start(CAPTURE_BYTES_MAX),
                 b'2' | b'n' | b'N' | b'S' | b'A' | b't' | b'H' | b'd' | b'c' | b'3' | b'D' | b'T' => Keep::Nothing,
                 b'E' => Keep::Start(ERROR_BYTES),
-                // Nobody called a function: refused below.
+                // The client calls no functions: refused below.
                 b'V' => Keep::Start(0),
                 _ => Keep::All,
             };
@@ -273,7 +282,7 @@ impl Link {
         }
     }
 
-    /// What an ended batch asked for and did not get was skipped by the server.
+    /// Marks statements as not parsed whose `Parse` was in an ended batch and got no answer: the server skipped it.
     #[cold]
     fn drop_asked(&mut self) {
         while let Some(&(batch, id)) = self.asked.front() {
@@ -320,7 +329,7 @@ impl Link {
         Ok(None)
     }
 
-    /// `COPY ... FROM STDIN` gets what the script brings, or a refusal. The server ignores a `Sync` sent before.
+    /// Answers a `COPY ... FROM STDIN` with the script's data or a refusal; the server ignores an earlier `Sync`.
     fn answer_copy(&mut self) -> Result<(), WireError> {
         let mut answer = Vec::new();
         if let Some(feed) = &self.feed {
@@ -336,7 +345,10 @@ impl Link {
         Ok(())
     }
 
-    /// Runs SQL by the simple protocol; returns the error if the server refused it.
+    /// Runs SQL by the simple protocol; returns the server's error if it refused the SQL.
+    ///
+    /// # Errors
+    /// The connection is lost, or the server violates the protocol.
     pub async fn run(&mut self, sql: &str, pulse: &Pulse) -> Result<Option<Box<ServerError>>, WireError> {
         write_text_query(sql, &mut self.out);
         self.extended = false;
@@ -352,14 +364,14 @@ impl Link {
         }
     }
 
-    /// From now on a reactor waits for this connection.
+    /// Makes the socket non-blocking; from now on a reactor waits for it.
     pub fn unblock(&mut self) {
         self.socket.set_patience(None);
     }
 
-    /// Says goodbye.
+    /// Tells the server that the session ends, and closes the connection.
     pub fn terminate(mut self) {
-        // The server notices a closed socket as well.
+        // The server also notices the closed socket.
         let _ = self.socket.write(&[b'X', 0, 0, 0, 4]);
     }
 }

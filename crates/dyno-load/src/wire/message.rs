@@ -1,8 +1,8 @@
-//! Cuts the server's bytes into messages, in place.
+//! Reader that cuts the server's bytes into messages in place.
 //!
-//! A message is a type byte, a length that counts itself, and a body. Bodies nobody needs are
-//! skipped; of others a beginning is kept. What is too long to be true for its type is refused at
-//! once instead of being waited for, and before the login nothing is true that is long.
+//! A message is a type byte, a length that includes itself, and a body. Bodies that nobody needs are skipped; of
+//! others a beginning is kept. A length that is implausible for its type is refused immediately instead of being
+//! waited for; before the login every long message is implausible.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -10,41 +10,40 @@ use std::ops::Range;
 use super::WireError;
 use super::buffer::Buffer;
 
-/// Longest body of a message that carries no data, and of any message before the login; libpq draws
-/// the line at the same place.
+/// Longest body of a message that carries no data, and of any message before the login; libpq has the same limit.
 const SHORT_BYTES_MAX: usize = 30_000;
-/// Longest body at all: the server cannot make longer ones.
+/// Longest body of any message: the server cannot produce longer ones.
 const LONG_BYTES_MAX: usize = 1 << 30;
-/// A type byte and a length.
+/// Size of a message's head: a type byte and a length.
 const HEAD_BYTES: usize = 5;
 
-/// How much of a body is wanted.
+/// How much of a body is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// Nothing, however long.
+    /// Nothing, however long it is.
     Nothing,
-    /// So many bytes of its beginning at most.
+    /// At most this number of bytes of its beginning.
     Start(usize),
-    /// All; only for types that are short.
+    /// All of it; only for types that are short.
     All,
 }
 
-/// One message: its type and where its body is.
+/// One message: its type and the place of its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// The type byte.
+    /// Type byte.
     pub tag: u8,
-    /// The place of the body for [`Inbox::bytes`]; empty when it was not wanted.
+    /// Range of the body, for [`Inbox::bytes`]; empty if it was not kept.
     pub body: Range<usize>,
-    /// Whether there was more of it than was wanted.
+    /// True if the body is longer than the kept bytes.
     pub cut: bool,
 }
 
-/// Incoming messages of one connection. Reading is the caller's: [`Inbox::buffer`].
+/// Incoming messages of one connection; the caller reads the bytes into [`Inbox::buffer`].
 #[derive(Debug)]
 pub struct Inbox {
     buffer: Buffer,
-    /// Longest body that is believed.
+    /// Longest body that is accepted [bytes].
     limit: usize,
 }
 
@@ -55,17 +54,20 @@ impl Default for Inbox {
 }
 
 impl Inbox {
-    /// For a server that has not let us in: it has nothing long to say.
+    /// Returns the inbox of a connection before its login; only short messages are accepted.
     pub fn before_login() -> Self {
         Self { limit: SHORT_BYTES_MAX, ..Self::default() }
     }
 
-    /// From now on messages may be long.
+    /// Accepts long messages from now on.
     pub fn logged_in(&mut self) {
         self.limit = LONG_BYTES_MAX;
     }
 
-    /// The next message, or `None` when more bytes are needed.
+    /// Returns the next message, or `None` if more bytes are needed.
+    ///
+    /// # Errors
+    /// The type is unknown, or the length is implausible.
     #[inline]
     pub fn next(&mut self, wanted: impl Fn(u8) -> Keep) -> Result<Option<Message>, WireError> {
         if !self.buffer.skipped() {
@@ -87,26 +89,29 @@ impl Inbox {
         Ok(body.map(|body| Message { tag, body, cut: kept < length }))
     }
 
-    /// The bytes of a body; only until the next [`Inbox::fill`].
+    /// Returns the bytes of a body; they are valid only until the next [`Inbox::fill`].
     #[inline]
     pub fn bytes(&self, body: &Range<usize>) -> &[u8] {
         self.buffer.bytes(body)
     }
 
-    /// Where the bytes are.
+    /// Returns the buffer that holds the bytes.
     #[inline]
     pub fn buffer(&mut self) -> &mut Buffer {
         &mut self.buffer
     }
 
     /// Reads once, as [`Buffer::fill`].
+    ///
+    /// # Errors
+    /// The read failed or the stream has ended.
     #[inline]
     pub fn fill(&mut self, source: &mut impl Read) -> io::Result<bool> {
         self.buffer.fill(source)
     }
 }
 
-/// How long a body of this type may be; an error for types that the server never sends.
+/// Returns the longest body of this type [bytes]; an error for types that the server never sends.
 fn limit_bytes(tag: u8) -> Result<usize, WireError> {
     match tag {
         b'D' | b'T' | b'd' | b'E' | b'N' | b'A' | b't' | b'V' => Ok(LONG_BYTES_MAX),
@@ -116,15 +121,16 @@ fn limit_bytes(tag: u8) -> Result<usize, WireError> {
     }
 }
 
-/// Appends a message of ours.
+/// Appends a message with this type and body.
 pub fn frame(tag: u8, body: &[u8], out: &mut Vec<u8>) {
     out.push(tag);
     out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
     out.extend_from_slice(body);
 }
 
-/// The rows a `CommandComplete` body counts: the last word of `SELECT 1`, `INSERT 0 1`, `COPY 5`.
-/// Reads from the end, so that neither the verb nor UTF-8 is looked at.
+/// Returns the row count in a `CommandComplete` body: the last word of `SELECT 1`, `INSERT 0 1`, `COPY 5`.
+///
+/// It reads from the end, so it needs neither the verb nor valid UTF-8. `None` if there is no count.
 pub fn tag_rows(body: &[u8]) -> Option<i64> {
     let digits = body.strip_suffix(&[0]).unwrap_or(body);
     let (mut rows, mut scale) = (0_i64, 1_i64);
@@ -141,13 +147,13 @@ pub fn tag_rows(body: &[u8]) -> Option<i64> {
     None
 }
 
-/// The columns of a `DataRow` body; `None` is NULL.
+/// Returns an iterator over the columns of a `DataRow` body; `None` is NULL.
 pub fn columns(body: &[u8]) -> Columns<'_> {
     let (count, rest) = body.split_at_checked(2).unwrap_or((&[0, 0], &[]));
     Columns { left: u16::from_be_bytes([count[0], count[1]]), rest }
 }
 
-/// See [`columns`].
+/// Iterator over the columns of a row; see [`columns`].
 #[derive(Debug)]
 pub struct Columns<'a> {
     left: u16,
@@ -171,7 +177,10 @@ impl<'a> Iterator for Columns<'a> {
     }
 }
 
-/// The column names of a `RowDescription` body.
+/// Returns the column names of a `RowDescription` body.
+///
+/// # Errors
+/// The body is too short.
 pub fn column_names(body: &[u8]) -> Result<Vec<String>, WireError> {
     let torn = || WireError::Protocol("a torn row description".into());
     let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(torn)?;
@@ -190,7 +199,7 @@ mod tests {
     use crate::wire::buffer::START_BYTES;
     use proptest::prelude::*;
 
-    /// Hands out its bytes in the given portions.
+    /// Reader that returns its bytes in portions of this size.
     struct Torn<'a>(&'a [u8], usize);
 
     impl Read for Torn<'_> {

@@ -1,10 +1,10 @@
 //! PostgreSQL's wire protocol, version 3.
 //!
-//! [`dial`] opens sockets and [`socket`] moves bytes, [`tls`] encrypts and [`trust`] decides whom to
-//! trust, [`startup`] and [`auth`] log in, [`message`] cuts the incoming bytes into messages without
-//! allocating, [`server_error`] says what may be kept of an error, [`statement`] holds outgoing
-//! messages that are encoded once, and [`link`] is one logged-in connection of the load. [`copy`] is a
-//! session that moves rows in bulk, for `dyno-move`, [`raw`] one whose messages are the caller's.
+//! [`dial`] opens sockets and [`socket`] moves bytes; [`tls`] encrypts, and [`trust`] verifies certificates.
+//! [`startup`] and [`auth`] log in. [`message`] cuts the incoming bytes into messages without allocating,
+//! [`server_error`] decides what may be kept of an error, [`statement`] holds outgoing messages that are encoded
+//! once, and [`link`] is one logged-in connection of the load. [`copy`] is a session that moves rows in bulk, for
+//! `dyno-move`; [`raw`] is a session whose messages the caller makes.
 
 mod auth;
 pub mod buffer;
@@ -29,44 +29,45 @@ use std::io;
 
 pub use server_error::ServerError;
 
-/// Why a connection could not be made or is no longer usable.
+/// Reason why a connection could not be made or is no longer usable.
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The operating system refused.
+    /// A call of the operating system failed.
     #[error("{0}")]
     Io(io::Error),
-    /// The server closed the connection without a word.
+    /// The server closed the connection without an error message.
     #[error("the server closed the connection")]
     Closed,
     /// The server did not answer in time.
     #[error("the server did not answer in time")]
     Timeout,
-    /// The connection was ended here: no answer in time, or a wish to stop.
+    /// The client ended the connection: a request to stop, or no answer in time.
     #[error("given up here: told to stop, or no answer within the limit")]
     Stopped,
-    /// The server said no.
+    /// The server sent an error.
     #[error("{0}")]
     Server(Box<ServerError>),
-    /// The bytes are not the protocol's.
+    /// The server's bytes violate the protocol.
     #[error("unexpected bytes from the server: {0}")]
     Protocol(String),
-    /// An authentication method that is not supported, or one that went wrong.
+    /// Authentication failed, or its method is not supported.
     #[error("authentication: {0}")]
     Auth(String),
-    /// The server asks for a secret where everybody in between could read it.
+    /// The server asks for the password on a connection that others could read.
     #[error("authentication: {0}")]
     Exposed(String),
-    /// The server asks for a password and there is none.
+    /// The server asks for a password, and none was given.
     #[error("the server asks for a password and none was given")]
     NoPassword,
-    /// TLS could not be agreed upon.
+    /// TLS could not be established.
     #[error("TLS: {0}")]
     Tls(String),
 }
 
 impl WireError {
-    /// SQLSTATE for the evidence; 08006 (connection failure) and 08P01 (protocol violation) where
-    /// the server sent none.
+    /// Returns the SQLSTATE for the evidence.
+    ///
+    /// If the server sent none it is 08P01 (protocol violation) or 08006 (connection failure).
     pub fn code(&self) -> &str {
         match self {
             Self::Server(e) => &e.code,
@@ -75,7 +76,7 @@ impl WireError {
         }
     }
 
-    /// In words without values; `known` is text that may be repeated.
+    /// Returns the error as text without values; `known` is text that may be quoted in it.
     pub fn words(&self, known: &str) -> String {
         match self {
             Self::Server(error) => error.words(known),

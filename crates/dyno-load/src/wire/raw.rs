@@ -1,4 +1,4 @@
-//! A logged-in session whose messages are the caller's: bytes out, bytes in.
+//! Logged-in session whose messages the caller makes and parses: bytes out, bytes in.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::startup::LoggedIn;
 use crate::connection::ConnectionSpec;
 use crate::dialler::Dialler;
 
-/// A session that waits on its socket by itself.
+/// Session that blocks on its socket.
 #[derive(Debug)]
 pub struct RawSession {
     socket: Socket,
@@ -18,23 +18,32 @@ pub struct RawSession {
 }
 
 impl RawSession {
-    /// Opens a socket and logs in; `stop` ends that and everything after it.
+    /// Opens a socket and logs in; `stop` interrupts this and every later operation.
+    ///
+    /// # Errors
+    /// The connection or the login fails.
     pub fn connect(spec: &ConnectionSpec, stop: &Arc<AtomicBool>) -> Result<Self, WireError> {
         let LoggedIn { socket, process, .. } = Dialler::new(spec)?.connect_to_copy(stop)?;
         Ok(Self { socket, process })
     }
 
-    /// Number of the server's process.
+    /// Returns the number of the server process.
     pub fn process(&self) -> u32 {
         self.process
     }
 
-    /// Sends all of it.
+    /// Sends all bytes.
+    ///
+    /// # Errors
+    /// The connection is lost.
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         Ok(self.socket.send(bytes)?)
     }
 
-    /// Waits for bytes; an error at the end.
+    /// Waits for bytes and returns their number.
+    ///
+    /// # Errors
+    /// The connection is lost or has ended.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, WireError> {
         match self.socket.read(buffer)? {
             0 => Err(WireError::Closed),

@@ -1,19 +1,18 @@
-//! What the server says when it refuses, and what of it may be kept.
+//! Errors of the server, and which parts of them may be kept.
 //!
-//! A message can hold a value of a row: `invalid input syntax for type integer: "…"`. Evidence holds
-//! no values, so of an error these are kept:
+//! A message can contain a value of a row: `invalid input syntax for type integer: "…"`. Evidence holds no values, so
+//! only these parts of an error are kept:
 //!
 //! - its SQLSTATE and severity;
-//! - the names of constraint, table, column and type, which the server sends as fields of their own;
-//! - its message, in which everything in quotes is replaced by `…` that is neither such a name nor
-//!   part of the text that stands in the evidence anyway (the script, the SQL of the session), and
-//!   every word with a digit that is not part of that text either. In errors of class 22 (data)
-//!   whatever is in quotes is a value.
+//! - the names of constraint, table, column and type, which the server sends as separate fields;
+//! - its message, with replacements by `…`. A quoted text is replaced unless it is such a name or part of the text
+//!   that is in the evidence anyway (the script, the SQL of the session). A word with a digit is replaced unless it
+//!   is part of that text. In errors of class 22 (data) every quoted text counts as a value.
 //!
-//! DETAIL, HINT and CONTEXT are not even read. Messages that somebody's own code makes (RAISE, other
-//! procedural languages, foreign data) can be anything and are left out as a whole. MariaDB does not say whose a message
-//! is: one is kept if it has the form that the server's own of that number have, see `mysql/known_errors.rs`. What an
-//! external client reports of PostgreSQL's is kept only where it also names the server's routine.
+//! DETAIL, HINT and CONTEXT are not even read. Messages that user code makes (RAISE, other procedural languages,
+//! foreign data) can contain anything and are left out completely. MariaDB does not say whose message it is: one is
+//! kept if it matches the pattern of the server's own message with that number, see `mysql/known_errors.rs`. A
+//! PostgreSQL message that an external client reports is kept only if the client also reports the server's routine.
 
 use std::fmt::{self, Write};
 
@@ -24,37 +23,36 @@ const WORDS_MAX: usize = 300;
 const QUOTES: [char; 10] = ['"', '\'', '`', '«', '»', '„', '“', '”', '‘', '’'];
 /// Classes of SQLSTATE whose messages are not PostgreSQL's own.
 const FOREIGN_CLASSES: [&str; 4] = ["P0", "38", "39", "HV"];
-/// Beginnings of the server's routines that pass on a message of somebody's code, whatever its
-/// SQLSTATE.
+/// Prefixes of server routines that pass on a message of user code, whatever its SQLSTATE.
 const FOREIGN_ROUTINES: [&str; 5] = ["exec_stmt_", "PLy_", "plperl", "pltcl", "croak"];
 
-/// The class of connections that were lost: the driver's own words, not a server's.
+/// SQLSTATE class of lost connections, whose messages are the driver's own instead of a server's.
 const LOST_CLASS: &str = "08";
 
-/// MariaDB's numbers of SIGNAL and RESIGNAL without one of their own.
+/// MariaDB's error numbers of SIGNAL and RESIGNAL without an explicit number.
 const MARIADB_FOREIGN: [u16; 3] = [1642, 1643, 1644];
-/// MariaDB's numbers of errors after which the connection is gone: shutdown, killed, packets that were lost.
+/// MariaDB's error numbers after which the connection is gone: shutdown, killed, packets that were lost.
 const MARIADB_FATAL: [u16; 7] = [1053, 1152, 1158, 1159, 1160, 1161, 1927];
 
-/// What the server says when it refuses.
+/// Error of the server.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ServerError {
     /// `ERROR`, `FATAL` or `PANIC`, not translated.
     pub severity: String,
     /// SQLSTATE.
     pub code: String,
-    /// MariaDB's own number of the error; 0 where there is none.
+    /// MariaDB's own error number; 0 if there is none.
     pub vendor: u16,
-    /// The constraint that was violated.
+    /// Name of the violated constraint.
     pub constraint: Option<String>,
     message: String,
-    /// Names of objects, from fields that hold nothing else.
+    /// Names of objects, from fields that contain nothing else.
     names: Vec<String>,
     foreign: bool,
 }
 
 impl ServerError {
-    /// From the body of an `ErrorResponse`; whatever is missing stays empty.
+    /// Parses the body of an `ErrorResponse`; missing fields stay empty.
     pub fn parse(body: &[u8]) -> Self {
         let mut error = Self::default();
         let (mut localised, mut routine) = (String::new(), String::new());
@@ -89,8 +87,9 @@ impl ServerError {
         error
     }
 
-    /// From the body of MariaDB's error packet: 0xff, its number, `#` and the SQLSTATE, the message. A message that
-    /// somebody's code makes (SIGNAL) is foreign where it has the number or the SQLSTATE of such messages.
+    /// Parses the body of MariaDB's error packet: 0xff, its number, `#` and the SQLSTATE, the message.
+    ///
+    /// A message counts as user code's (SIGNAL) if it has the number or the SQLSTATE of such messages.
     pub fn mariadb(body: &[u8]) -> Self {
         let vendor = body.get(1..3).map_or(0, |number| u16::from_le_bytes([number[0], number[1]]));
         let rest = body.get(3..).unwrap_or_default();
@@ -109,8 +108,10 @@ impl ServerError {
         }
     }
 
-    /// As an external client reports it: the message, and behind a zero byte each the fields of an `ErrorResponse` that
-    /// it knows, such as `Rexec_stmt_raise` or `nonce_pkey`. Without the routine nobody knows whose message it is.
+    /// Returns the error that an external client reports.
+    ///
+    /// `text` is the message, followed by fields of an `ErrorResponse`, each preceded by a zero byte, such as
+    /// `Rexec_stmt_raise` or `nonce_pkey`. Without the routine the origin of a PostgreSQL message is unknown.
     pub fn reported(code: &str, vendor: u16, text: &str) -> Self {
         let (message, fields) = text.split_once('\0').unwrap_or((text, ""));
         let routine = fields.split('\0').any(|field| field.len() > 1 && field.starts_with('R'));
@@ -122,17 +123,17 @@ impl ServerError {
         Self { severity: "ERROR".into(), code: code.into(), vendor, message: message.into(), ..error }
     }
 
-    /// A refusal of our own, in the form of the server's; its message holds no value.
+    /// Returns an error of this client in the form of the server's; its message must contain no value.
     pub fn ours(code: &str, message: String) -> Self {
         Self { severity: "ERROR".into(), code: code.into(), message, ..Self::default() }
     }
 
-    /// Whether the server ends the connection after it.
+    /// Returns true if the server ends the connection after this error.
     pub fn is_fatal(&self) -> bool {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
     }
 
-    /// What it says, without values; `known` is text that may be repeated.
+    /// Returns the message without values; `known` is text that may be quoted in it.
     pub fn said(&self, known: &str) -> String {
         let left_out = "(a message of the server's own code, left out)";
         match known_error(self.vendor) {
@@ -146,7 +147,7 @@ impl ServerError {
         }
     }
 
-    /// The error in one line without values; `known` is text that may be repeated.
+    /// Returns the error as one line without values; `known` is text that may be quoted in it.
     pub fn words(&self, known: &str) -> String {
         let message = self.said(known);
         match self.vendor {
@@ -162,7 +163,7 @@ impl ServerError {
             plain(before, known, &mut out);
             let quoted = inside.find(|c| QUOTES.contains(&c)).map(|end| inside.split_at(end));
             let Some((text, after)) = quoted.filter(|(text, _)| self.may_show(text, known)) else {
-                // The value may hold quotes itself: it goes up to the last of them.
+                // The value may contain quotes itself: it extends to the last of them.
                 let end = inside.rfind(|c| QUOTES.contains(&c)).map_or(inside.len(), |at| at);
                 out.push(quote);
                 out.push('…');
@@ -196,7 +197,7 @@ fn is_state(code: &str) -> bool {
     code.len() == 5 && code.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
-/// Text up to the next opening quote, the quote, and what follows. An apostrophe is none.
+/// Returns the text up to the next opening quote, the quote, and the rest; an apostrophe does not count as a quote.
 fn next_quote(text: &str) -> Option<(&str, char, &str)> {
     let mut before = ' ';
     for (at, c) in text.char_indices() {
@@ -209,7 +210,7 @@ fn next_quote(text: &str) -> Option<(&str, char, &str)> {
     None
 }
 
-/// Text outside of quotes: words with a digit may be values.
+/// Appends text outside of quotes, with words that contain a digit replaced, because they may be values.
 fn plain(text: &str, known: &str, out: &mut String) {
     for word in text.split_inclusive(char::is_whitespace) {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -229,7 +230,7 @@ impl fmt::Display for ServerError {
     }
 }
 
-/// Without values, too.
+/// Prints no values, as `Display`.
 impl fmt::Debug for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

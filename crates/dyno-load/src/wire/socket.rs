@@ -1,10 +1,10 @@
 //! Sockets: Unix, TCP and TLS over TCP behind one `Read + Write`.
 //!
-//! Two manners. Until its session is logged in, a socket waits as ordinary sockets do, but in short
-//! naps between which its [`Patience`] is asked: one deadline for all of the dialogue, however the
-//! bytes dribble in, and an end when the caller wants to stop. From then on it returns at once and a
-//! reactor waits. In both manners a socket is of no use any more from the moment that its
-//! [`Control`] is shut down: a kernel goes on handing out bytes that a flooding peer sends.
+//! A socket has two modes. Until its session is logged in it blocks, but in short naps between which it checks its
+//! [`Patience`]: one deadline for the whole dialogue, however slowly the bytes arrive, and an end if the caller wants
+//! to stop. From then on it is non-blocking, and a reactor waits. In both modes a socket can no longer be used once
+//! its [`Control`] is shut down: shutting down the kernel's socket alone would still deliver bytes that a flooding
+//! peer sends.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,20 +19,23 @@ use super::{WireError, dial, tls, x509};
 use crate::connection::ConnectionSpec;
 use crate::line::Line;
 
-/// The bytes of the protocol's request for TLS: its length and its code.
+/// Bytes of the protocol's request for TLS: its length and its code.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
 
-/// A connected socket.
+/// Connected socket.
 #[derive(Debug)]
 pub enum Socket {
-    /// In the clear.
+    /// Unencrypted.
     Plain(Wire),
     /// TLS over TCP.
     Tls(Box<StreamOwned<ClientConnection, Wire>>),
 }
 
 impl Socket {
-    /// Opens a socket without TLS, by way of the line if there is one.
+    /// Opens a socket without TLS, over the line if there is one.
+    ///
+    /// # Errors
+    /// The connection fails, times out, or is stopped.
     pub fn open(
         spec: &ConnectionSpec,
         line: Option<&Line>,
@@ -46,7 +49,10 @@ impl Socket {
         Ok(Self::Plain(Wire::new(stream, patience.clone(), Arc::clone(severed))))
     }
 
-    /// Asks the server whether it speaks TLS.
+    /// Asks the server for TLS; returns true if it agrees.
+    ///
+    /// # Errors
+    /// The connection is lost, or the answer is not one of the protocol.
     pub fn offers_tls(&mut self) -> Result<bool, WireError> {
         self.write_all(&SSL_REQUEST)?;
         let mut answer = [0];
@@ -54,19 +60,22 @@ impl Socket {
         match answer[0] {
             b'S' => Ok(true),
             b'N' => Ok(false),
-            // An error message could be anybody's: nothing of it is read or shown.
+            // An error message could come from anybody: nothing of it is read or shown.
             other => Err(WireError::Protocol(format!("answer 0x{other:02x} to the TLS request"))),
         }
     }
 
     /// Begins TLS.
+    ///
+    /// # Errors
+    /// The handshake fails.
     pub fn encrypt(self, spec: &ConnectionSpec, config: &Arc<ClientConfig>) -> Result<Self, WireError> {
         let Self::Plain(mut wire) = self else { return Ok(self) };
         let connection = tls::handshake(spec, config, &mut wire)?;
         Ok(Self::Tls(Box::new(StreamOwned::new(connection, wire))))
     }
 
-    /// Whether nobody in between can read.
+    /// Returns true if the connection is encrypted.
     pub fn is_encrypted(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
@@ -78,7 +87,7 @@ impl Socket {
         }
     }
 
-    /// Changes how long it waits; `None`: not at all, a [`Reactor`](crate::reactor::Reactor) does.
+    /// Sets how long the socket waits; with `None` it does not wait, a [`Reactor`](crate::reactor::Reactor) does.
     pub fn set_patience(&mut self, patience: Option<Patience>) {
         match self {
             Self::Plain(wire) => wire.patience = patience,
@@ -86,12 +95,15 @@ impl Socket {
         }
     }
 
-    /// Whether bytes may be ready although the operating system knows of none.
+    /// Returns true if bytes may be ready that the operating system does not know of.
     pub fn holds_bytes(&self) -> bool {
         self.is_encrypted()
     }
 
-    /// Sends all bytes, waiting for room where there is none.
+    /// Sends all bytes; waits for room in the socket.
+    ///
+    /// # Errors
+    /// The connection is lost or has been ended.
     #[inline]
     pub fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
@@ -101,7 +113,7 @@ impl Socket {
                 Err(e) => self.wait_for_room(e)?,
             }
         }
-        // Only TLS keeps bytes back.
+        // Only TLS holds bytes back.
         while let Err(e) = self.flush() {
             self.wait_for_room(e)?;
         }
@@ -112,13 +124,13 @@ impl Socket {
     fn wait_for_room(&self, error: io::Error) -> io::Result<()> {
         match error.kind() {
             io::ErrorKind::Interrupted => Ok(()),
-            // In naps: the next attempt sees whether the connection was ended meanwhile.
+            // In naps: the next attempt notices if the connection was ended meanwhile.
             io::ErrorKind::WouldBlock => poll(self, PollFlags::OUT, NAP).map(|_| ()),
             _ => Err(error),
         }
     }
 
-    /// The server's certificate, if this is TLS.
+    /// Returns the server's certificate, or `None` without TLS.
     pub fn certificate(&self) -> Option<&[u8]> {
         match self {
             Self::Tls(s) => s.conn.peer_certificates()?.first().map(AsRef::as_ref),
@@ -126,12 +138,15 @@ impl Socket {
         }
     }
 
-    /// The certificate's hash that SCRAM can be bound to, if this is TLS and there is one.
+    /// Returns the hash of the certificate for SCRAM channel binding; `None` without TLS or if there is no such hash.
     pub fn end_point_hash(&self) -> Option<Vec<u8>> {
         x509::end_point_hash(self.certificate()?)
     }
 
-    /// A second handle to end the connection from another thread.
+    /// Returns a second handle with which another thread can end the connection.
+    ///
+    /// # Errors
+    /// The socket cannot be duplicated.
     pub fn control(&self) -> Result<Control, WireError> {
         let wire = self.wire();
         let stream = wire.stream.try_clone().map_err(WireError::Io)?;
@@ -172,7 +187,7 @@ impl Write for Socket {
     }
 }
 
-/// The handle of another thread on a session's socket, made before the socket is.
+/// Handle with which another thread ends a connection; it exists before the socket is opened.
 #[derive(Debug)]
 pub struct Control {
     stream: Option<Stream>,
@@ -180,12 +195,12 @@ pub struct Control {
 }
 
 impl Control {
-    /// For a socket that is about to be opened.
+    /// Returns the handle of a socket that is about to be opened.
     pub fn ahead(severed: &Arc<AtomicBool>) -> Self {
         Self { stream: None, severed: Arc::clone(severed) }
     }
 
-    /// Ends the connection: nothing is read from it or written to it any more.
+    /// Ends the connection: nothing more is read from it or written to it.
     pub fn shut_down(&self) {
         self.severed.store(true, Ordering::Relaxed);
         if let Some(stream) = &self.stream {

@@ -1,4 +1,4 @@
-//! From a socket to a session: TLS, start-up message, authentication, first `ReadyForQuery`.
+//! Login on a connected socket: TLS, start-up message, authentication, first `ReadyForQuery`.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -14,10 +14,13 @@ use super::stream::Patience;
 use super::{ServerError, WireError};
 use crate::connection::{ConnectionSpec, SslMode, SslNegotiation};
 
-/// The protocol's code for a cancel request.
+/// Protocol code of a cancel request.
 const CANCEL_CODE: u32 = 80_877_102;
 
-/// Logs in on a connected socket, which then waits as `patience` says.
+/// Logs in on a connected socket; later reads use `patience`.
+///
+/// # Errors
+/// The login is refused or the connection is lost.
 pub fn log_in(
     spec: &ConnectionSpec,
     feed: Option<Arc<[u8]>>,
@@ -28,7 +31,10 @@ pub fn log_in(
     Ok(Link::new(socket, inbox, (process, key), feed))
 }
 
-/// The same for who reads the messages himself.
+/// Logs in as [`log_in`], for callers that read the messages themselves.
+///
+/// # Errors
+/// The login is refused or the connection is lost.
 pub fn settled(spec: &ConnectionSpec, socket: Socket, patience: Option<Patience>) -> Result<LoggedIn, WireError> {
     let inbox = Inbox::before_login();
     let mut handshake = Handshake { spec, socket, inbox, out: BytesMut::new() };
@@ -40,7 +46,10 @@ pub fn settled(spec: &ConnectionSpec, socket: Socket, patience: Option<Patience>
     Ok(LoggedIn { socket: handshake.socket, inbox: handshake.inbox, process, key })
 }
 
-/// Begins TLS, where the server offers it or is not asked.
+/// Begins TLS if the server offers it; with direct negotiation it is not asked.
+///
+/// # Errors
+/// The handshake fails, or the server offers no TLS and `sslmode` requires it.
 pub fn encrypt(spec: &ConnectionSpec, config: &Arc<ClientConfig>, mut socket: Socket) -> Result<Socket, WireError> {
     if spec.sslnegotiation == SslNegotiation::Direct || socket.offers_tls()? {
         return socket.encrypt(spec, config);
@@ -51,7 +60,10 @@ pub fn encrypt(spec: &ConnectionSpec, config: &Arc<ClientConfig>, mut socket: So
     Err(WireError::Tls("the server offers none and sslmode asks for it".into()))
 }
 
-/// Asks to cancel what a session is doing.
+/// Sends a request to cancel what a session is doing.
+///
+/// # Errors
+/// The connection is lost.
 pub fn write_cancel(socket: &mut Socket, process: u32, key: u32) -> Result<(), WireError> {
     let mut message = [0; 16];
     for (slot, word) in message.chunks_exact_mut(4).zip([16, CANCEL_CODE, process, key]) {
@@ -62,7 +74,7 @@ pub fn write_cancel(socket: &mut Socket, process: u32, key: u32) -> Result<(), W
     Ok(())
 }
 
-/// What a login leaves: the socket, what came on it, and the key of a cancel request.
+/// Result of a login: the socket, bytes received on it, and the key of a cancel request.
 #[derive(Debug)]
 pub struct LoggedIn {
     pub socket: Socket,
@@ -100,7 +112,7 @@ impl Handshake<'_> {
         Ok(())
     }
 
-    /// The next message that matters: not a notice, and an error as an error.
+    /// Receives the next message other than a notice; an error message is returned as an error.
     pub(super) fn receive(&mut self) -> Result<(u8, Vec<u8>), WireError> {
         loop {
             let Some(message) = self.inbox.next(|tag| if tag == b'N' { Keep::Nothing } else { Keep::All })? else {
@@ -116,7 +128,7 @@ impl Handshake<'_> {
         }
     }
 
-    /// Reads up to the first `ReadyForQuery`; returns the key that a cancel request needs.
+    /// Reads up to the first `ReadyForQuery`; returns the process number and key for a cancel request.
     fn settle(&mut self) -> Result<(u32, u32), WireError> {
         let mut key = (0, 0);
         loop {

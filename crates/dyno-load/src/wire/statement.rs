@@ -1,4 +1,4 @@
-//! Outgoing messages of one SQL command, encoded once; a run only writes the values in.
+//! Outgoing messages of one SQL command, encoded once; only the values are written for each execution.
 
 use bytes::BytesMut;
 use dyno_script::{Piece, Scope, Sql, VarId};
@@ -6,34 +6,40 @@ use postgres_protocol::message::frontend;
 
 use super::WireError;
 
-/// `Sync`.
+/// The message `Sync`.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
-/// `Flush`.
+/// The message `Flush`.
 pub const FLUSH: [u8; 5] = [b'H', 0, 0, 0, 4];
 
-/// The messages of one SQL command.
+/// Encoded messages of one SQL command.
 #[derive(Debug, Clone, Default)]
 pub struct Statement {
-    /// `Parse` under the command's own name, and `Describe` if the result is kept.
+    /// `Parse` under the statement's own name, and `Describe` if the result is kept.
     parse_named: Vec<u8>,
-    /// The same without a name.
+    /// `Parse` and `Describe` without a name.
     parse_unnamed: Vec<u8>,
-    /// `Bind` up to its values, its length left open.
+    /// `Bind` up to its values; its length is filled in later.
     bind_named: Vec<u8>,
     bind_unnamed: Vec<u8>,
-    /// `Execute` of the unnamed portal without a limit.
+    /// `Execute` of the unnamed portal without a row limit.
     execute: Vec<u8>,
     params: Vec<VarId>,
     pieces: Vec<Piece>,
 }
 
 impl Statement {
-    /// Encodes a script's command; `name` is unique on the connection.
+    /// Encodes a script's command; `name` must be unique on the connection.
+    ///
+    /// # Errors
+    /// The command is too long for the protocol or has too many parameters.
     pub fn new(name: &str, sql: &Sql) -> Result<Self, WireError> {
         Self::encode(name, &sql.text, &sql.params, &sql.pieces, sql.store.is_some())
     }
 
-    /// Encodes SQL of our own, without parameters, whose result is kept.
+    /// Encodes internal SQL without parameters, whose result is kept.
+    ///
+    /// # Errors
+    /// The SQL is too long for the protocol.
     pub fn fixed(name: &str, text: &str) -> Result<Self, WireError> {
         Self::encode(name, text, &[], &[Piece::Text(text.to_owned())], true)
     }
@@ -65,7 +71,7 @@ impl Statement {
         out.extend_from_slice(if named { &self.parse_named } else { &self.parse_unnamed });
     }
 
-    /// Appends `Bind` with the present values, and `Execute`.
+    /// Appends `Bind` with the current values, and `Execute`.
     #[inline]
     pub fn write_execute(&self, named: bool, scope: &Scope, out: &mut Vec<u8>) {
         let start = out.len();
@@ -82,8 +88,9 @@ impl Statement {
         out.extend_from_slice(&self.execute);
     }
 
-    /// Appends `Query` with the values in the text. A variable that nothing has set stays as it is
-    /// written in the script; `name` gives its name.
+    /// Appends `Query` as text that contains the values.
+    ///
+    /// A variable without a value remains as it is written in the script; `name` returns its name.
     pub fn write_query<'a>(&self, scope: &Scope, name: impl Fn(VarId) -> &'a str, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[b'Q', 0, 0, 0, 0]);
@@ -112,7 +119,7 @@ pub fn write_text_query(text: &str, out: &mut Vec<u8>) {
     set_length(out, start + 1, 0);
 }
 
-/// Writes at `at` how many bytes there are from `at` on, without the first `not_counted`.
+/// Writes the number of bytes from `at` to the end, minus `not_counted`, at position `at`.
 fn set_length(out: &mut [u8], at: usize, not_counted: usize) {
     let length = (out.len() - at - not_counted) as u32;
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());

@@ -1,6 +1,6 @@
 //! Unix and TCP sockets behind one `Read + Write`, and how long they wait.
 //!
-//! What waits does so in short naps between which its [`Patience`] is asked.
+//! Waiting is done in short naps, between which the [`Patience`] is checked.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,20 +12,20 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-/// Longest wait without asking whether to go on.
+/// Longest wait without checking whether to continue.
 pub const NAP: Duration = Duration::from_millis(50);
 
-/// How long a login may take, and who may end it early.
+/// Limits of waiting: a deadline, and a request to stop.
 #[derive(Debug, Clone)]
 pub struct Patience {
-    /// `None` is without limit.
+    /// Time at which waiting ends; `None` for no limit.
     pub deadline: Option<Instant>,
-    /// The caller's wish to stop.
+    /// True once the caller has asked to stop.
     pub stop: Arc<AtomicBool>,
 }
 
 impl Patience {
-    /// So much time from now on.
+    /// Returns a patience that ends after `limit` from now.
     pub fn new(limit: Option<Duration>, stop: &Arc<AtomicBool>) -> Self {
         Self { deadline: limit.map(|limit| Instant::now() + limit), stop: Arc::clone(stop) }
     }
@@ -40,7 +40,10 @@ impl Patience {
         }
     }
 
-    /// Waits in naps until the socket is ready for these.
+    /// Waits in naps until the socket is ready for one of `flags`.
+    ///
+    /// # Errors
+    /// The deadline has passed, or a stop was requested.
     pub fn wait(&self, socket: &impl AsFd, flags: PollFlags) -> io::Result<()> {
         loop {
             self.check()?;
@@ -52,7 +55,10 @@ impl Patience {
     }
 }
 
-/// Waits at most so long; whether the socket is ready.
+/// Waits up to `limit`; returns true if the socket is ready.
+///
+/// # Errors
+/// The operating system refused to wait.
 pub fn poll(socket: &impl AsFd, flags: PollFlags, limit: Duration) -> io::Result<bool> {
     // A timeout of 0 would spin.
     let limit = limit.max(Duration::from_millis(1));
@@ -64,17 +70,20 @@ pub fn poll(socket: &impl AsFd, flags: PollFlags, limit: Duration) -> io::Result
     }
 }
 
-/// The operating system's socket; never blocks by itself.
+/// Socket of the operating system, which must be non-blocking.
 #[derive(Debug)]
 pub enum Stream {
-    /// A Unix socket.
+    /// Unix socket.
     Unix(UnixStream),
-    /// TCP.
+    /// TCP socket.
     Tcp(TcpStream),
 }
 
 impl Stream {
     /// Reads once.
+    ///
+    /// # Errors
+    /// The read failed.
     #[inline]
     pub fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         match self {
@@ -84,6 +93,9 @@ impl Stream {
     }
 
     /// Writes once.
+    ///
+    /// # Errors
+    /// The write failed.
     #[inline]
     pub fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         match self {
@@ -92,7 +104,10 @@ impl Stream {
         }
     }
 
-    /// A second handle.
+    /// Returns a second handle to the same socket.
+    ///
+    /// # Errors
+    /// The socket cannot be duplicated.
     pub fn try_clone(&self) -> io::Result<Self> {
         match self {
             Self::Unix(s) => s.try_clone().map(Self::Unix),
@@ -100,13 +115,16 @@ impl Stream {
         }
     }
 
-    /// Ends it for all handles.
+    /// Shuts the socket down for all handles.
     pub fn shut_down(&self) {
-        // The peer may be gone already, which is what is wanted.
+        // The peer may be gone already, which has the same effect.
         let _ = self.shut(Shutdown::Both);
     }
 
-    /// Ends one direction of it, or both, for all handles.
+    /// Shuts down one direction or both, for all handles.
+    ///
+    /// # Errors
+    /// The socket is not connected any more.
     pub fn shut(&self, how: Shutdown) -> io::Result<()> {
         match self {
             Self::Unix(s) => s.shutdown(how),
@@ -124,18 +142,18 @@ impl AsFd for Stream {
     }
 }
 
-/// A socket with its manner of waiting.
+/// Socket together with its way of waiting.
 #[derive(Debug)]
 pub struct Wire {
     pub stream: Stream,
-    /// Waits with it while there is one.
+    /// How long reads and writes wait; `None` if they do not wait.
     pub patience: Option<Patience>,
-    /// Shut down by its [`Control`](super::socket::Control).
+    /// True once the connection was ended by its [`Control`](super::socket::Control).
     pub severed: Arc<AtomicBool>,
 }
 
 impl Wire {
-    /// A socket that waits; it must not block by itself.
+    /// Returns a socket that waits with `patience`; `stream` itself must be non-blocking.
     pub fn new(stream: Stream, patience: Patience, severed: Arc<AtomicBool>) -> Self {
         Self { stream, patience: Some(patience), severed }
     }
@@ -144,7 +162,7 @@ impl Wire {
         if self.severed.load(Ordering::Relaxed) { Err(io::ErrorKind::ConnectionAborted.into()) } else { Ok(()) }
     }
 
-    /// After an attempt that failed: waits where that is the manner, else gives the error back.
+    /// Waits after an attempt that found the socket not ready, if there is a patience; otherwise returns the error.
     #[cold]
     fn pause(&self, error: io::Error, flags: PollFlags) -> io::Result<()> {
         match (error.kind(), &self.patience) {

@@ -1,5 +1,6 @@
-//! A server that follows a script: what the wire layer does when the other side is wrong, slow, or
-//! gone. What it does with a real server is in the crate's `tests/`.
+//! Tests of the wire layer with a scripted server that is wrong, slow, or gone.
+//!
+//! Tests with a real server are in the crate's `tests/`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -29,11 +30,11 @@ enum Act {
     Send(Vec<u8>),
     /// Sends bytes one by one with a pause in between.
     Dribble(Vec<u8>),
-    /// Sends bytes one by one until the client gives up.
+    /// Sends bytes one by one until the client closes the connection.
     Drip(Vec<u8>),
-    /// Waits until the client gives up.
+    /// Waits until the client closes the connection.
     Silence,
-    /// The same, and not a byte comes.
+    /// Waits until the client closes the connection, and checks that it sent no byte.
     Nothing,
 }
 
@@ -54,7 +55,7 @@ fn refusal(severity: &str, code: &str, message: &str) -> Vec<u8> {
     frame(b'E', format!("S{severity}\0V{severity}\0C{code}\0M{message}\0\0").as_bytes())
 }
 
-/// `AuthenticationOk`, a parameter, the cancel key, `ReadyForQuery`.
+/// Returns `AuthenticationOk`, a parameter, the cancel key and `ReadyForQuery`.
 fn welcome() -> Vec<u8> {
     let mut out = frame(b'R', &[0; 4]);
     out.extend(frame(b'S', b"server_version\x0015.4\0"));
@@ -127,7 +128,7 @@ fn connect(spec: &ConnectionSpec) -> Result<Link, WireError> {
     }
 }
 
-/// The sockets of these tests block, so nothing has to be waited for.
+/// Runs `select 1`; the sockets of these tests block, so nothing has to be waited for.
 fn run(link: &mut Link) -> Result<Option<Box<ServerError>>, WireError> {
     finish(link.run("select 1", &Pulse::blocking())).expect("blocks")
 }
@@ -214,7 +215,7 @@ fn dribbled_bytes_do_not_prolong_the_time_to_connect() {
     (0..40).for_each(|_| notices.extend(frame(b'N', &[0; 200])));
     for (mode, acts) in [
         (SslMode::Disable, vec![Act::Greeting, Act::Drip(notices)]),
-        // A record of TLS that never comes to its end.
+        // A TLS record that never ends.
         (
             SslMode::Require,
             vec![Act::Greeting, Act::Send(b"S".to_vec()), Act::Drip([&[22, 3, 3, 63, 0][..], &[2; 9000]].concat())],

@@ -1,12 +1,12 @@
-//! TLS as libpq's options mean it.
+//! TLS according to libpq's options.
 //!
 //! | sslmode | certificate |
 //! |---|---|
-//! | prefer, require | checked as `verify-ca` where there is an `sslrootcert`, else not at all |
+//! | prefer, require | verified as `verify-ca` if there is an `sslrootcert`, else not at all |
 //! | verify-ca | signed by a trusted root |
-//! | verify-full | and made out to this host |
+//! | verify-full | signed by a trusted root and issued for this host |
 //!
-//! [`trust`](super::trust) checks. Versions before TLS 1.2 are never spoken, whatever
+//! [`trust`](super::trust) verifies certificates. Versions before TLS 1.2 are never used, whatever
 //! `ssl_min_protocol_version` allows.
 
 use std::sync::Arc;
@@ -20,10 +20,13 @@ use super::stream::Wire;
 use super::trust::Verifier;
 use crate::connection::{ConnectionSpec, Engine, SslMode, SslNegotiation, TlsVersion};
 
-/// PostgreSQL's name among the protocols that TLS may carry.
+/// PostgreSQL's protocol name in ALPN.
 const ALPN: &[u8] = b"postgresql";
 
-/// The rules for one connection; `None` where TLS is never used.
+/// Returns the TLS configuration of a connection, or `None` if TLS is never used.
+///
+/// # Errors
+/// The root certificates or revocation lists cannot be read.
 pub fn config(spec: &ConnectionSpec) -> Result<Option<Arc<ClientConfig>>, WireError> {
     if spec.is_unix() || spec.sslmode == SslMode::Disable {
         return Ok(None);
@@ -50,7 +53,10 @@ fn versions(spec: &ConnectionSpec) -> Vec<&'static SupportedProtocolVersion> {
     known.into_iter().filter(|(version, _)| (oldest..=newest).contains(version)).map(|(_, known)| known).collect()
 }
 
-/// Agrees on TLS; done when this returns, so that errors are those of the handshake.
+/// Runs the TLS handshake to its end, so that its errors are reported here.
+///
+/// # Errors
+/// The handshake fails, or the server does not confirm PostgreSQL's protocol with direct negotiation.
 pub fn handshake(
     spec: &ConnectionSpec,
     config: &Arc<ClientConfig>,

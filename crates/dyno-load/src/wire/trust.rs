@@ -1,14 +1,13 @@
-//! Whom to trust: the rules by which libpq and OpenSSL accept a server's certificate.
+//! Verification of a server's certificate by the rules of libpq and OpenSSL.
 //!
-//! webpki checks the chain. It trusts what it is given as a root without looking at it, so the roots
-//! are looked at here, as OpenSSL does: only a certificate that names itself as its issuer is a
-//! root, its dates count, and it signs only if it may. Other certificates of an `sslrootcert` file
-//! help to build the chain and are trusted for nothing by themselves. A server may show the trusted
-//! root itself, as with a self-signed certificate.
+//! webpki verifies the chain, but accepts any certificate as a root without examining it. The roots are therefore
+//! examined here, as OpenSSL does: a root must name itself as its issuer, must be within its dates, and signs only if
+//! its key usage allows it. Other certificates of an `sslrootcert` file help to build the chain but are not trusted
+//! by themselves. A server may present the trusted root itself, as with a self-signed certificate.
 //!
-//! Stricter than libpq: a host is looked for in the alternative names only, never in the common
-//! name; revocation lists must exist where they are named; a root that the server shows itself is
-//! not accepted together with revocation lists.
+//! Stricter than libpq: a host name is compared with the alternative names only, never with the common name;
+//! revocation lists that are named must exist; a root that the server presents itself is not accepted together with
+//! revocation lists.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,10 +24,10 @@ use super::WireError;
 use super::x509::Facts;
 use crate::connection::{ConnectionSpec, SslMode};
 
-/// The judge of one arm's connections.
+/// Verifier of the certificates of one arm's connections.
 #[derive(Debug)]
 pub struct Verifier {
-    /// `None`: any certificate will do.
+    /// Trusted roots; `None` if any certificate is accepted.
     trust: Option<Trust>,
     provider: Arc<CryptoProvider>,
 }
@@ -36,14 +35,17 @@ pub struct Verifier {
 #[derive(Debug)]
 struct Trust {
     roots: Vec<(CertificateDer<'static>, Facts)>,
-    /// Certificates beside the roots that may be part of a chain.
+    /// Certificates besides the roots that may be part of a chain.
     helpers: Vec<CertificateDer<'static>>,
     revoked: Vec<CertificateRevocationListDer<'static>>,
     check_name: bool,
 }
 
 impl Verifier {
-    /// Reads roots and revocation lists.
+    /// Reads root certificates and revocation lists.
+    ///
+    /// # Errors
+    /// A file cannot be read, there is no root certificate, or there is no revocation list.
     pub fn new(spec: &ConnectionSpec, provider: Arc<CryptoProvider>) -> Result<Self, WireError> {
         let Some(file) = &spec.sslrootcert else {
             return Ok(Self { trust: None, provider });
@@ -88,7 +90,7 @@ fn system_roots() -> Result<Vec<Certificate>, WireError> {
     }
 }
 
-/// The revocation lists that are named; none is an error where a file or folder is.
+/// Reads the revocation lists that are named; it is an error if a named file or folder has none.
 fn revocation_lists(spec: &ConnectionSpec) -> Result<Vec<CertificateRevocationListDer<'static>>, WireError> {
     let mut lists = Vec::new();
     if let Some(file) = &spec.sslcrl {
@@ -120,7 +122,7 @@ fn lists_of(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, S
     }
 }
 
-/// What a server shows, for which name, and when.
+/// Certificates that a server presents, for which name, and when.
 struct Shown<'a> {
     certificate: &'a CertificateDer<'a>,
     intermediates: &'a [CertificateDer<'a>],
@@ -146,7 +148,7 @@ impl Trust {
         Ok(())
     }
 
-    /// The server shows a trusted root: its key is trusted, its dates count.
+    /// Verifies a trusted root that the server itself presents: its key is trusted, and only its dates are checked.
     fn verify_root_itself(&self, facts: &Facts, now: UnixTime) -> Result<(), Error> {
         if !facts.is_valid_at(now) {
             return Err(CertificateError::Expired.into());
@@ -167,7 +169,7 @@ impl Trust {
         let signers: Vec<CertificateDer<'_>> =
             signers.filter(|c| Facts::read(c).is_some_and(|facts| facts.may_sign())).cloned().collect();
         match chain.verify_server_cert(shown.certificate, &signers, shown.name, &[], shown.now) {
-            // The chain comes before the name, which is looked at by who wants it.
+            // webpki checks the chain before the name; the name is checked by the caller if required.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(()),

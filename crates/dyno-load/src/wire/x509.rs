@@ -1,6 +1,7 @@
-//! The little of a certificate that webpki does not look at and OpenSSL does: of a trusted root its
-//! dates and its right to sign, of every certificate its key usage; and the hash that a login is
-//! bound to. DER of RFC 5280; whatever cannot be read is refused by who asks.
+//! Parts of a certificate that OpenSSL examines and webpki does not, and its hash for channel binding.
+//!
+//! They are the dates of a trusted root and its right to sign, and the key usage of every certificate. The encoding
+//! is DER (RFC 5280); callers refuse what cannot be parsed.
 
 use rustls::pki_types::UnixTime;
 use sha2::{Digest, Sha256, Sha384, Sha512};
@@ -13,26 +14,26 @@ const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
 const SERVER_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
 /// digitalSignature, keyEncipherment or keyAgreement, as the first byte of the bits.
 const USAGE_TLS: u8 = 0x80 | 0x20 | 0x08;
-/// keyCertSign.
+/// keyCertSign, as the first byte of the bits.
 const USAGE_SIGN: u8 = 0x04;
 
-/// What a certificate says of itself.
+/// Properties that a certificate states about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     self_issued: bool,
     not_before_s: i64,
     not_after_s: i64,
     version_1: bool,
-    /// The first eight bits of keyUsage, if it has one.
+    /// First eight bits of keyUsage, if it has one.
     usage: Option<u8>,
-    /// Whether basicConstraints says that it is an authority's, if it has them.
+    /// True if basicConstraints declares an authority; `None` without that extension.
     authority: Option<bool>,
-    /// Whether extendedKeyUsage allows TLS servers, if it has one.
+    /// True if extendedKeyUsage allows TLS servers; `None` without that extension.
     serves: Option<bool>,
 }
 
 impl Facts {
-    /// Reads a certificate; `None` for what is none.
+    /// Parses a certificate; returns `None` if it cannot be parsed.
     pub fn read(certificate: &[u8]) -> Option<Self> {
         let (outer, _) = element(certificate, SEQUENCE)?;
         let (mut body, _) = element(outer, SEQUENCE)?;
@@ -98,30 +99,30 @@ impl Facts {
         Some(())
     }
 
-    /// Whether it names itself as its issuer: only such a certificate can be a root.
+    /// Returns true if the certificate names itself as its issuer; only such a certificate can be a root.
     pub fn is_self_issued(&self) -> bool {
         self.self_issued
     }
 
-    /// Whether its dates allow its use.
+    /// Returns true if the certificate's dates include `now`.
     pub fn is_valid_at(&self, now: UnixTime) -> bool {
         let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         (self.not_before_s..=self.not_after_s).contains(&now_s)
     }
 
-    /// Whether it may sign others: OpenSSL's rule for authorities.
+    /// Returns true if the certificate may sign others, by OpenSSL's rule for authorities.
     pub fn may_sign(&self) -> bool {
         self.usage.is_none_or(|usage| usage & USAGE_SIGN != 0)
             && self.authority.unwrap_or(self.usage.is_some() || (self.version_1 && self.self_issued))
     }
 
-    /// Whether it may stand for a TLS server: OpenSSL's rule for that purpose.
+    /// Returns true if the certificate may identify a TLS server, by OpenSSL's rule for that purpose.
     pub fn may_serve(&self) -> bool {
         self.serves.unwrap_or(true) && self.usage.is_none_or(|usage| usage & USAGE_TLS != 0)
     }
 }
 
-/// A `UTCTime` or `GeneralizedTime` in seconds since the UNIX epoch, and the rest.
+/// Parses a `UTCTime` or `GeneralizedTime`; returns seconds since the UNIX epoch, and the rest.
 fn time(der: &[u8]) -> Option<(i64, &[u8])> {
     let (text, rest, year) = if let Some((text, rest)) = element(der, 0x17) {
         let year = digits(text.get(..2)?)?;
@@ -144,7 +145,7 @@ fn digits(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
 }
 
-/// Days from 1970-01-01; the calendar is counted from March, so that a leap day comes last.
+/// Returns the days since 1970-01-01; years are counted from March, so that a leap day comes last.
 fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -152,8 +153,9 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// `tls-server-end-point` of RFC 5929: the certificate hashed with its own signature's hash, with
-/// SHA-256 in place of MD5 and SHA-1. `None` where the signature names no single hash, as Ed25519.
+/// Returns `tls-server-end-point` of RFC 5929: the certificate hashed with the hash of its own signature.
+///
+/// SHA-256 replaces MD5 and SHA-1. `None` if the signature names no single hash, as with Ed25519.
 pub fn end_point_hash(certificate: &[u8]) -> Option<Vec<u8>> {
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA_SHA2: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
@@ -173,7 +175,7 @@ pub fn end_point_hash(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// RSASSA-PSS names its hash in its parameters; SHA-1 where it does not.
+/// Returns the hash that RSASSA-PSS names in its parameters; where it names none or SHA-1, SHA-256 is used.
 fn pss_hash(parameters: &[u8], certificate: &[u8]) -> Option<Vec<u8>> {
     const SHA2: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
     const SHA1: &[u8] = &[0x2b, 0x0e, 0x03, 0x02, 0x1a];

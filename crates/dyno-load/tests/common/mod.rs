@@ -1,8 +1,8 @@
-//! A PostgreSQL server of our own for a test binary, and a short way to run a block on it.
+//! PostgreSQL server for a test binary, and short functions to run a block on it.
 //!
-//! The server's files are in a private temporary folder; it runs as an ordinary user even where the
-//! tests run as root; it ends with the test process, whatever ends that. Without an installed
-//! server the tests say so and pass: see [`server`].
+//! The server's files are in a private temporary folder. It runs as an ordinary user even if the tests run as root,
+//! and it ends with the test process, however that ends. If no server is installed the tests print that and pass: see
+//! [`server`].
 
 #![allow(dead_code)] // each test binary uses a part
 #![allow(clippy::doc_markdown)] // names of products
@@ -21,18 +21,18 @@ use dyno_evidence::{CallColumns, CallsWriter, read_calls};
 use dyno_load::{BlockReport, Length, Load, LoadError, LoadSpec, Slice};
 use serde_json::{Value, json};
 
-/// A running server.
+/// Running server.
 pub struct Server {
     bin: PathBuf,
-    /// Its folder; the Unix socket is in it.
+    /// Its folder, which also contains the Unix socket.
     pub dir: PathBuf,
     pub port: u16,
     owner: Option<(u32, u32)>,
-    /// The shell that guards it; sees by the pipe between us when we are gone.
+    /// Shell that guards the server; it notices the end of the test process by the pipe between them.
     _guard: Child,
 }
 
-/// The server of this test binary, or `None` (and a word about it) where none is installed.
+/// Returns the server of this test binary, or prints a message and returns `None` if none is installed.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     let server = SERVER.get_or_init(|| binaries().map(|bin| Server::start(bin, &[])));
@@ -42,7 +42,7 @@ pub fn server() -> Option<&'static Server> {
     server.as_ref()
 }
 
-/// The folder of the newest installed server's programs.
+/// Returns the folder with the programs of the newest installed server.
 pub fn binaries() -> Option<PathBuf> {
     if let Some(dir) = std::env::var_os("DBDYNO_PG_BIN") {
         return Some(dir.into());
@@ -60,7 +60,7 @@ pub fn binaries() -> Option<PathBuf> {
     found.pop().map(|(_, bin)| bin)
 }
 
-/// Number of user and group to run the server as; `None` is ourselves.
+/// Returns the user and group number to run the server as; `None` for the current user.
 fn owner() -> Option<(u32, u32)> {
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
     if !root {
@@ -130,7 +130,7 @@ impl Server {
         }
     }
 
-    /// A file in the server's folder that the server may read and others may not.
+    /// Creates a file in the server's folder that only the server may read; returns its path.
     pub fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.join(name);
         std::fs::write(&path, text).expect("writes");
@@ -149,12 +149,12 @@ impl Server {
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     }
 
-    /// Runs SQL apart from the load and returns its output.
+    /// Runs SQL outside of the load and returns its output.
     pub fn sql(&self, sql: &str) -> String {
         self.psql(sql).expect("the test's own SQL is right")
     }
 
-    /// Runs a program of the server on its socket.
+    /// Runs a program of the server's installation on its socket.
     pub fn program(&self, name: &str, args: &[&str]) {
         let output = Command::new(self.bin.join(name))
             .args(["-U", "boss", "-h"])
@@ -166,13 +166,13 @@ impl Server {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// How an arm connects.
+    /// Returns the options with which an arm connects.
     pub fn connection(&self, application: &str) -> Value {
         json!({"host": self.dir, "port": self.port, "user": "boss", "dbname": "postgres",
             "application_name": application})
     }
 
-    /// A specification of one arm, named as its application; `more` overrides its keys.
+    /// Returns a specification with one arm, named as its application; `more` overrides its keys.
     pub fn spec(&self, name: &str, script: &str, more: Value) -> Value {
         let mut arm = json!({"name": name, "connection": self.connection(name), "sessions": 1,
             "scripts": [{"name": "script", "text": script}]});
@@ -180,7 +180,7 @@ impl Server {
         json!({"seed": 7, "arms": [arm]})
     }
 
-    /// Waits until a session of this application is there, and returns its process number.
+    /// Waits for a session of this application and returns its process number.
     pub fn backend(&self, application: &str) -> u32 {
         let query = format!("select pid from pg_stat_activity where application_name = '{application}' limit 1");
         for _ in 0..200 {
@@ -212,29 +212,29 @@ fn own(path: &Path, owner: Option<(u32, u32)>, mode: u32) {
     }
 }
 
-/// Sends a signal to one process of our server.
+/// Sends a signal to one process of the server.
 pub fn signal(name: &str, process: u32) {
     let status = Command::new("kill").args(["-s", name, &process.to_string()]).status();
     assert!(status.expect("kill runs").success());
 }
 
-/// A load that is ready.
+/// Returns a load that is ready to run.
 pub fn load(spec: &Value) -> Load {
     let spec = LoadSpec::from_json(&spec.to_string()).expect("the test's specification is right");
     Load::new(&spec).expect("the test's scripts are right")
 }
 
-/// A slice of so many transactions of the first arm.
+/// Returns a slice of the first arm with this number of transactions.
 pub fn transactions(count: u64) -> Vec<Slice> {
     vec![Slice { arm: 0, slice: 0, length: Length::Transactions(count) }]
 }
 
-/// A slice of so many milliseconds of the first arm.
+/// Returns a slice of the first arm with this length [ms].
 pub fn millis(ms: u64) -> Vec<Slice> {
     vec![Slice { arm: 0, slice: 0, length: Length::DurationNs(ms * 1_000_000) }]
 }
 
-/// What a block gave.
+/// Report and rows of a block.
 pub struct Block {
     pub report: BlockReport,
     pub calls: CallColumns,
@@ -245,7 +245,7 @@ pub fn run(load: &mut Load, slices: &[Slice]) -> Result<Block, LoadError> {
     run_until(load, slices, &Arc::default())
 }
 
-/// Runs one block until its end or until `stop`.
+/// Runs one block until its end or until `stop`, and reads its evidence back.
 pub fn run_until(load: &mut Load, slices: &[Slice], stop: &Arc<AtomicBool>) -> Result<Block, LoadError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -268,12 +268,12 @@ impl Block {
         self.calls.words.get(word as usize).map_or("", String::as_str)
     }
 
-    /// Row numbers of one kind.
+    /// Returns the row numbers of one kind.
     pub fn kind(&self, kind: &str) -> Vec<usize> {
         (0..self.calls.kind.len()).filter(|&row| self.word(self.calls.kind[row]) == kind).collect()
     }
 
-    /// Kind and statement of each row.
+    /// Returns kind and statement of each row.
     pub fn names(&self) -> Vec<(&str, &str)> {
         let word = |column: &[u32], row: usize| self.word(column[row]);
         (0..self.calls.kind.len())
@@ -284,12 +284,12 @@ impl Block {
             .collect()
     }
 
-    /// Error codes of the rows of one kind, empty for none.
+    /// Returns the error codes of the rows of one kind, empty for none.
     pub fn errors(&self, kind: &str) -> Vec<&str> {
         self.kind(kind).into_iter().map(|row| self.word(self.calls.error[row])).collect()
     }
 
-    /// Values of a column in the rows of one kind.
+    /// Returns the values of a column in the rows of one kind.
     pub fn values(&self, kind: &str, column: fn(&CallColumns) -> &Vec<i64>) -> Vec<i64> {
         self.kind(kind).into_iter().map(|row| column(&self.calls)[row]).collect()
     }

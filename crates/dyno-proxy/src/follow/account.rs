@@ -1,4 +1,4 @@
-//! What is over becomes rows: a call's share of the time, what it waited for, and the think time before it.
+//! Rows of finished calls: their share of the time, their waits, and the think time before them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,7 @@ use super::{Ending, Follower, Op, What};
 use crate::shared::{ANSWER, CLIENT_READ, CLIENT_WRITE, COPY_ROWS, ROWS, Shared};
 
 impl Follower {
-    /// All of the bytes that came together were seen: calls that they answered are over.
+    /// Ends the calls that were answered by the bytes of one read, which arrived at `at_ns`.
     pub fn settle(&mut self, at_ns: u64, shared: &mut Shared) {
         if self.group.is_empty() {
             return;
@@ -28,7 +28,7 @@ impl Follower {
                 rest_ns -= share_ns;
                 left -= 1;
             }
-            // Closing and describing cost nothing that can be told apart; a sync alone may be a commit.
+            // Close and Describe take no measurable time; a Sync alone may be a commit.
             if share_ns > 0 || !matches!(op.what, What::Close | What::Describe | What::Sync) {
                 self.emit(op, from_ns, share_ns, 0, shared);
             }
@@ -36,7 +36,7 @@ impl Follower {
         }
         self.free_ns = begin_ns + span_ns;
         self.row.until_ns = self.free_ns;
-        // Its room serves the next one.
+        // The buffer is reused for the next group.
         group.clear();
         self.group = group;
     }
@@ -113,7 +113,7 @@ impl Follower {
         });
     }
 
-    /// What lies between the last call and now is think time.
+    /// Counts the time between the last call and `until_ns` as think time.
     pub(super) fn think(&mut self, until_ns: u64, cut: i64, shared: &mut Shared) {
         if until_ns > self.free_ns {
             let elapsed_ns = until_ns - self.free_ns;
@@ -122,7 +122,7 @@ impl Follower {
         }
     }
 
-    /// Bytes that are no messages: from here on nothing is known of the session.
+    /// Stops following the session because its bytes are not messages; the rest of its time is unobserved.
     pub fn lose(&mut self, at_ns: u64, shared: &mut Shared) {
         if self.ending != Ending::Followed {
             return;
@@ -145,7 +145,7 @@ impl Follower {
         self.think(at_ns, cut, shared);
     }
 
-    /// The session is over: by its client's word, or `state` says what is to stand at the call that was not answered.
+    /// Ends the session; `state` is the SQLSTATE of a call that was not answered, `None` after a regular end.
     pub fn end(&mut self, at_ns: u64, cut: i64, state: Option<u32>, shared: &mut Shared) {
         let was = std::mem::replace(&mut self.ending, Ending::Over);
         if was == Ending::Over {

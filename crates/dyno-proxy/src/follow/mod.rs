@@ -1,12 +1,12 @@
-//! One session's messages, matched with their answers in order: calls that are over, and the time between them.
+//! Matching of a session's messages with their answers, in order: finished calls, and the time between them.
 //!
-//! A call begins when its message came, or when the call before it ended, whichever is later; it ends with the read that
-//! brought its answer. So calls and think time are all of a session's time. Answers that one read brought have one time:
-//! it is shared by the executions among them (a parse, a bind and an execute that were sent together are answered
-//! together, and the work is the execution's); the others take none.
+//! A call begins when its message arrived or when the previous call ended, whichever is later; it ends with the read
+//! that brought its answer. So calls and think time account for all of a session's time. Answers that one read
+//! brought have the same time, which is divided among the executions in the group: if a parse, a bind and an execute
+//! were sent together, they are answered together, and the work is the execution's. The others take no time.
 //!
-//! Inside a call the proxy waits: for the first byte of the answer (`ANSWER`), for the rest of it (`ROWS`), for a
-//! client that does not take its rows (`CLIENT_WRITE`) or has not yet sent those of its COPY (`COPY_ROWS`).
+//! Within a call the proxy waits: for the first byte of the answer (`ANSWER`), for the rest of it (`ROWS`), for a
+//! client that does not read its rows (`CLIENT_WRITE`) or has not yet sent the rows of its COPY (`COPY_ROWS`).
 
 mod account;
 
@@ -20,7 +20,7 @@ use crate::framing::{Message, text};
 use crate::shared::{Shared, packed};
 use crate::statement::{NO_STATEMENT, Statement, rows_of, state_of, statement_of};
 
-/// So much of a message is looked at where values are not kept.
+/// Number of bytes of a message that are examined if values are not kept.
 const LOOKED_AT: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +36,13 @@ enum What {
     Function,
 }
 
-/// A message that waits for its answer, or the call that it was.
+/// Message that waits for its answer; when answered, a call.
 #[derive(Clone, Debug)]
 struct Op {
     what: What,
     kind: &'static str,
     statement: u32,
-    /// Whether rows come back that may hold generated keys.
+    /// True if it returns rows that may contain generated keys.
     returns: bool,
     sent_ns: u64,
     first_ns: Option<u64>,
@@ -55,37 +55,37 @@ struct Op {
     received_bytes: u64,
 }
 
-/// A session that is followed.
+/// Session that is followed.
 pub struct Follower {
-    /// As the small tables have it.
+    /// Row for the small tables.
     pub row: SessionRow,
-    /// What the client calls itself.
+    /// Application name that the client sent.
     pub application: String,
     ops: VecDeque<Op>,
-    /// Answered by the bytes at hand.
+    /// Messages that were answered by the bytes of the current read.
     group: Vec<Op>,
     prepared: HashMap<Vec<u8>, Statement>,
     portals: HashMap<Vec<u8>, (Statement, bool)>,
-    /// After an error everything up to the next sync goes unanswered.
+    /// True after an error: the server answers nothing up to the next Sync.
     is_skipping: bool,
-    /// The end of the last call.
+    /// End of the last call [ns].
     free_ns: u64,
     blocked_since_ns: Option<u64>,
     copying: bool,
     ending: Ending,
 }
 
-/// Whether a session is still followed.
+/// State of following a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Followed,
-    /// Its bytes are no messages.
+    /// The session's bytes are not messages.
     Lost,
     Over,
 }
 
 impl Follower {
-    /// A session that begins to log in.
+    /// Begins to follow a session that logs in.
     pub fn new(number: u32, at_ns: u64) -> Self {
         let row = SessionRow {
             number,
@@ -112,7 +112,7 @@ impl Follower {
         made
     }
 
-    /// How much of a server's message is to be kept.
+    /// Returns how many bytes of a server message with this tag must be kept.
     pub fn keeps_of_server(&self, tag: u8) -> usize {
         let returns = self.ops.front().is_some_and(|op| op.returns);
         match tag {
@@ -122,12 +122,12 @@ impl Follower {
         }
     }
 
-    /// Whether an answer is awaited, and be it an error.
+    /// Returns true if an answer is outstanding, and no error has arrived for it.
     pub fn is_busy(&self) -> bool {
         self.ops.front().is_some_and(|op| op.state.is_none())
     }
 
-    /// Whether the first `ReadyForQuery` is still to come.
+    /// Returns true until the first `ReadyForQuery`.
     pub fn is_logging_in(&self) -> bool {
         self.ops.front().is_some_and(|op| op.what == What::Connect)
     }
@@ -150,9 +150,9 @@ impl Follower {
         });
     }
 
-    /// The client said something.
+    /// Processes a message of the client.
     pub fn client(&mut self, at_ns: u64, message: Message<'_>, shared: &mut Shared) {
-        // A password, or what else belongs to the login: neither looked at nor kept.
+        // Passwords and other messages of the login are neither examined nor kept.
         if self.ending != Ending::Followed || self.is_logging_in() {
             return;
         }
@@ -174,7 +174,7 @@ impl Follower {
                     *until_ns = at_ns;
                 }
             }
-            // While rows of a COPY are awaited the server does not answer these.
+            // While the rows of a COPY are outstanding the server does not answer these.
             b'S' | b'H' if self.copying => {}
             b'S' => {
                 self.is_skipping = false;
@@ -238,7 +238,7 @@ impl Follower {
         }
     }
 
-    /// The server said something.
+    /// Processes a message of the server.
     pub fn server(&mut self, at_ns: u64, message: Message<'_>, shared: &mut Shared) {
         if self.ending != Ending::Followed {
             return;
@@ -264,7 +264,7 @@ impl Follower {
             return;
         }
         if self.ops.is_empty() && message.tag == b'E' {
-            // The server ends the session of its own accord.
+            // The server ends the session on its own initiative.
             self.push(What::Simple, Statement { kind: "message", ..NO_STATEMENT }, at_ns, 0);
         }
         let Some(op) = self.ops.front_mut() else { return };
@@ -316,7 +316,7 @@ impl Follower {
         }
     }
 
-    /// The front is answered. At the end of a round trip whatever waits before the sync never will be.
+    /// Ends the answered message; at the end of a round trip also all before its Sync, which will get no answer.
     fn ready(&mut self, tag: u8) {
         if tag != b'Z' {
             self.done();
@@ -331,7 +331,7 @@ impl Follower {
         }
     }
 
-    /// An error: what was sent up to the next sync goes unanswered.
+    /// Handles an error: the server answers nothing up to the next Sync.
     fn skip(&mut self) {
         let is_sync = self.ops.front().is_some_and(|op| op.what == What::Sync);
         if is_sync {
@@ -344,7 +344,7 @@ impl Follower {
         self.is_skipping = self.ops.is_empty();
     }
 
-    /// The client takes no more bytes, or takes them again.
+    /// Records that the client stops accepting bytes (`is_blocked`), or accepts them again.
     pub fn blocked(&mut self, at_ns: u64, is_blocked: bool) {
         match (self.blocked_since_ns, is_blocked) {
             (None, true) => self.blocked_since_ns = Some(at_ns),

@@ -1,4 +1,4 @@
-//! A pair before bytes pass: the client's first packet, the way to the server, TLS on both.
+//! Beginning of a pair: the client's first packet, the connection to the server, TLS on both sides.
 
 use std::io;
 
@@ -48,7 +48,7 @@ impl Pair {
                     self.inbox.drain(..length);
                     let takes = is_tls && turn.tls.is_offered() && !self.client.is_encrypted();
                     if takes && !self.inbox.is_empty() {
-                        // Bytes in the clear behind the request are somebody else's.
+                        // Unencrypted bytes after the request were inserted by somebody else.
                         return self.refuse("unencrypted bytes behind the request for TLS", turn);
                     }
                     self.client.send(if takes { b"S" } else { b"N" })?;
@@ -75,7 +75,7 @@ impl Pair {
         }
     }
 
-    /// The client is told why, and let go.
+    /// Sends the client the reason and closes its connection.
     pub(super) fn refuse(&mut self, why: &str, turn: &mut Turn<'_>) -> io::Result<()> {
         turn.counts.rubbish += 1;
         turn.counts.last = format!("{}: {why}", self.peer);
@@ -102,7 +102,7 @@ impl Pair {
         self.client.send(&opening::refusal("08006", &format!("the server cannot be reached: {error}")))
     }
 
-    /// The server is connected; TLS with it is agreed on; the first packet goes out.
+    /// Waits until the server is connected, negotiates TLS with it, and sends the first packet.
     pub(super) fn ask(&mut self, turn: &mut Turn<'_>) -> io::Result<()> {
         let Some(server) = &mut self.server else { return Ok(()) };
         if let Some(error) = server.net().failure() {
@@ -144,7 +144,7 @@ impl Pair {
         server.send(&first)?;
         self.stage = Stage::Passing;
         if let Some(follower) = &mut self.follower {
-            // A client may send more at once; it is the follower's.
+            // A client may send more immediately; those bytes are messages to follow.
             let _ =
                 self.of_client.feed(&first[packet..], |_| 0, |message| follower.client(now_ns(), message, turn.shared));
         }
@@ -152,7 +152,7 @@ impl Pair {
     }
 }
 
-/// Whole messages of a login that may go on, the server's offer without what is bound to a channel.
+/// Removes complete login messages from `held` and returns them, the server's offer without channel binding.
 pub(super) fn let_through(held: &mut Vec<u8>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut at = 0;

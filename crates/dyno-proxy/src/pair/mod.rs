@@ -1,4 +1,4 @@
-//! A client and its way to the server, from the first byte to the last.
+//! Client and its connection to the server, from the first byte to the last.
 //!
 //! ```text
 //! Opening --startup--> Asking (TLS with the server?) --> Passing --> over
@@ -6,8 +6,8 @@
 //!    \--TLS, GSSAPI: answered here
 //! ```
 //!
-//! Bytes are sent on before they are looked at. While one side does not take what there is, nothing is read from the
-//! other, so that a session never keeps more than one read's worth.
+//! Bytes are forwarded before they are examined. While one side does not accept what is pending, nothing is read from
+//! the other, so a session never keeps more than the bytes of one read.
 
 mod begin;
 
@@ -22,21 +22,21 @@ use crate::shared::{BROKEN, Shared};
 use crate::side::Side;
 use crate::tls::Tls;
 
-/// So many reads of a side before others have their turn.
+/// Number of reads of a side before others get their turn.
 const READS: usize = 8;
 
-/// What a loop lends to the pair that has its turn.
+/// Resources that the loop lends to the pair whose turn it is.
 pub(crate) struct Turn<'a> {
     pub(crate) registry: &'a Registry,
     pub(crate) tls: &'a Tls,
     pub(crate) shared: &'a mut Shared,
     pub(crate) counts: &'a mut Counts,
     pub(crate) buffer: &'a mut [u8],
-    /// Opens the way to the server.
+    /// Connects to the server.
     pub(crate) dial: &'a dyn Fn(Token, &Registry) -> io::Result<Side>,
 }
 
-/// What went on beside the sessions.
+/// Counters of events outside of sessions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) connections: u64,
@@ -46,34 +46,34 @@ pub(crate) struct Counts {
     pub(crate) broken: u64,
     pub(crate) lost_track: u64,
     pub(crate) tls_refused: u64,
-    /// The last of such, in words.
+    /// Description of the last such event.
     pub(crate) last: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// The client's first packet is awaited.
+    /// Waits for the client's first packet.
     Opening,
     /// The server is being connected, or asked for TLS.
     Asking,
-    /// Bytes pass.
+    /// Bytes are forwarded.
     Passing,
-    /// What the client still has to get is sent, then it is over.
+    /// Pending bytes are sent to the client, then the pair ends.
     Closing,
 }
 
-/// How a turn ended.
+/// Result of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Waits for its sockets.
+    /// The pair waits for its sockets.
     Waits,
-    /// Has more to do.
+    /// The pair has more to do.
     Again,
-    /// Is over.
+    /// The pair has ended.
     Over,
 }
 
-/// A client and its server.
+/// Client and its server.
 pub(crate) struct Pair {
     client: Side,
     server: Option<Side>,
@@ -84,7 +84,7 @@ pub(crate) struct Pair {
     follower: Option<Box<Follower>>,
     of_client: Framer,
     of_server: Framer,
-    /// The server's messages are looked at before they are sent on: its offer of ways to log in may have to change.
+    /// Bytes of the server that are examined before forwarding, because its login offer may have to be changed.
     held: Option<Vec<u8>>,
     said_goodbye: bool,
     pub(crate) peer: String,
@@ -109,7 +109,7 @@ impl Pair {
         }
     }
 
-    /// A socket is ready.
+    /// Records that a socket is ready.
     pub(crate) fn ready(&mut self, is_client: bool, is_readable: bool, is_closing: bool) {
         let side = if is_client { Some(&mut self.client) } else { self.server.as_mut() };
         if let Some(side) = side {
@@ -118,17 +118,17 @@ impl Pair {
         }
     }
 
-    /// Whether it is a session that is followed.
+    /// Returns true for a session that is followed.
     pub(crate) fn is_session(&self) -> bool {
         self.follower.is_some()
     }
 
-    /// The follower, when all is over.
+    /// Takes the follower, after the end.
     pub(crate) fn take_follower(&mut self) -> Option<Box<Follower>> {
         self.follower.take()
     }
 
-    /// Ends what is followed.
+    /// Ends the followed session.
     pub(crate) fn finish(&mut self, cut: i64, state: Option<u32>, shared: &mut Shared) {
         if let Some(follower) = &mut self.follower {
             follower.end(now_ns(), cut, state, shared);
@@ -142,7 +142,7 @@ impl Pair {
         }
     }
 
-    /// Does what can be done now.
+    /// Does everything that is possible without waiting.
     pub(crate) fn advance(&mut self, turn: &mut Turn<'_>) -> Ended {
         let ended = match self.step(turn) {
             Ok(ended) => ended,
@@ -157,7 +157,7 @@ impl Pair {
     }
 
     fn broke(&mut self, error: &io::Error, turn: &mut Turn<'_>) {
-        // Who has said good-bye need not take what still comes.
+        // A client that has sent Terminate need not read what still comes.
         if !self.said_goodbye {
             turn.counts.broken += 1;
             turn.counts.last = format!("{}: {error}", self.peer);
@@ -178,13 +178,13 @@ impl Pair {
                 let sent = self.client.flush();
                 Ok(if sent.is_err() || !self.client.is_full() { Ended::Over } else { Ended::Waits })
             }
-            // A client that went before it said anything.
+            // The client disconnected before it sent anything.
             _ if self.client.is_closed => Ok(Ended::Over),
             _ => Ok(Ended::Waits),
         }
     }
 
-    /// Bytes pass, both ways.
+    /// Forwards bytes in both directions.
     fn pass(&mut self, turn: &mut Turn<'_>) -> io::Result<Ended> {
         let mut reads = 0;
         loop {
@@ -206,7 +206,7 @@ impl Pair {
         }
     }
 
-    /// From the client to the server: whether something passed; `None` at the end.
+    /// Forwards bytes from the client to the server; returns true if there were any, `None` at the end.
     fn upward(&mut self, turn: &mut Turn<'_>) -> io::Result<Option<bool>> {
         let Some(server) = &mut self.server else { return Ok(None) };
         let failed = server.flush();
@@ -244,7 +244,7 @@ impl Pair {
                 follower.lose(at_ns, shared);
             }
         }
-        // A server that is gone may still have said why.
+        // A server that is gone may have sent the reason before.
         if sent.is_err() {
             server.may_read = true;
         }
@@ -264,7 +264,7 @@ impl Pair {
         }
     }
 
-    /// From the server to the client.
+    /// Forwards bytes from the server to the client; returns true if there were any, `None` at the end.
     fn downward(&mut self, turn: &mut Turn<'_>) -> io::Result<Option<bool>> {
         let Some(server) = &mut self.server else { return Ok(None) };
         let was_full = self.client.is_full();
@@ -291,7 +291,7 @@ impl Pair {
             }
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Some(false)),
-            // A connection that was refused, or whose certificate was, ends like one that never was.
+            // A refused connection or certificate is reported like an unreachable server.
             Err(error) if is_refused(&error) && self.follower.as_ref().is_none_or(|one| one.is_logging_in()) => {
                 self.unreachable(&error, turn)?;
                 return Ok(None);
@@ -341,7 +341,7 @@ impl Pair {
     }
 }
 
-/// A peer that resets the connection has left, too.
+/// Treats a connection reset as the end of the stream.
 fn until_reset(read: io::Result<usize>) -> io::Result<usize> {
     match read {
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(0),
@@ -353,7 +353,7 @@ fn is_refused(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::InvalidData)
 }
 
-/// How much of a client's message is looked at: of one that may be a password nothing.
+/// Returns how many bytes of a client's message are examined; 0 for a possible password.
 fn looked_at(tag: u8, binds: bool) -> usize {
     match tag {
         b'p' => 0,

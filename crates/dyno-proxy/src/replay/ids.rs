@@ -1,11 +1,12 @@
-//! Keys that the server generated then and generates otherwise now.
+//! Mapping of generated keys: captured values to values of the replay.
 //!
-//! Where a statement with RETURNING gave 17 then and gives 23 now, 23 stands for 17 in what is sent from there on: in
-//! parameters of either format, and in literals of texts. Whole numbers and other values (UUIDs) are told apart; a number
-//! is the same in text and in binary form.
+//! If a statement with RETURNING returned 17 in the capture and returns 23 now, 17 is replaced by 23 in everything
+//! that is sent afterwards: in parameters of either format, and in literals of texts. Integers and other values
+//! (UUIDs) are distinguished; an integer is the same in text and in binary form.
 //!
-//! Limits: a value that happens to equal an old key, and is none, is mapped, too; how many were is told. Where a key's
-//! number had been sent before it was given it was something else then: that is told as a doubt of the whole.
+//! Limits: a value that happens to equal an old key without being one is replaced, too; the number of replacements is
+//! reported. If a key's number had been sent before the key was generated, it meant something else then; that is
+//! counted as a doubt about the whole mapping.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,13 +26,13 @@ impl Value {
         let words = std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
         match words {
             Some(number) => Self::Number(number),
-            // Two bytes are rather a text of two letters.
+            // Two bytes are more likely a text of two letters.
             None if bytes.len() == 2 => Self::Bytes(bytes.to_vec()),
             None => Self::of_binary(bytes),
         }
     }
 
-    /// What a parameter in binary form may be: a whole number of two, four or eight bytes, or bytes.
+    /// Interprets a parameter in binary form: an integer of two, four or eight bytes, or bytes.
     fn of_binary(bytes: &[u8]) -> Self {
         let two = |bytes: [u8; 2]| i16::from_be_bytes(bytes).into();
         let four = |bytes: [u8; 4]| i32::from_be_bytes(bytes).into();
@@ -51,7 +52,7 @@ impl Value {
         }
     }
 
-    /// In binary form, as long as the old one; nothing where it does not fit.
+    /// Encodes the value in binary form with the old length; `None` if it does not fit.
     fn as_binary(&self, length: usize) -> Option<Vec<u8>> {
         match (self, length) {
             (Self::Bytes(bytes), _) => Some(bytes.clone()),
@@ -63,20 +64,20 @@ impl Value {
     }
 }
 
-/// So many numbers that were sent are remembered.
+/// Largest number of sent integers that are remembered.
 const SENT_MOST: usize = 1 << 20;
 
-/// What stands for what.
+/// Mapping of old values to new ones.
 #[derive(Debug, Default)]
 pub struct Ids {
     known: Mutex<HashMap<Value, Value>>,
-    /// Numbers that were sent.
+    /// Integers that were sent.
     sent: Mutex<HashSet<i64>>,
     early: AtomicU64,
 }
 
 impl Ids {
-    /// A row that was returned then, and the one that is now.
+    /// Learns from a row that was returned in the capture and the corresponding row of now.
     pub fn learn(&self, then: &[u8], now: &[u8]) {
         let (Some(then), Some(now)) = (columns(then), columns(now)) else { return };
         for (old, new) in then.iter().zip(&now) {
@@ -95,17 +96,17 @@ impl Ids {
         }
     }
 
-    /// How many stand for others.
+    /// Returns the number of mapped values.
     pub fn len(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Keys whose numbers had been sent before they were given: something else has the same numbers.
+    /// Returns the number of keys whose value had been sent before: it is used for something else, too.
     pub fn early(&self) -> u64 {
         self.early.load(Ordering::Relaxed)
     }
 
-    /// Whether none does.
+    /// Returns true if no value is mapped.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -123,7 +124,7 @@ impl Ids {
         if is_binary { new.as_binary(old.len()) } else { Some(new.as_text()) }
     }
 
-    /// A message with what stands now for what stood then; `None` where nothing does.
+    /// Returns a message body with replaced values and their number; `None` if nothing is replaced.
     pub fn mapped(&self, tag: u8, body: &[u8]) -> Option<(Vec<u8>, u64)> {
         match tag {
             b'B' => self.in_bind(body),
@@ -165,7 +166,7 @@ impl Ids {
         let (_, rest) = text(rest);
         let formats = usize::from(u16::from_be_bytes([*rest.first()?, *rest.get(1)?]));
         let values = rest.get(2 + 2 * formats..)?;
-        // None: all are texts; one: that of all.
+        // No formats: all values are text; one format: it applies to all.
         let is_binary = |place: usize| match formats {
             0 => false,
             1 => rest[3] == 1,
@@ -194,7 +195,7 @@ impl Ids {
     }
 }
 
-/// The values of a row as it comes on the wire.
+/// Returns the values of a row in the protocol's form.
 fn columns(row: &[u8]) -> Option<Vec<Option<&[u8]>>> {
     let mut at = 2;
     let mut found = Vec::new();

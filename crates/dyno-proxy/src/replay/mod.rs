@@ -1,13 +1,14 @@
-//! What was captured runs again: the same sessions, each with its own round trips and think times.
+//! Replay of a capture: the same sessions, each with its round trips and think times.
 //!
-//! [`read`] brings a capture back, [`stretch`] cuts a part out of it, [`play`] runs a session, [`ids`] has the keys that
-//! are others now, and [`order`] keeps commits in the order in which they were.
+//! [`read`] loads a capture, [`stretch`] cuts a part out of it, [`play`] runs a session, [`ids`] maps keys that are
+//! generated anew, and [`order`] keeps commits in the captured order.
 //!
-//! Limits: all sessions log in as the one that is named. Round trips whose messages were not kept whole (texts that name
-//! a password, messages over 64 MiB) are left out and counted.
+//! Limits: all sessions log in as the configured user. Round trips whose messages were not kept completely (texts
+//! that mention a password, messages over 64 MiB) are left out and counted.
 
 pub mod ids;
 pub mod order;
+mod outcome;
 mod play;
 pub mod read;
 pub mod stretch;
@@ -26,27 +27,28 @@ use serde_json::{Value as Json, json};
 
 use ids::Ids;
 use order::Order;
-pub use play::{Outcome, Progress};
+pub use outcome::Outcome;
+pub use play::Progress;
 use play::{Stage, play};
 use stretch::Cut;
 use timed::{Clock, Timed};
 
-/// Why nothing is run again.
+/// Reason why nothing is replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// No messages were kept.
+    /// No messages were captured.
     #[error(
         "{0} has no messages to run again: what clients sent is kept only where it is asked for\n  next: capture with \
          dbdyno trace proxy --binds"
     )]
     NoMessages(String),
-    /// It would write where it may not.
+    /// The capture would write, which was not allowed.
     #[error(
         "the capture lifts read-only transactions ({0}), and writing was not allowed\n  next: name a database for it \
          with --writes"
     )]
     Lifts(String),
-    /// Nothing was sent then.
+    /// No transaction began in the requested part.
     #[error(
         "no transaction began in this part of the capture, which lasts {0:.1} s\n  next: name times since its first \
          message, such as --from 1min --to 2min"
@@ -55,45 +57,45 @@ pub enum ReplayError {
     /// The evidence cannot be read.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
-    /// What was asked for makes no sense.
+    /// The request is invalid.
     #[error("{0}")]
     Request(String),
 }
 
-/// What to run again, where and how.
+/// Parameters of a replay.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// The captured run's folder.
+    /// Folder of the captured run.
     pub run: PathBuf,
-    /// Where: as the load's connections.
+    /// Connection to the target, as for a load.
     pub connection: ConnectionSpec,
-    /// Times faster; 0: without any pause.
+    /// Speed relative to the capture; 0 for no pauses at all.
     pub speed: f64,
-    /// Whether commits keep their order.
+    /// True to keep the order of commits.
     #[serde(default)]
     pub order: bool,
-    /// Whether it may write.
+    /// True if the replay may write.
     #[serde(default)]
     pub writes: bool,
-    /// Sent by each session before anything else.
+    /// SQL that each session sends before anything else.
     #[serde(default)]
     pub session_sql: Vec<String>,
-    /// Whether transactions are timed.
+    /// True to time transactions.
     #[serde(default)]
     pub timed: bool,
-    /// Only what begins so long after the capture's first message, or later.
+    /// Keep only what begins at this time since the capture's first message [ns] or later.
     #[serde(default)]
     pub from_ns: Option<u64>,
-    /// Only what begins before.
+    /// Keep only what begins before this time since the capture's first message [ns].
     #[serde(default)]
     pub to_ns: Option<u64>,
 }
 
-/// What a replay found, and how long its transactions took.
+/// Report of a replay, and its timed transactions.
 type Replayed = (Json, Vec<Timed>);
 
-/// A replay that runs.
+/// Running replay.
 pub struct Replay {
     stop: Arc<AtomicBool>,
     progress: Arc<Progress>,
@@ -103,7 +105,10 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Begins.
+    /// Starts a replay.
+    ///
+    /// # Errors
+    /// The request is invalid, the capture cannot be read, or it writes although that was not allowed.
     pub fn start(request: &str) -> Result<Self, ReplayError> {
         let mut request: Request =
             serde_json::from_str(request).map_err(|error| ReplayError::Request(error.to_string()))?;
@@ -131,7 +136,7 @@ impl Replay {
         Ok(Self { stop, progress, turns, thread: Mutex::new(Some(thread)), timed: Mutex::default() })
     }
 
-    /// How it goes, as JSON.
+    /// Returns the progress as JSON.
     pub fn progress(&self) -> String {
         let load = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
         let progress = &self.progress;
@@ -142,18 +147,21 @@ impl Replay {
         .to_string()
     }
 
-    /// Whether it is over.
+    /// Returns true if the replay has ended.
     pub fn is_over(&self) -> bool {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends it soon.
+    /// Asks the replay to stop soon.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Waits for its end; what became of it, as JSON.
+    /// Waits for the end of the replay; returns its report as JSON.
+    ///
+    /// # Errors
+    /// The replay failed, or was finished before.
     pub fn finish(&self) -> Result<String, ReplayError> {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = thread.ok_or_else(|| ReplayError::Request("the replay is over".to_owned()))?;
@@ -163,13 +171,16 @@ impl Replay {
         Ok(told.to_string())
     }
 
-    /// The transactions that were timed, as JSON: columns; after its end.
+    /// Returns the timed transactions as JSON columns; empty before [`Replay::finish`].
     pub fn timed(&self) -> String {
         timed::columns(&self.timed.lock().unwrap_or_else(PoisonError::into_inner)).to_string()
     }
 }
 
-/// What a capture holds, as JSON.
+/// Returns a summary of a capture as JSON.
+///
+/// # Errors
+/// The capture cannot be read or has no messages.
 pub fn told(run: &Path) -> Result<String, ReplayError> {
     let sessions = read::read(run)?;
     if sessions.is_empty() {
@@ -178,11 +189,11 @@ pub fn told(run: &Path) -> Result<String, ReplayError> {
     Ok(timed::told(&sessions).to_string())
 }
 
-/// Statements that would make a session write after all.
+/// Checks that no statement would make a read-only session write.
 fn stays_read_only(sessions: &[read::Session]) -> Result<(), ReplayError> {
     for text in sessions.iter().flat_map(|session| &session.turns).flat_map(read::Turn::texts) {
         let lower = dyno_evidence::normal::normal(text).to_ascii_lowercase();
-        // Names of settings may stand in literals, too.
+        // Names of settings may be in literals, too.
         let raw = String::from_utf8_lossy(text).to_ascii_lowercase();
         if lower.contains("read write") || raw.contains("read_only") {
             return Err(ReplayError::Lifts(lower.chars().take(80).collect()));
@@ -191,7 +202,7 @@ fn stays_read_only(sessions: &[read::Session]) -> Result<(), ReplayError> {
     Ok(())
 }
 
-/// Keeps the part that is asked for: times since the capture's first message.
+/// Keeps the requested part; times are since the capture's first message [ns].
 pub(crate) fn part(
     sessions: &mut Vec<read::Session>,
     from_ns: Option<u64>,
@@ -211,7 +222,7 @@ pub(crate) fn part(
     Ok(cut)
 }
 
-/// The first moment and the last.
+/// Returns the time of the first message and of the last answer [ns].
 fn span(sessions: &[read::Session]) -> (u64, u64) {
     let first_ns = sessions.iter().filter_map(|one| one.turns.first()).map(|turn| turn.sent_ns).min().unwrap_or(0);
     let last_ns = sessions.iter().flat_map(|one| &one.turns).filter_map(|turn| turn.done_ns).max().unwrap_or(first_ns);

@@ -1,25 +1,26 @@
-//! Commits in the order in which they were: a round trip that ended after a commit then is sent after it now.
+//! Order of commits: a round trip that ended after a commit in the capture is sent after that commit in the replay.
 //!
-//! What was blocked by a lock ended after the commit that freed it was sent, so whoever had a lock first then gets it first
-//! now. A round trip has one moment: a bare COMMIT or ROLLBACK, which waits for nobody, that at which it was sent (its
-//! answer may reach the wire after that of whom it freed); any other its end. It waits for all commits of earlier moments;
-//! since moments of a session grow, nobody waits in a circle.
+//! A statement that was blocked by a lock ended after the commit that released the lock was sent, so the session that
+//! had a lock first in the capture gets it first in the replay. Each round trip has one moment. For a bare COMMIT or
+//! ROLLBACK, which waits for nobody, it is the time of sending, because its answer may reach the wire after that of
+//! the session it unblocked; for any other it is its end. A round trip waits for all commits of earlier moments.
+//! Since the moments of a session increase, there are no circular waits.
 //!
-//! Limits: of statements that are transactions by themselves and end at nearly the same moment the wire may show the
-//! wrong order. A wait has a limit, and those that ran into it are counted.
+//! Limits: for single-statement transactions that end at nearly the same moment the wire may show the wrong order.
+//! Waits have a timeout, and expired ones are counted.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::read::{Session, Turn};
 
-/// How long a round trip waits for a commit that should come first.
+/// Longest time that a round trip waits for earlier commits.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The commits of a capture, and which of them were done.
+/// Commits of a capture, and which of them are done.
 #[derive(Debug, Default)]
 pub struct Order {
-    /// Their moments, sorted.
+    /// Moments of the commits, sorted [ns].
     moments_ns: Vec<u64>,
     done: Mutex<Done>,
     moved: Condvar,
@@ -28,11 +29,11 @@ pub struct Order {
 #[derive(Debug, Default)]
 struct Done {
     each: Vec<bool>,
-    /// So many from the first on are done.
+    /// Number of leading commits that are all done.
     prefix: usize,
 }
 
-/// The moment of a round trip; none of one that was never answered.
+/// Returns the moment of a round trip [ns], or `None` if it was never answered.
 pub fn moment(turn: &Turn) -> Option<u64> {
     let ends = |tag: &[u8]| tag.starts_with(b"COMMIT") || tag.starts_with(b"ROLLBACK\0");
     let is_bare = !turn.answers.is_empty() && turn.answers.iter().all(|said| said.tag == b'C' && ends(&said.body));
@@ -40,7 +41,7 @@ pub fn moment(turn: &Turn) -> Option<u64> {
 }
 
 impl Order {
-    /// The commits of these sessions, and for each session the place of each round trip's commit.
+    /// Returns the commits of these sessions, and the index of each round trip's commit, by session and round trip.
     pub fn of(sessions: &[Session]) -> (Self, Vec<Vec<Option<usize>>>) {
         let mut commits = Vec::new();
         for (session, found) in sessions.iter().enumerate() {
@@ -67,17 +68,17 @@ impl Order {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there are.
+    /// Returns the number of commits.
     pub fn len(&self) -> usize {
         self.moments_ns.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no commits.
     pub fn is_empty(&self) -> bool {
         self.moments_ns.is_empty()
     }
 
-    /// Waits for all commits of earlier moments; false where that took too long.
+    /// Waits for all commits of earlier moments; returns false after the timeout.
     pub fn wait(&self, before_ns: u64) -> bool {
         let needed = self.moments_ns.partition_point(|moment_ns| *moment_ns < before_ns);
         let guard = self.lock();
@@ -85,7 +86,7 @@ impl Order {
         waited.is_ok_and(|(_, limit)| !limit.timed_out())
     }
 
-    /// One is done, or never will be.
+    /// Marks a commit as done, also one that will never happen.
     pub fn finish(&self, place: usize) {
         let mut done = self.lock();
         done.each[place] = true;

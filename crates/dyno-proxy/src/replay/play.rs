@@ -1,4 +1,4 @@
-//! One session of a capture, run again: its round trips in order, what the server answers held against what it did then.
+//! Replay of one session: its round trips in order, and the comparison of the answers with the captured ones.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -9,110 +9,45 @@ use dyno_load::{ConnectionSpec, RawSession, WireError};
 
 use super::ids::Ids;
 use super::order::{Order, moment};
+use super::outcome::Outcome;
 use super::read::{Said, Session, Turn};
 use super::timed::{Clock, Timed};
 use crate::framing::{Framer, text};
 use crate::opening::message;
 use crate::statement::{rows_of, state_of};
 
-/// So many differences are told one by one.
-const TOLD: usize = 20;
-/// Bytes of one read.
+/// Size of a read [bytes].
 const BUFFER: usize = 1 << 16;
-/// How long a nap is in a long think time, so that a wish to stop is heard.
+/// Longest uninterrupted sleep in a think time, so that a request to stop is noticed.
 const NAP: Duration = Duration::from_millis(100);
 
-/// What all sessions of a replay share.
+/// State that all sessions of a replay share.
 pub(super) struct Stage<'a> {
     pub(super) spec: &'a ConnectionSpec,
     pub(super) stop: &'a Arc<AtomicBool>,
-    /// Times faster than then; 0 does not wait at all.
+    /// Speed relative to the capture; 0 for no pauses at all.
     pub(super) speed: f64,
     pub(super) order: Option<&'a Order>,
     pub(super) ids: &'a Ids,
     pub(super) begun: Instant,
-    /// The first moment of the capture.
+    /// First moment of the capture [ns].
     pub(super) first_ns: u64,
     pub(super) progress: &'a Progress,
-    /// Sent by each session before anything else.
+    /// SQL that each session sends before anything else.
     pub(super) session_sql: &'a [String],
-    /// Where transactions are timed.
+    /// Clock for timed transactions; `None` if they are not timed.
     pub(super) clock: Option<Clock>,
 }
 
-/// How far it is, while it runs.
+/// Progress of a running replay.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// Round trips that are done.
+    /// Finished round trips.
     pub turns: AtomicU64,
-    /// Sessions that work.
+    /// Active sessions.
     pub sessions: AtomicU64,
-    /// Answers that were others.
+    /// Answers that differ.
     pub differing: AtomicU64,
-}
-
-/// What became of a session, or of all.
-#[derive(Clone, Debug, Default)]
-pub struct Outcome {
-    /// Round trips, and the answers in them.
-    pub turns: u64,
-    /// Ends of statements that were as then.
-    pub same: u64,
-    /// Another number of rows.
-    pub rows_differ: u64,
-    /// Failed now and not then.
-    pub fails_now: u64,
-    /// Failed then and not now.
-    pub failed_then: u64,
-    /// Failed otherwise.
-    pub fails_otherwise: u64,
-    /// Answers that are missing, or too many.
-    pub uneven: u64,
-    /// Values that a new key stands for.
-    pub mapped: u64,
-    /// Waits for a commit that were given up.
-    pub out_of_order: u64,
-    /// Round trips that were not whole in the capture, and left out.
-    pub left_out: u64,
-    /// Sessions that could not go on.
-    pub broken: u64,
-    /// How much later than then round trips began, at most.
-    pub late_ns: u64,
-    /// In words, the first of them.
-    pub told: Vec<String>,
-    /// Transactions as they went, where they are timed.
-    pub timed: Vec<Timed>,
-}
-
-impl Outcome {
-    /// Together with another.
-    pub fn add(&mut self, other: Self) {
-        for (mine, its) in [
-            (&mut self.turns, other.turns),
-            (&mut self.same, other.same),
-            (&mut self.rows_differ, other.rows_differ),
-            (&mut self.fails_now, other.fails_now),
-            (&mut self.failed_then, other.failed_then),
-            (&mut self.fails_otherwise, other.fails_otherwise),
-            (&mut self.uneven, other.uneven),
-            (&mut self.mapped, other.mapped),
-            (&mut self.out_of_order, other.out_of_order),
-            (&mut self.left_out, other.left_out),
-            (&mut self.broken, other.broken),
-        ] {
-            *mine += its;
-        }
-        self.late_ns = self.late_ns.max(other.late_ns);
-        self.told.extend(other.told);
-        self.told.truncate(TOLD);
-        self.timed.extend(other.timed);
-    }
-
-    fn tell(&mut self, words: impl FnOnce() -> String) {
-        if self.told.len() < TOLD {
-            self.told.push(words());
-        }
-    }
 }
 
 struct Player<'a> {
@@ -121,15 +56,15 @@ struct Player<'a> {
     framer: Framer,
     buffer: Vec<u8>,
     waiting: Vec<Said>,
-    /// SQLSTATE of the last error that the server did not go on after.
+    /// SQLSTATE of the last error, if no other message followed it.
     refusal: Option<String>,
     outcome: Outcome,
-    /// Its place among the sessions, and the transaction that is under way.
+    /// Index of the session, and its current transaction.
     place: u32,
     open: Option<Timed>,
 }
 
-/// Runs a session to its end; `place` is its own, `places` are those of its commits.
+/// Runs a session to its end; `place` is its index, `places` are the indexes of its commits.
 pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session, places: &[Option<usize>]) -> Outcome {
     stage.progress.sessions.fetch_add(1, Ordering::Relaxed);
     let begin = session.turns.first().map_or(stage.first_ns, |turn| turn.sent_ns);
@@ -157,7 +92,7 @@ pub(super) fn play(stage: &Stage<'_>, place: u32, session: &Session, places: &[O
             (outcome, 0)
         }
     };
-    // Nobody is to wait for commits that never come.
+    // Nobody must wait for commits that will never happen.
     if let Some(order) = stage.order {
         places.iter().skip(done).flatten().for_each(|place| order.finish(*place));
     }
@@ -180,7 +115,7 @@ fn pause_until(stage: &Stage<'_>, moment: Instant) {
 }
 
 impl Player<'_> {
-    /// What the session is told before it begins.
+    /// Runs `session_sql`.
     fn set_up(&mut self) -> Result<(), WireError> {
         for sql in self.stage.session_sql {
             let mut body = sql.clone().into_bytes();
@@ -202,7 +137,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// How many round trips were done.
+    /// Runs the round trips; returns how many were done.
     fn run(&mut self, session: &Session, places: &[Option<usize>]) -> usize {
         let mut free_ns = None;
         for (at, turn) in session.turns.iter().enumerate() {
@@ -238,7 +173,7 @@ impl Player<'_> {
         session.turns.len()
     }
 
-    /// Why a session could not go on: what the server said before it closed the connection, if it said anything.
+    /// Explains why a session could not continue, by the server's last error before it closed the connection, if any.
     fn why(&mut self, error: &WireError) -> String {
         if let WireError::Io(error) = error
             && matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
@@ -299,7 +234,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// The server asks for rows that it did not ask for then.
+    /// Refuses to send rows that the server did not ask for in the capture.
     fn refuse_rows(&mut self, turn: &Turn) -> Result<(), WireError> {
         let mut out = message(b'f', b"no rows were captured\0");
         if turn.said.first().is_some_and(|said| said.tag != b'Q') {
@@ -322,7 +257,7 @@ impl Player<'_> {
         self.wire.send(&out)
     }
 
-    /// The next message that matters.
+    /// Returns the next relevant message.
     fn next(&mut self) -> Result<Said, WireError> {
         while self.waiting.is_empty() {
             let count = self.wire.read(&mut self.buffer)?;
@@ -392,7 +327,7 @@ impl Player<'_> {
     }
 }
 
-/// What ends a session with this SQLSTATE: a setting, or who did it.
+/// Returns the setting or event that ends a session with this SQLSTATE.
 fn setting_of(state: &str) -> Option<&'static str> {
     Some(match state {
         "57P01" => "the server was stopped, or the session was terminated",
@@ -415,7 +350,7 @@ fn words(said: &Said) -> String {
     }
 }
 
-/// A row with the number of the statement's end that it belongs to.
+/// Row, with the index of the statement end that it belongs to.
 type Row<'a> = (usize, &'a [u8]);
 
 fn ends(answers: &[Said]) -> (Vec<&Said>, Vec<Row<'_>>) {
@@ -426,7 +361,7 @@ fn ends(answers: &[Said]) -> (Vec<&Said>, Vec<Row<'_>>) {
     (found, rows)
 }
 
-/// Rows of the same statement, the first with the first.
+/// Learns keys from pairs of rows of one statement in order: first with first, second with second.
 fn learn(ids: &Ids, then: &[Row<'_>], now: &[Row<'_>]) {
     let mut at = 0;
     let mut statement = usize::MAX;

@@ -1,7 +1,7 @@
-//! A captured run, read back: sessions, and their round trips.
+//! Loading of a captured run: sessions and their round trips.
 //!
-//! A round trip ends with the server's `ReadyForQuery`. What the client sent for it stands together, pipelined or not; the
-//! rows of a COPY come behind the server's word that it takes them.
+//! A round trip ends with the server's `ReadyForQuery`. It contains everything that the client sent for it, pipelined
+//! or not; the rows of a COPY follow the server's request for them.
 
 use std::path::{Path, PathBuf};
 
@@ -10,44 +10,44 @@ use dyno_evidence::table::read_table;
 use super::ReplayError;
 use crate::framing::text;
 
-/// A message.
+/// Message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// What it is.
+    /// Type byte.
     pub tag: u8,
-    /// Its body, without what was not kept.
+    /// Kept part of its body.
     pub body: Vec<u8>,
-    /// Whether the body is whole.
+    /// True if the whole body was kept.
     pub is_whole: bool,
 }
 
-/// A round trip.
+/// Round trip.
 #[derive(Clone, Debug, Default)]
 pub struct Turn {
-    /// When the first message was sent; monotonic clock of the capture.
+    /// Time at which the first message was sent, by the monotonic clock of the capture [ns].
     pub sent_ns: u64,
-    /// When the server was ready again; `None` where it never was.
+    /// Time at which the server was ready again [ns]; `None` if it never was.
     pub done_ns: Option<u64>,
-    /// What the client sent, up to the rows of a COPY.
+    /// Messages of the client, up to the rows of a COPY.
     pub said: Vec<Said>,
-    /// The rows of a COPY, and what was sent behind them.
+    /// Rows of a COPY, and what was sent after them.
     pub copied: Vec<Said>,
-    /// What the server answered: ends of statements, errors, rows with generated keys.
+    /// Answers of the server: ends of statements, errors, rows with generated keys.
     pub answers: Vec<Said>,
-    /// `I`, `T` or `E`: in no transaction, in one, in one that failed.
+    /// Transaction status afterwards: `I` for none, `T` for open, `E` for failed.
     pub status: u8,
     pub(super) is_copying: bool,
     pub(super) is_closed: bool,
 }
 
-/// A session of the capture.
+/// Session of the capture.
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     /// Its number.
     pub number: u32,
     /// Its round trips.
     pub turns: Vec<Turn>,
-    /// The first that the server has not answered yet.
+    /// Index of the first round trip that the server has not answered yet.
     pub(super) open: usize,
 }
 
@@ -97,12 +97,12 @@ fn is_simple(turn: &Turn) -> bool {
 }
 
 impl Turn {
-    /// Whether all that the client sent was kept.
+    /// Returns true if all messages of the client were kept completely.
     pub fn is_whole(&self) -> bool {
         self.said.iter().chain(&self.copied).all(|said| said.is_whole)
     }
 
-    /// Whether it changes data, as far as the ends of its statements tell.
+    /// Returns true if it changes data, according to the ends of its statements.
     pub fn writes(&self) -> bool {
         const READS: [&[u8]; 15] = [
             b"SELECT",
@@ -125,7 +125,7 @@ impl Turn {
         self.answers.iter().any(|said| said.tag == b'C' && !reads(&said.body))
     }
 
-    /// Texts of its statements.
+    /// Returns the texts of its statements.
     pub fn texts(&self) -> impl Iterator<Item = &[u8]> {
         self.said.iter().filter_map(|said| match said.tag {
             b'Q' => Some(text(&said.body).0),
@@ -144,7 +144,10 @@ fn parts(run: &Path) -> Result<Vec<PathBuf>, ReplayError> {
     if found.is_empty() { Err(none()) } else { Ok(found) }
 }
 
-/// Reads a run's messages; sessions in the order of their first.
+/// Reads the messages of a run; sessions are in the order of their first message.
+///
+/// # Errors
+/// There are no messages, or the evidence cannot be read.
 pub fn read(run: &Path) -> Result<Vec<Session>, ReplayError> {
     let mut sessions: Vec<Session> = Vec::new();
     let mut places = std::collections::HashMap::new();
@@ -159,7 +162,7 @@ pub fn read(run: &Path) -> Result<Vec<Session>, ReplayError> {
                 keys.get(at).and_then(|key| words.get(*key as usize)).cloned().unwrap_or_default()
             };
             for (at, body) in bodies.into_iter().enumerate() {
-                // A character a byte.
+                // One character per byte.
                 let body: Vec<u8> = body.unwrap_or_default().chars().map(|c| c as u32 as u8).collect();
                 let is_whole = body.len() as i64 == lengths[at];
                 let tag = word(&tags, &tag_words, at).bytes().next().unwrap_or(0);

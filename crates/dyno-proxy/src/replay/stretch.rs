@@ -1,24 +1,24 @@
-//! A part of a capture: the transactions that begin in it, whole.
+//! Part of a capture: the complete transactions that begin in it.
 //!
-//! What a session had set up before it is done again first, in the order of then: named statements that were not closed,
-//! and round trips outside of a transaction that did nothing but SET or PREPARE.
+//! What a session had set up before is repeated first, in the captured order: named statements that were not closed,
+//! and round trips outside of a transaction that consisted only of SET or PREPARE.
 //!
-//! Limits: a temporary table, a cursor `WITH HOLD`, `set_config` and what was prepared in a round trip that failed are
-//! not made again.
+//! Limits: temporary tables, cursors `WITH HOLD`, `set_config` and statements prepared in a failed round trip are not
+//! restored.
 
 use super::read::{Said, Session, Turn};
 use crate::framing::text;
 
-/// What was cut off, in round trips.
+/// Number of round trips that were removed or are repeated as setup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Those whose transaction began before or after.
+    /// Round trips whose transaction began before or after the part.
     pub outside: usize,
-    /// Those that set up sessions and are done first.
+    /// Round trips that set up sessions and are run first.
     pub set_up: usize,
 }
 
-/// Keeps the transactions that begin at `from_ns` or later, and before `to_ns`: monotonic clock of the capture.
+/// Keeps the transactions that begin in `from_ns..to_ns`, by the monotonic clock of the capture [ns].
 pub fn cut(sessions: &mut Vec<Session>, from_ns: u64, to_ns: u64) -> Cut {
     let mut found = Cut::default();
     for session in &mut *sessions {
@@ -51,7 +51,7 @@ pub fn cut(sessions: &mut Vec<Session>, from_ns: u64, to_ns: u64) -> Cut {
     found
 }
 
-/// Round trips that set a session up; one that prepares has the statement's name.
+/// Round trips that set up a session; those that prepare a statement have its name.
 #[derive(Default)]
 struct SetUp {
     turns: Vec<(Option<Vec<u8>>, Turn)>,

@@ -1,8 +1,8 @@
-//! Transactions of a replay, timed: the unit of a plan's arms.
+//! Timed transactions of a replay, which are the unit of a plan's arms.
 //!
-//! A transaction is what lies between two moments at which the server is in none: a statement by itself, or all from a
-//! `begin` to its end; a round trip that ends no statement (one that only prepares) is none. Its time is that of its
-//! round trips; the client's think time between them is not in it.
+//! A transaction lies between two moments at which the server is in no transaction: a single statement, or everything
+//! from a `begin` to its end. A round trip that ends no statement (one that only prepares) is not a transaction. The
+//! time of a transaction is that of its round trips, without the client's think time between them.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +12,7 @@ use super::read::{Said, Session, Turn};
 use crate::framing::text;
 use crate::statement::rows_of;
 
-/// Moments as nanoseconds since 1970.
+/// Converter of `Instant`s to nanoseconds since 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     begun: Instant,
@@ -20,32 +20,32 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Both clocks, read one after the other.
+    /// Reads both clocks in direct succession.
     pub fn now() -> Self {
         let begun_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
         Self { begun: Instant::now(), begun_ns }
     }
 
-    /// A moment after it.
+    /// Returns a later moment [ns since 1970].
     pub fn at_ns(&self, moment: Instant) -> u64 {
         self.begun_ns + moment.saturating_duration_since(self.begun).as_nanos() as u64
     }
 }
 
-/// A transaction as it went.
+/// Executed transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timed {
-    /// The session's place among those of the capture.
+    /// Index of the session in the capture.
     pub session: u32,
-    /// When its first message was sent.
+    /// Time at which its first message was sent [ns since 1970].
     pub started_ns: u64,
-    /// The time of its round trips.
+    /// Total time of its round trips [ns].
     pub elapsed_ns: u64,
     /// Rows of all its statements.
     pub rows: u64,
-    /// How it failed first, and whether it did so in the capture, too.
+    /// First failure: its SQLSTATE, and whether the capture had the same failure.
     pub failed: Option<([u8; 5], bool)>,
-    /// Whether a statement of it ended.
+    /// True if at least one of its statements has ended.
     pub did: bool,
 }
 
@@ -54,12 +54,12 @@ fn is_end(said: &Said) -> bool {
 }
 
 impl Timed {
-    /// One that begins.
+    /// Begins a transaction.
     pub fn begin(session: u32, started_ns: u64) -> Self {
         Self { session, started_ns, elapsed_ns: 0, rows: 0, failed: None, did: false }
     }
 
-    /// A round trip of it.
+    /// Adds a round trip to the transaction.
     pub fn add(&mut self, elapsed: Duration, then: &Turn, now: &[Said]) {
         self.elapsed_ns += elapsed.as_nanos() as u64;
         self.did |= now.iter().any(is_end);
@@ -76,13 +76,13 @@ impl Timed {
         }
     }
 
-    /// It failed.
+    /// Records a failure, if it is the first.
     pub fn fail(&mut self, state: [u8; 5], known: bool) {
         self.failed.get_or_insert((state, known));
     }
 }
 
-/// Columns of transactions, as JSON; `error` is 0 or 1 + the place in `failures`.
+/// Returns transactions as JSON columns; `error` is 0, or 1 + the index in `failures`.
 pub fn columns(timed: &[Timed]) -> Json {
     let mut failures: Vec<([u8; 5], bool)> = Vec::new();
     let mut errors = Vec::with_capacity(timed.len());
@@ -108,7 +108,7 @@ pub fn columns(timed: &[Timed]) -> Json {
     })
 }
 
-/// What a capture holds, as JSON: sessions, how many of them at once, round trips, transactions, and how long it took.
+/// Returns a summary of a capture as JSON: sessions, concurrent sessions, round trips, transactions and duration.
 pub fn told(sessions: &[Session]) -> Json {
     let (mut transactions, mut turns, mut edges) = (0_u64, 0_u64, Vec::new());
     let (mut first_ns, mut last_ns) = (u64::MAX, 0);

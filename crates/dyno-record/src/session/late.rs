@@ -1,12 +1,13 @@
-//! What is known late or never: a process that is seen some time after it began, the text of a statement that is under
-//! way, and time of which nothing was seen.
+//! Late or missing information: late first observations, texts that are read later, and unobserved time.
 
 use super::text::{Sort, statement_of};
 use super::{Calling, Known, NOT_ENDED, Session, Waiting, Who};
 use crate::store::{Store, Sums, UNOBSERVED};
 
 impl Session {
-    /// A process that is there from `since_ns` on, and is not seen yet; `is_born_here`: it began then.
+    /// Returns a process that exists from `since_ns` on but is not observed yet.
+    ///
+    /// `is_born_here` is true if the process began at that time.
     pub fn unseen(number: u32, pid: i32, who: Who, since_ns: u64, is_born_here: bool) -> Self {
         Self {
             number,
@@ -29,7 +30,7 @@ impl Session {
         }
     }
 
-    /// From here on it is seen; `event` is what it waits for now.
+    /// Begins the observation; `event` is what the process waits for now.
     pub fn observe(&mut self, at_ns: u64, event: u32, store: &mut Store, known: &mut Known) {
         self.tick(at_ns);
         if let Some(since_ns) = self.lost_since.take() {
@@ -38,13 +39,13 @@ impl Session {
         self.begin(event, known);
     }
 
-    /// Whether the text of the statement that is worked at is still to be told.
+    /// Returns true if the text of the current statement is still unknown.
     pub fn lacks_text(&self, store: &Store) -> bool {
         let lacks = |calling: &Calling| calling.is_taken_up && !store.has_text(calling.statement);
         self.calling.as_ref().is_some_and(lacks)
     }
 
-    /// The text of the statement that is worked at.
+    /// Sets the text of the current statement.
     pub fn learn(&mut self, text: &[u8], store: &mut Store) {
         let Some(calling) = self.calling.as_mut().filter(|calling| calling.is_taken_up) else { return };
         let of_text = statement_of(text, store);
@@ -53,12 +54,12 @@ impl Session {
         calling.statement = if id == 0 { of_text } else { store.statement_of_id(id, of_text) };
     }
 
-    /// Whether it was there before the recording.
+    /// Returns true if the process existed before the recording.
     pub fn was_there(&self) -> bool {
         !self.is_born_here
     }
 
-    /// Notes were lost: what is open ends where it was last seen, and nothing is known from there on.
+    /// Handles lost notes: open calls and waits end at the last observation, and what follows is unknown.
     pub fn lose(&mut self, since_ns: u64, store: &mut Store, known: &mut Known) {
         if self.done || self.lost_since.is_some() {
             return;
@@ -71,7 +72,7 @@ impl Session {
         self.lost_since = Some(at_ns);
     }
 
-    /// Waits of a class are no longer noted: nobody will tell when the one that is open ends.
+    /// Ends the open wait of a class that is no longer recorded, because its end will not be noted.
     pub fn give_up(&mut self, class: u8, at_ns: u64, store: &mut Store, known: &mut Known) {
         if self.waiting.is_some_and(|waiting| waiting.class == class) {
             self.tick(at_ns);

@@ -1,27 +1,27 @@
-//! What the text of a statement says of it.
+//! Properties of a statement that follow from its text.
 
 use dyno_evidence::normal::normal;
 
 use crate::store::Store;
 
-/// The statement of a text without its literals: they would be values of users, and a statement each.
+/// Returns the statement of a text without its literals, which would be users' values and make each text a statement.
 pub(super) fn statement_of(text: &[u8], store: &mut Store) -> u32 {
     store.statement_of_text(normal(text).as_bytes())
 }
 
-/// What a statement does with plans.
+/// Relation of a statement to plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
-    /// It has one.
+    /// It has a plan.
     Planned,
-    /// It has none; those within are of other statements.
+    /// It has none; plans inside it belong to other statements.
     Utility,
-    /// The same, and the client is waited for within.
+    /// It has none, and the server waits for the client during it.
     Copy,
 }
 
 impl Sort {
-    /// Of a text; where it is not known: that of most.
+    /// Returns the sort of a statement text; unknown texts get the most common one.
     pub(super) fn of(text: &[u8]) -> Self {
         const WORDS: [&[u8]; 11] = [
             b"alter", b"analyze", b"call", b"cluster", b"create", b"declare", b"do", b"execute", b"explain",

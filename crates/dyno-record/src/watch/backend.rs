@@ -1,4 +1,4 @@
-//! One process of the server under watchpoints: its events, their ring, and its memory. Dropped, nothing of it is left.
+//! One process of the server under watchpoints: its events, their ring, and its memory; removed when dropped.
 
 use std::fs::File;
 use std::io;
@@ -12,23 +12,23 @@ use super::rings::PAGES_LEAST;
 use super::store::Stores;
 use super::target::Target;
 
-/// Texts of statements are read so far.
+/// Largest length of a statement's text that is read [bytes].
 const TEXT_MOST: usize = 4096;
 
-/// A process of the server.
+/// Process of the server.
 pub struct Backend {
-    /// Its session, once it has one.
+    /// Index of its session, once it has one.
     pub at: Option<usize>,
-    /// Whether its session says what it waits for.
+    /// True if its session is observing its waits.
     pub is_seen: bool,
-    /// The word that says what it waits for, once it is watched.
+    /// Address of the word that says what it waits for, once that is watched.
     pub word: Option<u64>,
-    /// Whether its calls are watched, or never will be.
+    /// True if its calls are watched, or never will be.
     pub has_calls: bool,
-    /// Pages of the ring.
+    /// Size of the ring [pages].
     pub pages: usize,
     pid: i32,
-    /// How far the ring was written when the process was first seen.
+    /// Position up to which the ring was written when the process was first observed.
     seen_at: u64,
     memory: Option<File>,
     entry: u64,
@@ -38,25 +38,30 @@ pub struct Backend {
     call: Option<Event>,
 }
 
-/// What a note says.
+/// Meaning of a note.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// A wait begins, or ends (0); none where the store could not be decoded.
+    /// A wait begins, or ends (0); `None` if the store could not be decoded.
     Wait(Option<u32>),
-    /// A statement is taken up.
+    /// A statement begins.
     TakeUp(crate::probes::Kind),
     /// Its query id.
     QueryId(u64),
-    /// It went off the processor, or came on it.
+    /// The process was taken off the processor (`true`) or put on it.
     Switch(bool),
-    /// The process is gone.
+    /// The process ended.
     Exit,
-    /// So many notes were lost in front of the next.
+    /// This number of notes was lost before the next one.
     Lost(u64),
 }
 
 impl Backend {
-    /// Listens to a process: when it is on a processor, and when it ends.
+    /// Opens the events for switches and exit of a process, and its ring.
+    ///
+    /// The ring is made smaller, down to [`PAGES_LEAST`], if the memory cannot be locked.
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn listen(pid: i32, at: Option<usize>, pages: usize) -> io::Result<Self> {
         let tasks = Event::open(&Source::OwnTasks, Scope { pid, cpu: -1 }, None)?;
         let mut pages = pages;
@@ -102,7 +107,10 @@ impl Backend {
         Ok(event)
     }
 
-    /// Watches its word, if it has its place in shared memory by now; whether that is so.
+    /// Watches its wait word if it has its place in shared memory by now; returns true if so.
+    ///
+    /// # Errors
+    /// The kernel refuses the watchpoint.
     pub fn watch_waits(&mut self, target: &Target) -> io::Result<bool> {
         let Some(word) = self.pointer(target.pointer).filter(|word| *word != target.before) else { return Ok(false) };
         self.wait = Some(self.open(&Source::Watch { address: word, bytes: 4, stack: 0 })?);
@@ -110,7 +118,10 @@ impl Backend {
         Ok(true)
     }
 
-    /// Watches what it works at, if it has its entry by now.
+    /// Watches its calls if it has its entry in shared memory by now.
+    ///
+    /// # Errors
+    /// The kernel refuses the watchpoint.
     pub fn watch_calls(&mut self, layout: &Layout) -> io::Result<()> {
         let Some(entry) = self.pointer(layout.entry) else { return Ok(()) };
         self.has_calls = true;
@@ -119,13 +130,13 @@ impl Backend {
         Ok(())
     }
 
-    /// Watches its calls no longer.
+    /// Stops watching its calls; returns true if they were watched.
     pub fn give_up_calls(&mut self) -> bool {
         self.has_calls = true;
         self.call.take().is_some()
     }
 
-    /// What it waits for now, and when that was so: read again where it changed meanwhile.
+    /// Returns what it waits for now, and the time at which that was so [ns]; reads again if it changed meanwhile.
     pub fn now(&mut self) -> Option<(u64, u32)> {
         let mut event = [0; 4];
         let mut at_ns = 0;
@@ -140,19 +151,22 @@ impl Backend {
         Some((at_ns, u32::from_le_bytes(event)))
     }
 
-    /// The text of the statement that the last note taken is about; none where there are newer ones, or it is being
-    /// written.
+    /// Returns the text of the statement that the last note read is about.
+    ///
+    /// `None` if there are newer notes, or if the server is writing the text.
     pub fn text(&self, layout: &Layout) -> Option<Vec<u8>> {
         self.text_at(layout, self.ring.taken())
     }
 
-    /// The same, where nothing has happened since the process was first seen.
+    /// Returns the text of the current statement if no note has come since the process was first observed.
     pub fn first_text(&self, layout: &Layout) -> Option<Vec<u8>> {
         self.text_at(layout, self.seen_at)
     }
 
-    /// The text while the kernel had written so far. The server empties the query id first, which is the note, and writes the text
-    /// then; its count of changes, with which the entry begins, is odd meanwhile.
+    /// Returns the text of the current statement if the ring is still written up to `head`.
+    ///
+    /// The server first clears the query id, which causes the note, and then writes the text. Meanwhile the entry's
+    /// change count, at its beginning, is odd.
     fn text_at(&self, layout: &Layout, head: u64) -> Option<Vec<u8>> {
         let changes = || {
             let mut bytes = [0; 4];
@@ -168,7 +182,7 @@ impl Backend {
         (changes()? == before && self.ring.head() == head && end > 0).then_some(bytes)
     }
 
-    /// Takes the notes that are there, in the order of time.
+    /// Reads the available notes, in time order.
     pub fn drain(&mut self, layout: Option<&Layout>, stores: &mut Stores, into: &mut Vec<(u64, Seen)>) {
         let (word, memory) = (self.word, self.memory.as_ref());
         let read = |addr: u64, bytes: &mut [u8]| memory?.read_exact_at(bytes, addr).ok();
@@ -183,7 +197,7 @@ impl Backend {
         });
     }
 
-    /// Whether the process is still there.
+    /// Returns true if the process still exists.
     pub fn is_there(&self) -> bool {
         std::path::Path::new(&format!("/proc/{}/stat", self.pid)).exists()
     }
@@ -200,7 +214,7 @@ fn other(note: &Note) -> Option<Seen> {
 
 type Read<'a> = dyn Fn(u64, &mut [u8]) -> Option<()> + 'a;
 
-/// A sample: which event, where the code was, who, when, what was written to, registers, stack.
+/// Parses a sample: event, instruction pointer, process, time, written address, registers, stack.
 fn sample(
     body: &[u8],
     word: Option<u64>,
@@ -212,7 +226,7 @@ fn sample(
     let (ip, at_ns, place, has_registers) = (at(8)?, at(24)?, at(32)?, at(40)? != 0);
     let mut registers = [0; 16];
     for (value, number) in registers.iter_mut().zip(REGISTERS).filter(|_| has_registers) {
-        // The eight old registers come first, then those that perf counts from 16 on.
+        // perf numbers the eight old registers from 0 on, and the others from 16 on.
         let slot = if number < 8 { number } else { number - 8 };
         *value = at(48 + slot as usize * 8)?;
     }
@@ -226,7 +240,7 @@ fn sample(
         let size = at(stack)? as usize;
         return Some((at_ns, Seen::TakeUp(layout.kind(body.get(stack + 8..stack + 8 + size)?))));
     }
-    // A query id that is emptied elsewhere is one of another statement of the same call.
+    // A query id that is cleared elsewhere belongs to another statement of the same call.
     let id = stores.value(ip, place, 8, &registers, read).filter(|id| *id != 0)?;
     Some((at_ns, Seen::QueryId(id)))
 }

@@ -1,10 +1,10 @@
-//! The notes of backends, given to their sessions.
+//! Assignment of backends' notes to their sessions.
 
 use super::backend::Seen;
 use super::watching::Watching;
 
 impl Watching {
-    /// Takes all notes that are there.
+    /// Processes all available notes.
     pub fn drain(&mut self) {
         let pids: Vec<i32> = self.backends.keys().copied().collect();
         for pid in pids {
@@ -33,7 +33,9 @@ impl Watching {
         }
     }
 
-    /// The last of the notes that takes up a statement, and its text where that is not known and can still be read.
+    /// Returns the index of the last note that begins a statement, and its text.
+    ///
+    /// The text is `None` if it is known already or can no longer be read.
     fn last_text(&mut self, pid: i32, at: usize, notes: &[(u64, Seen)]) -> (Option<usize>, Option<Vec<u8>>) {
         let last = notes.iter().rposition(|(_, seen)| matches!(seen, Seen::TakeUp(_)));
         let (Some(layout), Some(backend)) = (&self.target.layout, self.backends.get(&pid)) else { return (None, None) };
@@ -50,7 +52,7 @@ impl Watching {
         (last, text)
     }
 
-    /// Whether the text of a statement is not known by its query id.
+    /// Returns true if the text of a statement is not yet known by its query id.
     fn lacks_text(&self, notes: &[(u64, Seen)]) -> bool {
         let id = notes.iter().find_map(|(_, seen)| if let Seen::QueryId(id) = seen { Some(*id) } else { None });
         id.is_none_or(|id| !self.store.knows_id(id))
@@ -71,7 +73,7 @@ impl Watching {
             _ => {}
         }
         let (session, store, known) = (&mut self.sessions[at], &mut self.store, &mut self.known);
-        // What took place before it was seen, or while it is not, says when it ends at most.
+        // Notes from before the observation, or from outside of it, count only if they report the end.
         if !is_seen || at_ns < session.until_ns {
             if *seen == Seen::Exit {
                 session.end(at_ns, true, store, known);

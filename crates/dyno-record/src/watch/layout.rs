@@ -1,9 +1,9 @@
-//! Where a backend keeps what it works at, read from the code that writes it.
+//! Places where a backend keeps its current statement, derived from the code that writes them.
 //!
-//! The server publishes the query id and the text of a statement in its entry of shared memory (`MyBEEntry`). Where in the
-//! entry they lie changes with the version; the functions that write them are exported, so their code says it. A second
-//! watchpoint stands on the query id: `pgstat_report_activity` empties it whenever a statement is taken up, and who
-//! called that function (its return address is on the stack) says whether it was Parse, Bind or Execute.
+//! The server publishes the query id and the text of a statement in its entry of shared memory (`MyBEEntry`). Their
+//! offsets change with the version; the functions that write them are exported, so their code shows the offsets. A
+//! second watchpoint is on the query id: `pgstat_report_activity` clears it whenever a statement begins, and its
+//! caller (the return address on the stack) shows whether it was Parse, Bind or Execute.
 
 use std::collections::HashMap;
 
@@ -13,22 +13,22 @@ use crate::code::Code;
 use crate::elf::{Image, Symbol};
 use crate::probes::{Kind, kind};
 
-/// Places of an entry of shared memory.
+/// Places in an entry of shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Address of the variable that points to the entry.
     pub entry: u64,
-    /// Where in it the query id is.
+    /// Offset of the query id in the entry.
     pub query_id: u64,
-    /// Where in it the pointer to the text is.
+    /// Offset of the pointer to the text in the entry.
     pub text: Option<u64>,
-    /// From where to where the code goes that takes up statements.
+    /// Begin and end of the function that begins statements.
     pub takes_up: (u64, u64),
-    /// What is taken up, by the address that is returned to.
+    /// Kind of call, by the return address.
     pub kinds: HashMap<u64, Kind>,
 }
 
-/// Bytes of the stack that are looked through for the return address.
+/// Number of stack bytes that are searched for the return address.
 pub const STACK: u32 = 256;
 
 fn instructions<'a>(code: &'a Code<'_>, function: Symbol) -> impl Iterator<Item = Instruction> + 'a {
@@ -41,7 +41,7 @@ fn instructions<'a>(code: &'a Code<'_>, function: Symbol) -> impl Iterator<Item 
     })
 }
 
-/// Whether it stores behind a pointer that is neither the stack's nor the program's.
+/// Returns true if the instruction stores through a pointer that is neither the stack's nor the program's.
 fn stores(at: &Instruction) -> bool {
     at.op0_kind() == OpKind::Memory
         && !at.is_ip_rel_memory_operand()
@@ -50,7 +50,7 @@ fn stores(at: &Instruction) -> bool {
         && format!("{:?}", at.mnemonic()).starts_with("Mov")
 }
 
-/// `st_query_id = query_id`: the argument is stored as it came.
+/// Returns the offset written by `st_query_id = query_id`, which stores the argument unchanged.
 fn query_id(code: &Code<'_>, function: Symbol) -> Option<u64> {
     let found = |at: &Instruction| {
         stores(at)
@@ -61,7 +61,7 @@ fn query_id(code: &Code<'_>, function: Symbol) -> Option<u64> {
     instructions(code, function).find(found).map(|at| at.memory_displacement64()).filter(|place| *place > 0)
 }
 
-/// `st_activity_raw[len] = '\0'`: a pointer is read, and a zero byte stored behind it.
+/// Returns the offset read by `st_activity_raw[len] = '\0'`: a pointer is read, and a zero byte stored behind it.
 fn text(code: &Code<'_>, function: Symbol) -> Option<u64> {
     let all: Vec<Instruction> = instructions(code, function).collect();
     all.windows(2).find_map(|pair| {
@@ -78,7 +78,7 @@ fn text(code: &Code<'_>, function: Symbol) -> Option<u64> {
     })
 }
 
-/// The places, where the code is what it is taken for.
+/// Returns the places, or `None` if the code is not as expected.
 pub fn layout(code: &Code<'_>, image: &Image) -> Option<Layout> {
     let activity = image.symbol("pgstat_report_activity")?;
     let query_id = query_id(code, image.symbol("pgstat_report_query_id")?)?;
@@ -101,7 +101,7 @@ pub fn layout(code: &Code<'_>, image: &Image) -> Option<Layout> {
 }
 
 impl Layout {
-    /// The same in processes whose program lies `shift` higher.
+    /// Returns the layout for processes in which the program is loaded `shift` higher.
     #[must_use]
     pub fn shifted(self, shift: u64) -> Self {
         let up = |addr: u64| addr.wrapping_add(shift);
@@ -113,12 +113,12 @@ impl Layout {
         }
     }
 
-    /// Whether the code at `ip` takes up a statement.
+    /// Returns true if the code at `ip` begins a statement.
     pub fn is_take_up(&self, ip: u64) -> bool {
         (self.takes_up.0..=self.takes_up.1).contains(&ip)
     }
 
-    /// What was taken up, by who is on the stack.
+    /// Returns the kind of call, from the return addresses on the stack.
     pub fn kind(&self, stack: &[u8]) -> Kind {
         let mut words = stack.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_le_bytes);
         words.find_map(|word| self.kinds.get(&word)).copied().unwrap_or(Kind::Exec)

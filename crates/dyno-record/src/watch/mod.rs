@@ -1,13 +1,13 @@
 //! Exact waits by watchpoints: for the server's own user, without a capability.
 //!
-//! A debug register of the processor stops a backend behind each store to the word that says what it waits for
-//! ([`backend`]); the value is told from the registers ([`store`]). A second register stands on the query id, which tells
-//! when a statement is taken up and which ([`layout`]). [`target`] is what the program says, [`watching`] finds backends, `giving` gives their
-//! notes to sessions, [`run`] is the recording.
+//! A debug register of the processor stops a backend behind each store to its wait word ([`backend`]); the written
+//! value is derived from the registers ([`store`]). A second debug register watches the query id, which shows when a
+//! statement begins and which one ([`layout`]). [`target`] reads the program, [`watching`] finds backends, `giving`
+//! assigns their notes to sessions, and [`run`] is the recording.
 //!
-//! Limits: a stop costs some ten times what a probe beside the store does. A backend is found after it was born, and a
-//! parallel worker as well: the time until it is watched is `unobserved`. Rows and SQLSTATEs are not told. A statement
-//! has its text where that could be read while it was the last one.
+//! Limits: a stop costs some ten times as much as a probe beside the store. Backends, parallel workers included, are
+//! found after they begin: the time until they are watched is `unobserved`. Row counts and SQLSTATEs are not
+//! recorded. A statement has a text only if that could be read while it was the latest one.
 
 pub mod backend;
 mod giving;

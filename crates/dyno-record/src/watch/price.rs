@@ -1,4 +1,4 @@
-//! What a watchpoint costs on this machine, measured on a word of our own.
+//! Cost of a watchpoint on this machine, measured on a word of this process.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,16 +7,16 @@ use crate::perf::{self, Event, Ring, Scope, Source};
 
 use super::layout::STACK;
 
-/// Stores of one go, and goes; the cheapest counts.
+/// Stores per repetition, and repetitions; the cheapest repetition counts.
 const STORES: u64 = 250;
 const GOES: usize = 3;
 
-/// What a note of a watchpoint costs, ns of CPU.
+/// CPU time that a note of a watchpoint costs [ns].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
     /// With the registers.
     pub wait_ns: u64,
-    /// With a piece of the stack as well.
+    /// With the registers and a part of the stack.
     pub call_ns: u64,
 }
 
@@ -42,7 +42,10 @@ fn cost_ns(stack: u32) -> io::Result<u64> {
     Ok(best / STORES)
 }
 
-/// Measures both kinds; an error where the kernel allows no watchpoint even on this process.
+/// Measures both kinds.
+///
+/// # Errors
+/// The kernel allows no watchpoint even on this process.
 pub fn measure() -> io::Result<Price> {
     Ok(Price { wait_ns: cost_ns(0)?, call_ns: cost_ns(STACK)? })
 }

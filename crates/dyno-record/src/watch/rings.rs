@@ -1,19 +1,21 @@
-//! How large the rings are. A ring that is too small loses notes; the kernel lets a user without a capability lock so
-//! much memory for all of them together.
+//! Sizes of the rings.
+//!
+//! A ring that is too small loses notes, but the kernel limits the memory that a user without a capability may lock
+//! for all rings together.
 
 use std::fs;
 
 use crate::perf;
 
-/// The most pages of a ring, 512 KiB, and the fewest.
+/// Largest (512 KiB) and smallest size of a ring [pages].
 pub const PAGES_MOST: usize = 128;
 pub const PAGES_LEAST: usize = 4;
-/// Rings of all backends together, where the kernel sets no limit of its own.
+/// Total size of all rings if the kernel sets no limit [KiB].
 const RINGS_KIB: usize = 64 << 10;
-/// So many backends get a ring of full size at least.
+/// Number of backends for which rings of full size are planned at least.
 const BACKENDS_LEAST: usize = 32;
 
-/// Pages of each ring: what this user may lock, shared by the backends that are there.
+/// Returns the size of each ring [pages]: the memory that this user may lock, shared by the backends.
 pub fn pages(backends: usize) -> usize {
     let of_perf = fs::read_to_string("/proc/sys/kernel/perf_event_mlock_kb").ok();
     let of_perf = of_perf.and_then(|text| text.trim().parse::<usize>().ok()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! A recording by watchpoints from its begin to its end.
+//! Recording by watchpoints, from its start to its end.
 
 use std::time::Duration;
 
@@ -16,25 +16,28 @@ use crate::store::{Server, Store};
 use super::target::Target;
 use super::watching::Watching;
 
-/// What is given up where watchpoints are too dear.
+/// What is no longer recorded when watchpoints cost too much.
 const SHED: &str = "calls and statements";
-/// Why a statement has no text: it is read while the statement is the session's last one.
+/// Reason shown for statements without a text: it can only be read while the statement is the session's latest.
 const TEXTLESS: &str = "each call was over, and another had come, before a look";
 
-/// A recording that runs.
+/// Running recording.
 pub struct Running {
     watching: Watching,
     request: Request,
     handles: Handles,
     begin_ns: u64,
-    /// What was given up: when, by the wall's clock, and the sentence about it.
+    /// When steps were removed, by the wall clock [ns], and the sentence about each.
     shed: Vec<(u64, String)>,
-    /// Monotonic clock to that of the wall.
+    /// Wall clock minus monotonic clock [ns].
     offset_ns: i64,
 }
 
 impl Running {
-    /// Begins: the backends that are there are watched when this returns.
+    /// Starts a recording; the existing backends are watched when this returns.
+    ///
+    /// # Errors
+    /// The server cannot be watched.
     pub fn start(request: Request, handles: Handles) -> Result<Self, RecordError> {
         let target = Target::of(request.pid)?;
         let offset_ns = clock(libc::CLOCK_REALTIME) as i64 - now_ns() as i64;
@@ -51,7 +54,10 @@ impl Running {
         Ok(Self { watching, request, handles, begin_ns, shed: Vec::new(), offset_ns })
     }
 
-    /// Until it is over; what was recorded.
+    /// Runs the recording to its end; returns its report.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn run(mut self) -> Result<Json, RecordError> {
         let (mut judged_ns, mut said_ns) = (self.begin_ns, self.begin_ns);
         let mut next_ns = self.begin_ns;
@@ -67,7 +73,7 @@ impl Running {
             }
             next_ns = at_ns + DRAIN_EVERY.as_nanos() as u64;
             self.watching.drain();
-            // All that took place before is there.
+            // All notes up to now have been read.
             self.cut(at_ns);
             if let Some(error) = self.watching.store.failed.take() {
                 return Err(error.into());
@@ -78,8 +84,8 @@ impl Running {
                     self.too_dear(at_ns - judged_ns, at_ns).or_else(|| self.met_a_probe()).or_else(|| self.is_over());
                 judged_ns = at_ns;
                 if self.shed.len() > given_up {
-                    // A busy kernel takes seconds to close many events: what was paid until then says nothing of what
-                    // is left.
+                    // A busy kernel takes seconds to close many events: the cost paid until then says nothing about the
+                    // remaining watchpoints.
                     self.watching.drain();
                     self.watching.busy.clear();
                     judged_ns = now_ns();
@@ -102,7 +108,7 @@ impl Running {
         }
     }
 
-    /// Where a backend pays more than is allowed, its calls are given up, then all; why it stops.
+    /// Stops watching calls if a backend pays more than allowed; returns why to stop if no calls were watched.
     fn too_dear(&mut self, over_ns: u64, at_ns: u64) -> Option<String> {
         let (at, share) = dearest(&mut self.watching.busy, over_ns, self.request.cost_limit)?;
         let why = format!(
@@ -120,7 +126,7 @@ impl Running {
         Some(format!("stopped: {why}"))
     }
 
-    /// Somebody else probes the server by now: never both on one process.
+    /// Returns why to stop if another tool now probes the server: the two must never be combined on one process.
     fn met_a_probe(&self) -> Option<String> {
         let target = &self.watching.target;
         target.probed(target.postmaster).map(|why| format!("stopped: {why}"))

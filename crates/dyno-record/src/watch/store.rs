@@ -1,9 +1,9 @@
-//! What a store has written, told from the registers behind it.
+//! Value that a store has written, derived from the registers after it.
 //!
-//! A watchpoint stops behind the instruction that wrote, and says where that was; the value is in the instruction or in one
-//! of its registers. Instructions are read from the program file, since a short backend is gone when its notes are read.
-//! Their begin is not told, so the places that are known to write to the word come first, and elsewhere every length is
-//! tried: what counts is a plain store of the right size to the very address that was watched.
+//! A watchpoint stops behind the instruction that wrote, and reports that address; the value is in the instruction or
+//! in one of its registers. Instructions are read from the program file, because a short-lived backend is gone when
+//! its notes are read. The begin of the instruction is not reported. So known stores to the word are tried first, and
+//! elsewhere every length is tried: only a plain store of the right size to exactly the watched address counts.
 
 use std::collections::HashMap;
 
@@ -11,14 +11,14 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register}
 
 use crate::elf::Image;
 
-/// The longest instruction, and the shortest that stores.
+/// Length of the longest instruction and of the shortest store [bytes].
 const LONGEST: u64 = 15;
 const SHORTEST: u64 = 2;
 
-/// Instructions in front of the places where watchpoints stopped.
+/// Stores that end at the places where watchpoints stopped.
 pub struct Stores {
     image: Image,
-    /// From the program file to the processes.
+    /// Difference between addresses in the processes and in the program file.
     shift: u64,
     in_front: HashMap<u64, Vec<Instruction>>,
 }
@@ -27,7 +27,7 @@ fn is_store(found: &Instruction) -> bool {
     found.mnemonic() == Mnemonic::Mov && found.op0_kind() == OpKind::Memory
 }
 
-/// Every store that could end at `end`, the longest first; `bytes` are those in front of it.
+/// Returns every store that could end at `end`, the longest first; `bytes` are those before it.
 fn candidates(bytes: &[u8], end: u64) -> Vec<Instruction> {
     let mut found = Vec::new();
     for length in (SHORTEST..=LONGEST.min(bytes.len() as u64)).rev() {
@@ -53,7 +53,7 @@ fn address(at: &Instruction, registers: &[u64; 16], shift: u64) -> u64 {
     register(registers, at.memory_base()).wrapping_add(index).wrapping_add(at.memory_displacement64())
 }
 
-/// What the instruction wrote to `place`, if it is what wrote there.
+/// Returns what the instruction wrote to `place`, or `None` if it cannot have written there.
 fn written(at: &Instruction, place: u64, bytes: usize, registers: &[u64; 16], shift: u64) -> Option<u64> {
     if at.memory_size().size() != bytes || address(at, registers, shift) != place {
         return None;
@@ -67,13 +67,14 @@ fn written(at: &Instruction, place: u64, bytes: usize, registers: &[u64; 16], sh
 }
 
 impl Stores {
-    /// Of a program that lies `shift` above its addresses; `known` are stores of it.
+    /// Creates the decoder of a program that is loaded `shift` above its addresses; `known` are stores in it.
     pub fn new(image: Image, shift: u64, known: Vec<Instruction>) -> Self {
         Self { image, shift, in_front: known.into_iter().map(|at| (at.next_ip(), vec![at])).collect() }
     }
 
-    /// What was written to `bytes` bytes at `place` by the instruction in front of `ip`. `memory` gives the bytes in front
-    /// of it where it does not belong to the program (an extension's).
+    /// Returns what the instruction before `ip` wrote to the `bytes` bytes at `place`.
+    ///
+    /// `memory` reads the bytes before `ip` if they do not belong to the program (but to an extension).
     pub fn value(
         &mut self,
         ip: u64,

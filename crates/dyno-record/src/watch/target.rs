@@ -1,4 +1,4 @@
-//! The server that is watched: what its program says, and whether it may be watched at all.
+//! Server to be watched: what its program shows, and whether it may be watched at all.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -24,35 +24,38 @@ const PROBED: &str = "another `dbdyno trace record --mode sites` probes the prog
 const BY_SITES: &str = "end the other tracer, or record with --mode sites";
 const YAMA: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
-/// A server that may be watched.
+/// Server that may be watched.
 pub struct Target {
-    /// The postmaster.
+    /// Process id of the postmaster.
     pub postmaster: i32,
-    /// Version.
+    /// Version of the server.
     pub version: Version,
-    /// The program.
+    /// Path of the server's program.
     pub program: String,
-    /// Names of events: class and name, by number.
+    /// Class and name of each wait event, by its number.
     pub names: HashMap<u32, (String, String)>,
-    /// Number of `ClientRead`.
+    /// Number of the wait event `ClientRead`.
     pub client_read: u32,
     /// Address of `my_wait_event_info` in the processes.
     pub pointer: u64,
-    /// Where it points before a process has its place in shared memory.
+    /// Value of that pointer before a process has its place in shared memory.
     pub before: u64,
-    /// Where statements are told; none where the code is not what it is taken for.
+    /// Where statements are published; `None` if the code is not as expected.
     pub layout: Option<Layout>,
-    /// What a note costs.
+    /// Cost of a note.
     pub price: Price,
-    /// Decodes stores.
+    /// Decoder of stores.
     pub stores: Stores,
-    /// The code as the file has it: where it lies in the processes.
+    /// Address of the code in the processes; `code` is what the file has.
     text: u64,
     code: Vec<u8>,
     _claim: Claim,
 }
 
-/// What a watchpoint costs here; an error where the kernel allows none, or none on this process.
+/// Measures the cost of a watchpoint here; with `pid`, checks also that this process may be watched.
+///
+/// # Errors
+/// The kernel allows no watchpoint, or none on this process.
 pub fn watch_cost(pid: Option<i32>) -> Result<Price, RecordError> {
     let refused = |error| RecordError::Unwatched(why(&error, pid), next(&error));
     let price = price::measure().map_err(refused)?;
@@ -67,7 +70,7 @@ fn number(path: &str) -> i32 {
     std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
-/// Why the kernel refuses to watch a process, in words.
+/// Explains why the kernel refuses to watch a process.
 pub(super) fn why(error: &std::io::Error, pid: Option<i32>) -> String {
     let own = perf::user();
     let owner = pid.and_then(|pid| std::fs::metadata(format!("/proc/{pid}")).ok()).map_or(own, |found| found.uid());
@@ -97,7 +100,7 @@ fn reason(error: &std::io::Error, paranoid: i32, own: u32, owner: u32) -> String
     format!("{reason} ({error})")
 }
 
-/// What would help.
+/// Returns the next step for the user.
 pub(super) fn next(error: &std::io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::ENOSPC) => "end the other tracer, or record with --mode sites, which takes no register",
@@ -108,7 +111,7 @@ pub(super) fn next(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// Memory of the server must be readable: that of one's own processes is, unless Yama forbids it.
+/// Checks that the server's memory can be read: a user's own processes can, unless Yama forbids it.
 fn memory(pid: i32) -> Result<(), RecordError> {
     let Err(error) = std::fs::File::open(format!("/proc/{pid}/mem")) else { return Ok(()) };
     let is_own = std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|found| found.uid() == perf::user());
@@ -122,7 +125,10 @@ fn memory(pid: i32) -> Result<(), RecordError> {
 }
 
 impl Target {
-    /// The server that process `pid` belongs to.
+    /// Examines the server that process `pid` belongs to.
+    ///
+    /// # Errors
+    /// The process or its program cannot be read, the version is unknown, or the server may not be watched.
     pub fn of(pid: i32) -> Result<Self, RecordError> {
         let postmaster = process::postmaster(pid)?;
         let program = process::program_name(postmaster)?;
@@ -165,8 +171,9 @@ impl Target {
         }
     }
 
-    /// Whether a process's code has probes in it, in a sentence. A kernel may lose track where a watchpoint and a probe
-    /// meet, so never both on one process.
+    /// Returns a sentence if a process's code contains probes, otherwise `None`.
+    ///
+    /// A kernel may lose track where a watchpoint and a probe meet, so the two must never be combined on one process.
     pub fn probed(&self, pid: i32) -> Option<String> {
         let mut now = vec![0; self.code.len()];
         process::read(pid, self.text, &mut now)?;

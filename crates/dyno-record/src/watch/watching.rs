@@ -1,4 +1,4 @@
-//! The backends of a server that is watched, and what their notes make of their sessions.
+//! Backends of a watched server, and the sessions that their notes produce.
 
 use std::collections::HashMap;
 
@@ -15,25 +15,25 @@ use super::backend::{Backend, Seen};
 use super::rings::{PAGES_MOST, pages};
 use super::target::{Target, next, why};
 
-/// A new process has its place in shared memory after a millisecond or two; after so long it never will.
+/// Age up to which a new process may still get its place in shared memory [ns]; normally it takes 1 to 2 ms.
 const YOUNG_NS: u64 = 5_000_000_000;
-/// Four for each backend; as far as the hard limit goes.
+/// Limit on open files to request: four per backend; at most the hard limit.
 const FILES_MOST: usize = 1 << 16;
 
-/// What was counted.
+/// Counters of a recording.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts {
     /// Notes of watchpoints.
     pub notes: u64,
-    /// Lost by the kernel.
+    /// Notes lost by the kernel.
     pub lost: u64,
-    /// Stores whose value could not be told.
+    /// Stores whose value could not be decoded.
     pub undecoded: u64,
-    /// What the watchpoints cost the server's processes, ns.
+    /// Time that the watchpoints cost the server's processes [ns].
     pub probes_ns: u64,
 }
 
-/// A recording by watchpoints, while it runs.
+/// Running recording by watchpoints.
 pub struct Watching {
     /// All sessions so far.
     pub sessions: Vec<Session>,
@@ -41,28 +41,31 @@ pub struct Watching {
     pub store: Store,
     /// Counters.
     pub counts: Counts,
-    /// Lost: how many, from, to.
+    /// Gaps by lost notes: number of notes, begin and end [ns].
     pub gaps: Vec<(u64, u64, u64)>,
-    /// What watchpoints cost by session, ns, since it was last asked.
+    /// Cost of watchpoints by session since the last check [ns].
     pub busy: HashMap<usize, u64>,
-    /// Backends that could not be watched, by the reason.
+    /// Number of backends that could not be watched, by the reason.
     pub refused: HashMap<String, u64>,
-    /// Whether calls are watched as well.
+    /// True if calls are watched as well.
     pub with_calls: bool,
     pub(super) wanted: Wanted,
     pub(super) known: Known,
     pub(super) backends: HashMap<i32, Backend>,
-    /// Processes whose word is not watched yet, and since when they are there.
+    /// Processes whose wait word is not watched yet, and since when they exist [ns].
     young: Vec<(i32, u64)>,
     forks: (Event, Ring),
     pages: usize,
     pub(super) notes: Vec<(u64, Seen)>,
-    /// The server. Behind the backends: with it goes what keeps probes away.
+    /// The server. Declared after the backends, because it also holds the claim that keeps probes away.
     pub target: Target,
 }
 
 impl Watching {
-    /// Begins to listen to the server; its backends are taken up by [`Watching::take_up`].
+    /// Begins to watch the server for new processes; [`Watching::take_up`] adds its backends.
+    ///
+    /// # Errors
+    /// The kernel refuses.
     pub fn new(target: Target, wanted: Wanted, mut store: Store) -> Result<Self, RecordError> {
         for (event, name) in &target.names {
             store.name_event(*event, || name.clone());
@@ -99,18 +102,20 @@ impl Watching {
         })
     }
 
-    /// How many sessions are alive.
+    /// Returns the number of live sessions.
     pub fn alive(&self) -> usize {
         self.backends.len()
     }
 
-    /// KiB of a backend's ring, the smallest.
+    /// Returns the size of the smallest ring of a backend [KiB].
     pub fn ring_kib(&self) -> usize {
         self.backends.values().map(|backend| backend.pages).min().unwrap_or(self.pages) * 4
     }
 
-    /// Takes up the processes that are there: since now, though they are watched a moment later. An error where not one
-    /// of them may be watched.
+    /// Adds the existing processes; their sessions begin now, although they are watched a moment later.
+    ///
+    /// # Errors
+    /// None of the processes may be watched.
     pub fn take_up(&mut self) -> Result<(), RecordError> {
         let (since_ns, pids) = (now_ns(), process::children(self.target.postmaster));
         self.pages = pages(pids.len());
@@ -134,8 +139,10 @@ impl Watching {
         }
     }
 
-    /// Listens to a process. One that was just born has its session at once, unless it may be none of those wanted: that
-    /// is known when it says who it is.
+    /// Begins to watch a process.
+    ///
+    /// A new process gets its session immediately, unless it may be unwanted: that is known when it identifies
+    /// itself.
     fn listen(&mut self, pid: i32, who: Who, since_ns: u64, is_born_here: bool) -> std::io::Result<()> {
         let at = (!is_born_here || self.wanted.all()).then(|| self.add(pid, who, since_ns, is_born_here));
         match Backend::listen(pid, at, self.pages) {
@@ -145,7 +152,7 @@ impl Watching {
                 Ok(())
             }
             Err(error) => {
-                // Nothing of it will be seen; its end is not known either.
+                // Nothing of it will be observed, not even its end.
                 self.refuse(&error, pid);
                 self.end_session(at, now_ns(), false);
                 Err(error)
@@ -171,7 +178,7 @@ impl Watching {
         self.forks.0.wait(if self.young.is_empty() { at_most } else { at_most.min(soon) });
     }
 
-    /// Takes up the processes that were born, and watches those that have grown up.
+    /// Adds new processes, and watches those that have their place in shared memory by now.
     pub fn births(&mut self) {
         let (mut born, postmaster) = (Vec::new(), self.target.postmaster);
         self.forks.1.each(&mut |kind, misc, body| match record(kind, misc, body) {
@@ -192,7 +199,7 @@ impl Watching {
         }
     }
 
-    /// Forks were lost: who is there and not known is taken up from now on.
+    /// Adds unknown children after forks were lost.
     fn look_for_children(&mut self, at_ns: u64) {
         for pid in process::children(self.target.postmaster) {
             if !self.backends.contains_key(&pid) {
@@ -201,7 +208,7 @@ impl Watching {
         }
     }
 
-    /// A number is given again: who had it before is gone.
+    /// Ends the session of a process whose number was reused.
     fn forget(&mut self, pid: i32) {
         if let Some(backend) = self.backends.remove(&pid) {
             self.end_session(backend.at, now_ns(), true);
@@ -229,7 +236,7 @@ impl Watching {
         }
     }
 
-    /// The next watchpoint of a process; whether no more is to be done.
+    /// Sets the next watchpoint of a process; returns true if nothing more is to be done.
     fn grow(&mut self, pid: i32, since_ns: u64) -> std::io::Result<bool> {
         let Some(backend) = self.backends.get_mut(&pid) else { return Ok(true) };
         if backend.word.is_none() && !backend.watch_waits(&self.target)? {
@@ -243,7 +250,7 @@ impl Watching {
             return Ok(true);
         }
         backend.watch_calls(layout)?;
-        // What it works at since before the recording.
+        // The statement it has been working on since before the recording.
         let session = backend.at.and_then(|at| self.sessions.get_mut(at));
         if let Some(session) = session.filter(|session| session.who.kind == "client backend")
             && session.was_there()
@@ -254,7 +261,7 @@ impl Watching {
         Ok(backend.has_calls)
     }
 
-    /// From here on a process is seen; whether it is wanted.
+    /// Begins the observation of a process; returns false if it is not wanted.
     fn begin(&mut self, pid: i32, since_ns: u64) -> bool {
         let Some(backend) = self.backends.get_mut(&pid) else { return false };
         let (now, at) = (backend.now(), backend.at);
@@ -281,7 +288,7 @@ impl Watching {
         true
     }
 
-    /// A parallel worker has the database and the user of its leader.
+    /// Returns the identity with the leader's database and user, for a parallel worker.
     fn followed(&self, mut found: Who) -> Who {
         let leader = found.leader.and_then(|leader| self.backends.get(&leader)?.at);
         if let Some(leader) = leader {
@@ -291,14 +298,14 @@ impl Watching {
         found
     }
 
-    /// Calls are no longer watched; whether any were.
+    /// Stops watching calls; returns true if any were watched.
     pub fn give_up_calls(&mut self) -> bool {
         self.with_calls = false;
         let given_up = self.backends.values_mut().map(Backend::give_up_calls);
         given_up.filter(|was| *was).count() > 0
     }
 
-    /// Takes all watchpoints away and ends the sessions.
+    /// Removes all watchpoints and ends the sessions.
     pub fn end(&mut self, at_ns: u64) {
         let backends = std::mem::take(&mut self.backends);
         self.young.clear();

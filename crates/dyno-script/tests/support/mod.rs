@@ -1,31 +1,31 @@
-//! Runs a script without a server: the commands that need none, in pgbench's order.
+//! Runner of scripts without a server: executes the commands that need none, in pgbench's order.
 //!
 //! Shared by the tests and by the example `evaluate`, with which a live pgbench is compared.
 
-#![allow(dead_code)] // each user takes what it needs
+#![allow(dead_code)] // each user uses a part
 
 use dyno_script::{Command, Compiler, Piece, Scope, Script, Seeds, Sql, Value, VarId, eval};
 
-/// What to run, as pgbench's options say it.
+/// Parameters of a run, corresponding to pgbench's options.
 #[derive(Debug, Clone)]
 pub struct Run<'a> {
     pub seed: u64,
     pub clients: usize,
     pub transactions: usize,
-    /// `-D name=text`.
+    /// Definitions, as `-D name=text`.
     pub defines: Vec<(&'a str, &'a str)>,
 }
 
-/// The variables of one client at the end of one transaction.
+/// Variables of one client at the end of one transaction.
 #[derive(Debug, PartialEq)]
 pub struct Turn {
     pub client: usize,
     pub transaction: usize,
-    /// Name and text of all variables that are set, by name.
+    /// Name and text of all variables that are set, sorted by name.
     pub values: Vec<(String, String)>,
-    /// The SQL commands that ran, as the simple protocol sends them.
+    /// Executed SQL commands in the form of the simple protocol.
     pub simple: Vec<String>,
-    /// The SQL commands that ran, as the extended protocol sends them.
+    /// Executed SQL commands in the form of the extended protocol.
     pub extended: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub fn run(name: &str, text: &str, run: &Run) -> Result<Vec<Turn>, String> {
     Ok(turns)
 }
 
-/// The SQL commands of one run, each with the variables as they were then.
+/// SQL commands of one run, each with the variables at that time.
 type Sent<'s> = Vec<(&'s Sql, Scope)>;
 
 fn turn<'s>(script: &'s Script, scope: &mut Scope, rng: &mut dyno_script::Rng) -> Result<Sent<'s>, String> {

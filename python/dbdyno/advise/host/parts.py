@@ -1,4 +1,4 @@
-"""What rules read of a Linux host. Counters are those since the boot; None is "not there", never zero."""
+"""Kinds of evidence about a Linux host; counters are since boot, and None means "not present", never zero."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A block device: its queue, and its counters (`stat`). Times are milliseconds, sizes bytes."""
+    """A block device: its queue and its counters (`stat`); times in milliseconds, sizes in bytes."""
 
     name: str
     scheduler: str
@@ -26,13 +26,13 @@ class Device:
 
     @property
     def limit(self) -> int | None:
-        """Requests under way at most: the smaller of both limits."""
+        """Return the maximum number of outstanding requests: the smaller of both limits, or None."""
         known = [one for one in (self.nr_requests, self.queue_depth) if one is not None]
         return min(known, default=None)
 
     @property
     def under_way(self) -> float | None:
-        """Requests under way or waiting, on average while the device was busy."""
+        """Return the mean number of requests outstanding or waiting while the device was busy, or None."""
         return self.weighted_ms / self.busy_ms if self.busy_ms else None
 
 
@@ -48,7 +48,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Values of the kernel by their file or `file:name`, and seconds since the boot."""
+    """Values of the kernel by their file or `file:name`, and seconds since boot."""
 
     values: Mapping[str, int]
     words: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Reads a Linux host from /sys and /proc. What is not there, or may not be read, is None or left out."""
+"""Reading of a Linux host from /sys and /proc; what is missing or may not be read is None or left out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.host.parts import Device, Kernel, Mount
-from dbdyno.errors import AdviceError
+from dbdyno.base.errors import AdviceError
 
 _SECTOR = 512
 _VM = (
@@ -26,7 +26,11 @@ _THP = "sys/kernel/mm/transparent_hugepage/enabled"
 
 
 def read(root: Path = Path("/")) -> Facts:
-    """The evidence of a host whose /sys and /proc lie below `root`. Raises `AdviceError` where there are none."""
+    """Return the evidence of a host whose /sys and /proc are below `root`.
+
+    Raises:
+        AdviceError: there are none.
+    """
     if not (root / "proc" / "meminfo").is_file() or not (root / "sys").is_dir():
         raise AdviceError(
             "has no /proc and /sys of a Linux host",
@@ -40,7 +44,7 @@ def read(root: Path = Path("/")) -> Facts:
 
 
 def text_of(path: Path) -> str | None:
-    """A small file's text; None where it is not there or may not be read."""
+    """Return the text of a small file, or None if it is missing or may not be read."""
     try:
         with path.open("rb") as file:
             return file.read(1 << 20).decode(errors="replace").strip()
@@ -54,7 +58,7 @@ def _number(path: Path) -> int | None:
 
 
 def _chosen(text: str | None) -> str:
-    """The word in brackets: `none [mq-deadline] bfq`."""
+    """Return the word in brackets: `none [mq-deadline] bfq`."""
     found = re.search(r"\[([^\[\]]*)\]", text or "")
     return found[1] if found else text or ""
 
@@ -87,7 +91,7 @@ def _devices(root: Path) -> Iterator[Device]:
 
 
 def _mounts(root: Path) -> Iterator[Mount]:
-    """Those of block devices, by the name that /sys/block has for the whole device."""
+    """Yield the mounts of block devices, with the name of the whole device in /sys/block."""
     for line in (text_of(root / "proc" / "mounts") or "").splitlines():
         parts = [_unescaped(one) for one in line.split(" ")]
         if len(parts) >= 4 and parts[0].startswith("/dev/"):
@@ -95,12 +99,12 @@ def _mounts(root: Path) -> Iterator[Mount]:
 
 
 def _unescaped(text: str) -> str:
-    """`/my\\040disk` as the kernel writes a blank."""
+    """Return a path with the kernel's escapes resolved, such as `/my\\040disk` for a blank."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
 
 
 def _whole(root: Path, path: str) -> str:
-    """`sda` of `/dev/sda1`, `dm-0` of `/dev/mapper/data`."""
+    """Return the whole device: `sda` for `/dev/sda1`, `dm-0` for `/dev/mapper/data`."""
     name = path.rpartition("/")[2]
     block = root / "sys" / "block"
     if path.startswith("/dev/mapper/"):
@@ -112,7 +116,7 @@ def _whole(root: Path, path: str) -> str:
 
 
 def _literal(name: str) -> str:
-    """A name in which no character is a pattern."""
+    """Return a name with its pattern characters escaped."""
     return re.sub(r"([*?\[])", r"[\1]", name)
 
 
@@ -131,7 +135,7 @@ def _kernel(root: Path) -> Kernel:
 
 
 def _table(root: Path, file: str, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """The rows `name number` or `name: number kB` of a file."""
+    """Yield the rows `name number` or `name: number kB` of a file."""
     for line in (text_of(root / "proc" / file) or "").splitlines():
         parts = line.replace(":", " ").split()
         if len(parts) >= 2 and parts[0] in names and parts[1].isdigit():

@@ -1,4 +1,4 @@
-"""Nobody vacuums."""
+"""Rule: autovacuum is switched off."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.advise.words import count
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """autovacuum or track_counts is off while rows change."""
+    """Yield a finding if autovacuum or track_counts is off while rows change."""
     tables = facts.all(Table)
     changed = sum(one.updated + one.deleted for one in tables)
     for name in ("autovacuum", "track_counts"):

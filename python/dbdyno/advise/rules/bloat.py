@@ -1,4 +1,4 @@
-"""Tables that take more pages than their rows need, by an estimate that says so."""
+"""Rule: tables that use more pages than their rows need, by an estimate that is shown as such."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAGE_HEAD, ROW_HEAD, POINTER, ALIGNED = 24, 24, 4, 8
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Tables that are scanned whole, those with most spare pages first; what a look-up reads does not change."""
+    """Yield tables that are scanned as a whole, most spare pages first; look-ups do not read more because of bloat."""
     widths = {one.table: one for one in facts.all(Width)}
     block = block_bytes(facts)
     found = []
@@ -32,7 +32,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def pages(rows: float, row_bytes: float, block: int, fillfactor: float) -> int:
-    """Pages that so many rows take: each with its head and pointer, at multiples of eight bytes.
+    """Return the number of pages that rows take, each with its header and pointer, aligned to eight bytes.
 
     >>> pages(1000, 100, 8192, 100)  # 132 bytes each, 61 on a page
     17

@@ -1,24 +1,24 @@
-"""innodb_buffer_pool_size against pages that had to be read again and the time that took."""
+"""Rule: innodb_buffer_pool_size compared with pages that had to be read again and the time of these reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.engines.mariadb.queries import DATA_FILES
+from dbdyno.advise.engines.mariadb.window import file_reads, statement_ms
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
-from dbdyno.advise.mariadb.queries import DATA_FILES
-from dbdyno.advise.mariadb.window import file_reads, statement_ms
 from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
 from dbdyno.advise.words import count, setting_size, share, span
 
 LEAST_SHARE = 0.10
 PAGE_CACHE_S = 0.0001
-"""A read below 0.1 ms comes from the page cache, not from a device."""
+"""A read below 0.1 ms is served by the page cache, not by a device."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Pages read beyond what the pool holds were read again."""
+    """Yield a finding if pages were read again: more pages were read than the pool holds."""
     pool, page = facts.setting("innodb_buffer_pool_size"), facts.setting("innodb_page_size")
     status = facts.one(Status)
     reads = status.get("innodb_buffer_pool_reads")

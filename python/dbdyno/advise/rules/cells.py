@@ -1,4 +1,4 @@
-"""Storage cells: what a recording of them says, by its own counters."""
+"""Rules on storage cells, based on the counters in a recording."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MANUAL = "Oracle Exadata System Software User's Guide, Monitoring and Metrics (
 
 
 def _misses(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Small reads of hard disks that a larger, or better used flash cache would answer."""
+    """Yield a finding about small reads of hard disks that a larger or better used flash cache would serve."""
     works = {(one.part, one.kind): one for one in facts.all(CellWork)}
     hard, flash = works.get((_SMALL, _HARD)), works.get((_SMALL, _FLASH))
     if hard is None or not facts.all(CellCache):

@@ -1,4 +1,4 @@
-"""The client, not the server, bounds the rate."""
+"""Rule: the client and not the server limits the rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEAST_BUSY = 0.8
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Sessions wait for their client, or the client's threads have no processor left."""
+    """Yield a finding if sessions wait for their client, or the client's threads are fully busy."""
     one = facts.one(Measured)
     waiting = sum(share for _, event, share in one.waits if event == "ClientRead")
     busy = one.client_cores / one.client_threads if one.client_cores and one.client_threads else None

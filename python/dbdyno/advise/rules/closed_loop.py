@@ -1,4 +1,4 @@
-"""A closed loop for a claim about the tail of latency."""
+"""Rule: a closed loop is used for a claim about tail latency."""
 
 from __future__ import annotations
 

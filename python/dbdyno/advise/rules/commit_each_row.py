@@ -1,4 +1,4 @@
-"""A commit for each row that is changed."""
+"""Rule: there is a commit for each changed row."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SYNC = "log file sync"
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Many small transactions whose commits wait for the log."""
+    """Yield a finding about many small transactions whose commits wait for the log."""
     one = facts.one(Traced)
     waited = sum(event.ns for event in facts.all(TracedEvent) if event.name == SYNC)
     if one.commits < LEAST_COMMITS or one.changed_rows > MOST_ROWS * one.commits or not one.response_ns:

@@ -1,4 +1,4 @@
-"""Connections against their limit, and connections that are made for a transaction or two."""
+"""Rules on connections: their number compared with the limit, and connections used for only a few transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data that fits in shared_buffers."""
+"""Rule: the data fits into shared_buffers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables with many more dead rows than the threshold of autovacuum, and what holds it up."""
+"""Rule: tables with many more dead rows than autovacuum's threshold, and what prevents vacuum."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dbdyno.advise.words import count, share, value
 
 LEAST_ROWS, LEAST_SHARE, TIMES = 10_000, 0.2, 2
 HELD_AGE = 100_000
-"""Transactions that have begun since: an older horizon holds vacuum up."""
+"""Number of transactions begun since; a horizon older than this prevents vacuum."""
 MOST = 10
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per table, that with the most dead rows first."""
+    """Yield a finding per table, most dead rows first."""
     found = []
     for one in facts.all(Table):
         limit = threshold(facts, one)
@@ -28,7 +28,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def threshold(facts: Facts, table: Table) -> float:
-    """Dead rows at which autovacuum takes a table, by its own storage parameters or the server's."""
+    """Return the number of dead rows at which autovacuum takes a table, from its own parameters or the server's."""
     base = float(table.option("autovacuum_vacuum_threshold") or value(facts, "autovacuum_vacuum_threshold", 50))
     scale = float(table.option("autovacuum_vacuum_scale_factor") or value(facts, "autovacuum_vacuum_scale_factor", 0.2))
     most = value(facts, "autovacuum_vacuum_max_threshold", -1)
@@ -55,7 +55,7 @@ def _advice(facts: Facts, one: Table, limit: float) -> Advice:
 
 
 def _reason(facts: Facts, one: Table) -> tuple[str, tuple[str, ...]]:
-    """Why it was not vacuumed, and what to do in what order."""
+    """Return why the table was not vacuumed, and the steps to take in order."""
     holder = _holder(facts)
     if holder is not None:
         return f"{holder[0]} holds back what vacuum may remove", (holder[1], f"vacuum (verbose) {one.name}")
@@ -74,7 +74,7 @@ def _reason(facts: Facts, one: Table) -> tuple[str, tuple[str, ...]]:
 
 
 def _holder(facts: Facts) -> tuple[str, str] | None:
-    """What holds the oldest horizon, where that is old: a session, a prepared transaction, a slot."""
+    """Return what holds the oldest horizon (session, prepared transaction, slot) and a step, or None if recent."""
     ages: list[tuple[int, str, str]] = []
     for session in facts.rows.get(Session, ()):
         step = f"-- end it in its application, or: select pg_terminate_backend({session.pid})"

@@ -1,4 +1,4 @@
-"""Two indexes that serve the same statements."""
+"""Rule: two indexes that serve the same statements."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dbdyno.advise.words import size
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Equal keys first; then keys that are the beginning of another."""
+    """Yield indexes whose key equals another index's key, or is the beginning of another one."""
     groups: defaultdict[tuple[str, str], list[Index]] = defaultdict(list)
     for one in facts.all(Index):
         if one.is_valid:
             groups[one.table, one.rest].append(one)
     for group in groups.values():
-        # The one to keep comes first: behind a constraint, unique, replica identity, most scanned, smallest.
+        # The index to keep comes first: of a constraint, unique, replica identity, most scanned, smallest.
         group.sort(key=_worth)
         for at, one in enumerate(group):
             if one.is_constraint or one.is_unique or one.is_replica_identity:

@@ -1,4 +1,4 @@
-"""Settings without which a crash loses or corrupts data."""
+"""Rule: settings with which a crash loses or corrupts data."""
 
 from __future__ import annotations
 

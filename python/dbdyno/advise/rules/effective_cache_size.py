@@ -1,4 +1,4 @@
-"""effective_cache_size below what is certainly cached."""
+"""Rule: effective_cache_size is below what is certainly cached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.advise.words import setting_size, size
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """The planner is told of less cache than shared_buffers alone."""
+    """Yield a finding if the planner assumes a cache smaller than shared_buffers alone."""
     told, buffers = facts.setting("effective_cache_size"), facts.setting("shared_buffers")
     if told is None or buffers is None or told.bytes >= buffers.bytes:
         return

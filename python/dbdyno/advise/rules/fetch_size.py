@@ -1,4 +1,4 @@
-"""Rows fetched in small arrays: a round trip for each few."""
+"""Rule: rows are fetched in small arrays, with a round trip for every few rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_FETCHES, MOST_ROWS, LEAST_ROWS, WANTED, LEAST_SHARE = 20, 20.0, 2.0, 100, 
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per statement that fetches many rows, few at a time."""
+    """Yield a finding per statement that fetches many rows, few at a time."""
     whole = facts.one(Traced).response_ns
     for one in facts.all(TracedStatement):
         if one.fetches < LEAST_FETCHES or not one.executions or not whole:

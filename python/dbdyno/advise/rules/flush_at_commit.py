@@ -1,4 +1,4 @@
-"""Settings of MariaDB under which a commit is not on disk."""
+"""Rule: settings of MariaDB with which a commit is not on disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOST: tuple[tuple[str, frozenset[str], str, str, Level], ...] = (
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per setting."""
+    """Yield a finding per setting."""
     for name, bad, good, loss, level in _LOST:
         found = facts.setting(name)
         if found is None or found.value not in bad:

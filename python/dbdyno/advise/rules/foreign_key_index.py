@@ -1,4 +1,4 @@
-"""Foreign keys whose child is scanned whole for every delete of the parent."""
+"""Rule: foreign keys whose child table is scanned as a whole for every delete in the parent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_PAGES = 10_000
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per key, that with the most pages first."""
+    """Yield a finding per foreign key, most pages first."""
     found = [one for one in facts.all(ForeignKey) if not one.is_indexed and _pages(one) >= LEAST_PAGES]
     for one in sorted(found, key=lambda key: -_pages(key)):
         columns = ", ".join(one.columns)

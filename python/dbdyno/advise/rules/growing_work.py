@@ -1,4 +1,4 @@
-"""Transactions whose work grows with the data that they add."""
+"""Rule: transactions whose work grows with the data that they add."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_ROWS = 10.0
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """A transaction reads more rows at the end than at the beginning, while the tables grow."""
+    """Yield a finding if a transaction reads more rows at the end than at the beginning while the tables grow."""
     one = facts.one(Measured)
     if one.rows_read is None or one.rows_there is None or one.blocks < LEAST_BLOCKS:
         yield Unjudged(

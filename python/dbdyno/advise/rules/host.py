@@ -1,4 +1,4 @@
-"""A Linux host: queues that are full while they work, dirty pages that take long to write, swapping, barriers."""
+"""Rules on a Linux host: full device queues, dirty pages that take long to write, swapping, write barriers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dbdyno.advise.words import GIB, count, size, span
 FULL = 0.8
 FLUSH_S = 10.0
 LEAST_DIRTY = 64 * 1024**2
-"""Less is not advised: writes would no longer be merged."""
+"""Smallest limit that is advised; with less, writes would no longer be merged."""
 _VM = "/proc/sys/vm/"
 
 
 def _queue(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Requests under way while busy, against the smaller of nr_requests and queue_depth."""
+    """Yield devices whose outstanding requests while busy reach the smaller of nr_requests and queue_depth."""
     for one in facts.all(Device):
         limit, under_way = one.limit, one.under_way
         if limit is None or under_way is None or under_way < FULL * limit or one.reads + one.writes < 10_000:
@@ -42,7 +42,7 @@ def _queue(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _dirty(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """What may lie dirty in memory, over the rate at which the busiest device was seen to write."""
+    """Yield a finding if the dirty pages allowed in memory take long to write at the rate of the busiest device."""
     kernel = facts.one(Kernel)
     written = [one for one in facts.all(Device) if one.written_bytes >= GIB and one.busy_ms]
     limit = kernel.values.get(_VM + "dirty_bytes", 0)
@@ -79,7 +79,7 @@ def _dirty(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _swapping(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Pages swapped in a second since the boot: none, nothing to gain."""
+    """Yield a finding if pages were swapped in at a rate of one per second or more since boot."""
     kernel = facts.one(Kernel)
     pages = kernel.values.get("/proc/vmstat:pswpin")
     if pages is None or not kernel.uptime_s:
@@ -100,7 +100,7 @@ def _swapping(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _compaction(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Stalls of processes that had to compact memory for a huge page."""
+    """Yield a finding about stalls of processes that had to compact memory for huge pages."""
     kernel = facts.one(Kernel)
     stalls, word = kernel.values.get("/proc/vmstat:compact_stall"), next(iter(kernel.words.values()))
     if stalls is None or not kernel.uptime_s or not word:
@@ -122,7 +122,7 @@ def _compaction(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _zone_reclaim(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Memory of the own node reclaimed although another has some free."""
+    """Yield a finding if memory of the local NUMA node is reclaimed although another node may have free memory."""
     kernel = facts.one(Kernel)
     done = sum(kernel.values.get(f"/proc/vmstat:zone_reclaim_{one}", 0) for one in ("success", "failed"))
     if kernel.nodes < 2 or not kernel.values.get(_VM + "zone_reclaim_mode") or not done:
@@ -141,7 +141,7 @@ def _zone_reclaim(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _barriers(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """A file system that does not flush a cache that needs it."""
+    """Yield file systems mounted without barriers on a device with a volatile write cache."""
     caches = {one.name: one.write_cache for one in facts.all(Device)}
     for one in facts.all(Mount):
         off = next((each for each in one.options if each in ("nobarrier", "barrier=0")), None)

@@ -1,4 +1,4 @@
-"""One hot row or block, or a latch, bounds the rate."""
+"""Rule: one hot row or block, or a latch, limits the rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = ("lock", "latch")
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Most of the time is spent waiting for each other."""
+    """Yield a finding if sessions spend most of their time waiting for each other."""
     one = facts.one(Measured)
     if not one.waits:
         yield Unjudged("no waits were sampled", "activity_hz = 10 under [watch]")

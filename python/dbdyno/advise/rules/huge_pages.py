@@ -1,4 +1,4 @@
-"""Page tables of a large shared_buffers without huge pages."""
+"""Rule: page tables of a large shared_buffers without huge pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL_PAGE, ENTRY = 4096, 8
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Each session that touched all buffers has an entry of 8 bytes per 4 kB page."""
+    """Yield a finding if the page tables are large: each session that touches all buffers has 8 bytes per 4 kB page."""
     buffers, load = facts.setting("shared_buffers"), facts.one(Load)
     status = facts.setting("huge_pages_status") or facts.setting("huge_pages")
     if buffers is None or status is None or status.value != "off":

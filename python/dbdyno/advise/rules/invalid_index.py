@@ -1,4 +1,4 @@
-"""Indexes that are maintained and never used."""
+"""Rule: indexes that are maintained and cannot be used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.advise.words import size
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """What a CREATE or REINDEX CONCURRENTLY left behind that failed."""
+    """Yield invalid indexes that a failed CREATE or REINDEX CONCURRENTLY left behind."""
     for one in facts.all(Index):
         if one.is_valid or one.is_building:
             continue

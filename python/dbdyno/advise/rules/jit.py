@@ -1,4 +1,4 @@
-"""Statements that are compiled for longer than that can save."""
+"""Rule: statements whose JIT compilation takes longer than it can save."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_OF_STATEMENT, LEAST_OF_ALL, LEAST_MS, MOST = 0.2, 0.01, 100.0, 5
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per statement, that with the most compilation first."""
+    """Yield a finding per statement, most compilation time first."""
     statements = facts.all(Statement)
     total = sum(one.ms for one in statements)
     found = [(one.jit_ms, one) for one in statements if one.jit_ms is not None and one.jit_ms >= LEAST_MS]

@@ -1,4 +1,4 @@
-"""Sequences and the columns they fill, near their end."""
+"""Rule: sequences, and the columns they fill, that are near their end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAST, MOST = 0.75, 0.9
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """The lower of what the sequence may give and what the column holds."""
+    """Yield sequences near the lower of the sequence's maximum and the column's maximum."""
     for one in facts.all(Key):
         end = min(one.sequence_most, one.column_most)
         if one.last is None or one.cycles or one.last < LEAST * end:

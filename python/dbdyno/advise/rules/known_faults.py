@@ -1,4 +1,4 @@
-"""Known faults of a version, by the table of them; releases that were missed, and majors out of support."""
+"""Rules on versions: known faults according to the table, missed releases, and majors out of support."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENGINES = ("postgres", "mariadb")
 
 
 def _by_setting(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """A finding per fault whose version and conditions are met."""
+    """Yield a finding per fault whose version and conditions match."""
     server = facts.one(Server)
     unknown: dict[Lack, list[str]] = {}
     for fault in faults():
@@ -44,7 +44,7 @@ def _advice(fault: Fault, server: Server, evidence: tuple[Evidence, ...]) -> Adv
 
 
 def _by_version(facts: Facts) -> Iterator[Advice]:
-    """One finding with the faults that the version alone shows."""
+    """Yield one finding with all faults that the version alone determines."""
     server = facts.one(Server)
     met = [one for one in faults() if not one.condition and affects(one, server) and fixed_in(one, server)]
     if not met:

@@ -1,4 +1,4 @@
-"""Clients in lock step: transactions begin at once, again and again."""
+"""Rule: clients in lock step, whose transactions repeatedly begin at the same time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST = 200
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Many more starts just after another session's than independent sessions have."""
+    """Yield a finding if far more transactions start just after another session's than with independent sessions."""
     one = facts.one(Measured)
     if one.near is None or one.transactions < LEAST:
         yield Unjudged("one session, or fewer than 200 transactions", "two sessions or more")

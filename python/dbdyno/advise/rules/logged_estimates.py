@@ -1,4 +1,4 @@
-"""Nodes of logged plans that find far more or far fewer rows than expected, though the nodes below them do not."""
+"""Rule: nodes of logged plans with far more or fewer rows than expected although the nodes below them are right."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
 
 FACTOR, LEAST, OFTEN, LEAST_SHARE, MOST = 10, 5, 0.8, 0.01, 10
-"""So many times off, in so many executions and such a part of them; the statement's share of the time; findings."""
+"""Error factor; minimum number and minimum share of executions with it; minimum share of time; maximum number of
+findings."""
 STALE = 0.1
 _NAME = r"(\"[^\"]+\"|(?<![\w.\"])[A-Za-z_]\w*(?![\"\w]))"
 _COMPARED = re.compile(rf"(?:{_NAME}|(?<![\w\"])\({_NAME}\)::[\w ]+) (?:=|<|>|<=|>=|~~) (?:ANY \()?\?")
-"""Columns that are compared with a value, cast or not; what stands in a function is none."""
+"""Columns compared with a value, cast or not; columns inside a function do not count."""
 _JOINED = re.compile(rf"{_NAME} = {_NAME}")
 _TABLES = re.compile(r"(?:Parallel )?(?:Seq|Index|Index Only|Bitmap Heap|Sample) Scan(?: Backward)?")
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per statement and node, those first whose plans took most time."""
+    """Yield a finding per statement and node, most plan time first."""
     every = facts.all(Estimate)
     logged = sum({(one.statement, one.plan): one.spent_ms for one in every}.values())
     total = sum(one.ms for one in facts.rows.get(Statement, ()))
@@ -35,7 +36,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def is_off(one: Estimate) -> bool:
-    """Whether most executions with this plan were wrong by as much at this node."""
+    """Return True if this node's estimate was wrong by `FACTOR` in most executions with this plan."""
     a, b = max(one.planned, 1.0), max(one.found, 1.0)
     return one.executions >= max(LEAST, OFTEN * one.measured) and max(a / b, b / a) >= FACTOR
 
@@ -74,7 +75,7 @@ def _advice(one: Estimate, part: float, table: Table | None) -> Advice:
 
 
 def _reason(one: Estimate, table: Table | None) -> tuple[str, tuple[str, ...]]:
-    """What stands behind it, and what to do, as far as node and condition tell."""
+    """Return the cause, and what to do, as far as the node and its condition show."""
     if "Function Scan" in one.kind:
         alter = f"alter function {one.table} rows {max(one.found, 1):.0f}"
         return "a function's rows are its ROWS, not statistics", (alter,)
@@ -95,7 +96,7 @@ def _reason(one: Estimate, table: Table | None) -> tuple[str, tuple[str, ...]]:
 
 
 def _statistics(one: Estimate, name: str) -> tuple[str, tuple[str, ...]]:
-    """By the columns that the node compares."""
+    """Return cause and fix according to the columns that the node compares."""
     names = list(dict.fromkeys(a or b for words in one.conditions for a, b in _COMPARED.findall(words)))
     if len(names) > 1:
         return (

@@ -1,4 +1,4 @@
-"""Checkpoints that the WAL asks for, against full-page images."""
+"""Rule: checkpoints requested by WAL volume, and the full-page images they cause."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dbdyno.advise.words import block_bytes, count, setting_size, share, size, s
 
 LEAST_REQUESTED = 3
 LEAST_IMAGES = 0.2
-"""Share of full-page images in the WAL."""
+"""Minimum share of full-page images in the WAL."""
 LEAST_DISTANCE = 0.4
-"""Of the distance at which the WAL asks: below, backups and commands asked."""
+"""Minimum distance of checkpoints relative to max_wal_size's; below it, backups and commands requested them."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Requested checkpoints that lie as far apart as max_wal_size makes them."""
+    """Yield a finding if requested checkpoints are as far apart as max_wal_size makes them."""
     points, wal = facts.one(Checkpoints), facts.one(Wal)
     limit = facts.setting("max_wal_size")
     if limit is None or points.requested < LEAST_REQUESTED or points.requested <= points.timed:

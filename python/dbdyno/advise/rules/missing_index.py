@@ -1,4 +1,4 @@
-"""Statements that read half a large table or more to return a few rows."""
+"""Rule: statements that read half of a large table or more to return a few rows."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Column, Hypothetical, Index, Statement, Table
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
-from dbdyno.snapshot.postgres.sought import aggregates, is_selective, sought
+from dbdyno.snapshot.engines.postgres.lookup_columns import aggregates, is_selective, sought
 
 LEAST_PAGES, LEAST_CALLS, MOST_ROWS, LEAST_OF_TABLE, LEAST_SHARE, MOST = 1000, 10, 100, 0.5, 0.01, 10
 SMALL_PAGES, SMALL_SHARE = 100, 0.1
-"""A smaller table that is scanned often enough to take such a part of the time."""
+"""Minimum pages of a smaller table, and minimum share of time that scanning it has to take."""
 LOOKED_UP = 10
-"""Pages that a look-up by an index reads, generously."""
+"""Generous estimate of the pages that a look-up by an index reads."""
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per statement and the largest table that it names."""
+    """Yield a finding per statement and the largest table that it names."""
     for advice, _ in _findings(facts):
         yield advice
 
 
 def candidates(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """The tables and columns that the rule would name an index on."""
+    """Return the tables and columns for which the rule would propose an index."""
     named = (target for _, target in _findings(facts) if target is not None)
     return tuple(dict.fromkeys((column.table, column.name) for column in named))
 
@@ -49,8 +49,11 @@ def _findings(facts: Facts) -> Iterator[tuple[Advice, Column | None]]:
 
 
 def _selective(facts: Facts, one: Statement, table: Table) -> Column | None:
-    """The column that the statement compares with one value, where few rows have each value and no index begins with
-    it: what an aggregate returns does not say how many rows it needed, the planner's statistics do."""
+    """Return the column that the statement compares with one value, if it is selective and no index begins with it.
+
+    The planner's statistics show how many rows the statement needed; the number of rows that an aggregate returns does
+    not.
+    """
     compared = sought(one.text)
     indexed = {each.columns[0].strip('"') for each in facts.rows.get(Index, ()) if each.table == table.name}
     known = [
@@ -117,7 +120,7 @@ def _hypothetical(facts: Facts, column: Column | None) -> Hypothetical | None:
 
 
 def _planned(found: Hypothetical | None) -> Iterator[Evidence]:
-    """Estimates, and said to be."""
+    """Yield the planner's estimates, labelled as estimates."""
     if found is not None:
         place = "HypoPG, explain of a look-up by the column"
         yield Evidence("estimated cost without the index", found.before, "number4", place)

@@ -1,4 +1,4 @@
-"""Checkpoints outside of the window that was measured."""
+"""Rule: the checkpoints are outside the measured period."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dbdyno.advise.words import count, span
 
 CYCLES = 3
 LEAST_WRITTEN = 0.1
-"""Rows that a transaction writes, to speak of writing."""
+"""Minimum rows written per transaction for the load to count as writing."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Fewer checkpoints than three while rows were written."""
+    """Yield a finding if there were fewer than three checkpoints while rows were written."""
     one, run, timeout = facts.one(Measured), facts.one(Benchmark), facts.setting("checkpoint_timeout")
     if one.checkpoints is None or one.written is None:
         yield Unjudged("nobody counted checkpoints in this run", "counters = true under [watch]")

@@ -1,4 +1,4 @@
-"""No read reaches a device or the file system."""
+"""Rule: no read reaches a device or the file system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAST_READS = 0.01
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Sessions that read from files less than once in a hundred transactions, and never wait for a read."""
+    """Yield a finding if there is less than one file read per hundred transactions, and no wait for reads."""
     one = facts.one(Measured)
     if one.reads is None:
         yield Unjudged("the server's processes were not seen: it is on another host", "run dbdyno on the server's host")

@@ -1,4 +1,4 @@
-"""A rate of transactions that do nothing."""
+"""Rule: a rate of transactions that do nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAST_ROWS = 0.01
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Transactions that read and write no row of any table: their rate is no throughput."""
+    """Yield a finding if transactions read and write no table rows, so that their rate is not a throughput."""
     one = facts.one(Measured)
     if one.rows_read is None or one.written is None:
         yield Unjudged("rows were not counted", "counters = true under [watch]")

@@ -1,4 +1,4 @@
-"""Tables that changed a lot since they were analysed, or never were."""
+"""Rule: tables that have changed much since they were analysed, or were never analysed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbdyno.advise.words import count, share, span, value
 
 LEAST_ROWS, TIMES, MOST = 1000, 2, 10
 CHANCE_S = 600.0
-"""Autovacuum had its chance within so long (or ten rounds of it)."""
+"""Time in which autovacuum should have analysed a table, in seconds (or ten of its rounds, if longer)."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """A finding per table, the most changed first."""
+    """Yield a finding per table, most changed first."""
     server = facts.one(Server)
     if server.at_us is None:
         yield Unjudged("the server's time is not known")

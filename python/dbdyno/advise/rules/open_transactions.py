@@ -1,4 +1,4 @@
-"""Transactions that stay open: idle, long, prepared; and who blocks a queue."""
+"""Rules on transactions that stay open: idle, long, prepared; and sessions that block a queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TIMEOUT = (
     "set global idle_transaction_timeout = 300  -- ends such sessions",
 )
 HELD_AGE = 100_000
-"""Transactions begun since: an older horizon keeps vacuum from its work."""
+"""Number of transactions begun since; an older horizon keeps vacuum from removing rows."""
 
 
 def _idle(facts: Facts) -> Iterator[Advice]:
@@ -46,7 +46,7 @@ def _idle(facts: Facts) -> Iterator[Advice]:
 def _long(facts: Facts) -> Iterator[Advice]:
     oldest: dict[int, Session] = {}
     for one in facts.all(Session):
-        # Of those with the same horizon the longest is told: the others have it of that one.
+        # Of transactions with the same horizon only the longest is reported: the others got the horizon from it.
         if one.xmin_age is not None and (
             one.xmin_age not in oldest or one.transaction_s > oldest[one.xmin_age].transaction_s
         ):

@@ -1,4 +1,4 @@
-"""Statements that are parsed for each execution."""
+"""Rule: statements that are parsed for each execution."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_EXECUTIONS, LEAST_PER_EXECUTION, LEAST_SHARE = 20, 0.5, 0.01
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per statement whose parse calls take time."""
+    """Yield a finding per statement whose parse calls take time."""
     whole = facts.one(Traced).response_ns
     for one in facts.all(TracedStatement):
         if one.executions < LEAST_EXECUTIONS or one.parses < LEAST_PER_EXECUTION * one.executions or not whole:

@@ -1,4 +1,4 @@
-"""Tables and indexes for a fast device: seconds of reads that each gigabyte saves."""
+"""Rule: tables and indexes for a fast device, by the seconds of reads saved per gigabyte."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
 from dbdyno.advise.words import GIB, beginning, count, share, size, span
 
 PAGE_CACHE_S = 0.0001
-"""A read below 0.1 ms comes from the page cache, not from a device."""
+"""A read below 0.1 ms is served by the page cache, not by a device."""
 SHOWN = 20
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """The best choice of what was read from a device in the interval."""
+    """Yield the best choice from the segments read from a device in the interval."""
     room = facts.one(FastDevice).bytes
     segments = [one for one in facts.all(Segment) if one.reads > 0 and one.bytes > 0]
     each_s = _read_s(facts)
@@ -38,7 +38,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _read_s(facts: Facts) -> float | None:
-    """The mean time of a read in the databases of the segments; None where nobody timed reads."""
+    """Return the mean time of a read in seconds in the databases of the segments, or None if reads were not timed."""
     timed = [one for one in facts.all(Database) if one.reads]
     reads = sum(one.reads for one in timed)
     if not reads or any(one.read_ms is None for one in timed):
@@ -74,14 +74,14 @@ _COPIED = "what is written while a table is copied is lost to the copy; the serv
 
 
 def _moved(chosen: Sequence[Segment]) -> Iterator[str]:
-    """InnoDB puts a table elsewhere only as it is made."""
+    """Yield statements for MariaDB: InnoDB places a table elsewhere only when it is created."""
     yield "-- an existing table stays where it is: make it anew there, copy, and rename, without writers"
     for one in chosen:
         yield f"create table NEW like {one.name}  -- with data directory = '/fast'; insert ... select; rename table"
 
 
 def _statements(chosen: Sequence[Segment]) -> Iterator[str]:
-    """With the database where there are several."""
+    """Yield statements for PostgreSQL, with the database if there are several."""
     several = len({one.database for one in chosen}) > 1
     for one in chosen:
         statement = f"alter {one.kind} {one.name} set tablespace fast"
@@ -104,7 +104,7 @@ def _evidence(
 
 
 def _rivals(facts: Facts, each_s: float | None) -> str:
-    """What else the same gigabytes could hold."""
+    """Return a text about what else the same gigabytes could be used for."""
     temp = sum(one.temp_bytes for one in facts.all(Database))
     blocks = temp // 8192
     time = f", at most {span(blocks * each_s)} if they were read back once at that time" if each_s and temp else ""

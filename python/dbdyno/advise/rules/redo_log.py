@@ -1,24 +1,24 @@
-"""innodb_log_file_size against the age of the checkpoint."""
+"""Rule: innodb_log_file_size compared with the checkpoint age."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.engines.mariadb.parts import Status
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.mariadb.parts import Status
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import GIB, setting_size, share, size, span
 
 OLD = 0.7
-"""Of the most that the log allows. At seven eighths every page must be written at once."""
+"""Share of the log's maximum checkpoint age; at seven eighths every page must be written at once."""
 HOUR_S = 3600.0
 LEAST_FILLS = 2.0
 _FLUSHED = "Innodb_buffer_pool_pages_flushed"
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """The look found the log nearly full, and at the mean rate it is full within an hour."""
+    """Yield a finding if the log was nearly full when sampled, and fills within an hour at the mean rate."""
     status, log = facts.one(Status), facts.setting("innodb_log_file_size")
     names = ("innodb_checkpoint_age", "innodb_checkpoint_max_age", "innodb_os_log_written")
     age, most, written = (status.get(name) for name in names)

@@ -1,4 +1,4 @@
-"""Replication slots that hold the WAL."""
+"""Rule: replication slots that hold back WAL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOST = ("lost", "unreserved")
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Slots without a consumer behind more WAL than max_wal_size, and slots that lost theirs."""
+    """Yield slots without a consumer that hold more WAL than max_wal_size, and slots that lost their WAL."""
     limit, keep = facts.setting("max_wal_size"), facts.setting("max_slot_wal_keep_size")
     least = limit.bytes if limit is not None else 1024**3
     unbounded = keep is None or keep.bytes < 0

@@ -1,4 +1,4 @@
-"""shared_buffers against blocks that had to be read again and the time that took."""
+"""Rule: shared_buffers compared with blocks that had to be read again and the time of these reads."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbdyno.advise.words import block_bytes, count, setting_size, share, span
 
 LEAST_SHARE = 0.10
 PAGE_CACHE_S = 0.0001
-"""A read below 0.1 ms comes from the page cache, not from a device."""
+"""A read below 0.1 ms is served by the page cache, not by a device."""
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Blocks read beyond what the buffers hold were read again; from version 16 evictions are counted."""
+    """Yield a finding if blocks were read again: more than the buffers hold; from version 16 on by evictions."""
     buffers = facts.setting("shared_buffers")
     databases = facts.all(Database)
     if buffers is None:

@@ -1,4 +1,4 @@
-"""Sorts and hashes of a session that spill to temporary files."""
+"""Rule: sorts and hashes of sessions that spill to temporary files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_SHARE = 0.02
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Time of reads and writes of temporary segments."""
+    """Yield a finding about the time of reads and writes of temporary segments."""
     whole = facts.one(Traced).response_ns
     found = [event for event in facts.all(TracedEvent) if event.name in SPILLS]
     spent = sum(event.ns for event in found)

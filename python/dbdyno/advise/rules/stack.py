@@ -1,4 +1,4 @@
-"""The layer of a described stack that holds commands back from the next, and limits that do not go together."""
+"""Rules on a described storage stack: the layer that starves the next one, and limits that do not fit together."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADVISED = {
 
 
 def _starves(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """The narrowest layer, if commands wait in front of it and it is a queue: what is below could do more."""
+    """Yield the narrowest layer if commands wait in front of it and it is a queue: the layers below could do more."""
     stack, found = facts.one(Stack), facts.all(Layer)
     narrow = min(found, key=lambda one: one.limit)
     offered = found[0].offered
@@ -79,7 +79,7 @@ def _layer_evidence(stack: Stack, narrow: Layer, below: list[Layer]) -> Iterator
 
 
 def _fix(stack: Stack, narrow: Layer, target: float) -> Iterator[str]:
-    """The limit, the stripe where requests are cut, and the study of the model where its machine has these layers."""
+    """Yield the limit, the stripe size if requests are split, and a study if the model's machine has these layers."""
     asked = demand(stack)
     wanted = math.ceil(target / narrow.count)
     section, _, key = narrow.key.partition(".")
@@ -98,7 +98,7 @@ def _fix(stack: Stack, narrow: Layer, target: float) -> Iterator[str]:
 
 
 def _overflow(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """All LUNs of all hosts at their limit are more than the ports take: they answer QUEUE FULL."""
+    """Yield a finding if all LUNs of all hosts can exceed the limit of the ports, which answer with QUEUE FULL."""
     stack = facts.one(Stack)
     if not stack.has("channel.queue_limit"):
         yield Unjudged("the ports' queue_limit is not described", "[channel] queue_limit")
@@ -124,7 +124,7 @@ def _overflow(facts: Facts) -> Iterator[Advice | Unjudged]:
 
 
 def _measured(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """Rate × latency as measured, against the limits: a limit that is reached is in force."""
+    """Yield findings from measured rate x latency compared with the limits: a limit that is reached is in force."""
     stack, found = facts.one(Stack), facts.all(Layer)
     if not stack.has("measured.iops"):
         yield Unjudged("no rate and latency were measured", "[measured] iops and latency_ms, as iostat has them")

@@ -1,12 +1,12 @@
-"""table_open_cache against tables that had to be opened again."""
+"""Rule: table_open_cache compared with tables that had to be reopened."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.engines.mariadb.parts import Status
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.mariadb.parts import Status
 from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import count, share
 
@@ -14,7 +14,7 @@ LEAST_OVERFLOWS, LEAST_SHARE = 1000, 0.1
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Tables were thrown out to make room, and are opened again for a tenth of the look-ups or more."""
+    """Yield a finding if tables are evicted and a tenth of the look-ups or more have to reopen their table."""
     status, cache = facts.one(Status), facts.setting("table_open_cache")
     hits, misses, thrown = (status.get(f"table_open_cache_{name}") for name in ("hits", "misses", "overflows"))
     if cache is None or not misses or hits is None or not thrown or status.span_s <= 0:

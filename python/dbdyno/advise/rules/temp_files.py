@@ -1,4 +1,4 @@
-"""Statements that sort or hash on disk, against work_mem."""
+"""Rule: statements that sort or hash on disk, compared with work_mem."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dbdyno.advise.words import GIB, MIB, beginning, block_bytes, count, setting
 LEAST_BYTES = 64 * MIB
 LEAST_SHARE = 0.01
 MEMORY_PER_DISK = 3
-"""Rows in memory take two to three times the room that they take in a temporary file."""
+"""Rows take two to three times as much space in memory as in a temporary file."""
 MOST = 5
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per statement, those that write most first."""
+    """Yield a finding per statement, most temporary I/O first."""
     work_mem = facts.setting("work_mem")
     statements = facts.all(Statement)
     total_ms = sum(one.ms for one in statements)
@@ -31,8 +31,16 @@ def judge(facts: Facts) -> Iterator[Advice]:
 
 
 def _advice(one: Statement, timed: float | None, whole: float, block: int, work_mem: Setting | None) -> Advice:
-    """`timed`: the share of all statement time that is temporary I/O; `whole`, the statement's own: the bound, since
-    passes over what was spilled are CPU time that nobody counts apart."""
+    """Return the advice for one statement.
+
+    Args:
+        one: the statement.
+        timed: share of all statement time that is its temporary I/O, or None if not timed.
+        whole: the statement's share of all statement time. It is the upper bound, since passes over spilled rows are
+            CPU time that is not counted separately.
+        block: block size in bytes.
+        work_mem: the setting.
+    """
     written = one.temp_written * block
     wanted = MEMORY_PER_DISK * written / one.calls
     place = f"pg_stat_statements, queryid {one.identifier}"

@@ -1,13 +1,13 @@
-"""Statements whose temporary tables go to disk."""
+"""Rule: statements whose temporary tables go to disk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.engines.mariadb.window import statement_ms
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Setting
-from dbdyno.advise.mariadb.parts import Digest, FileIo, Status
-from dbdyno.advise.mariadb.window import statement_ms
 from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
 from dbdyno.advise.words import beginning, count, share
 
@@ -16,7 +16,7 @@ LEAST_TABLES, LEAST_SHARE, MOST = 10, 0.01, 5
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """A finding per statement, those with most tables on disk first; the time is that of all Aria files."""
+    """Yield a finding per statement, most tables on disk first; the time is that of all Aria files."""
     found = [one for one in facts.all(Digest) if one.temp_disk_tables >= LEAST_TABLES and one.calls and one.text]
     if not found:
         return
@@ -26,13 +26,16 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
         return
     aria_ms = sum(one.ms for one in facts.all(FileIo) if one.event in FILES)
     for one in sorted(found, key=lambda digest: -digest.temp_disk_tables)[:MOST]:
-        # Aria's files are those of temporary tables on disk, and of tables of that engine.
+        # Aria's files belong to temporary tables on disk, and to tables of that engine.
         if min(aria_ms, one.ms) / total >= LEAST_SHARE:
             yield _advice(facts, one, aria_ms, total)
 
 
 def _advice(facts: Facts, one: Digest, aria_ms: float, total: float) -> Advice:
-    """At stake is all of the statement's time: the passes over what went to disk are not counted apart."""
+    """Return the advice for one statement.
+
+    All of its time is at stake, because the passes over what went to disk are not counted separately.
+    """
     files, stake = min(aria_ms, one.ms) / total, min(one.ms / total, 1.0)
     place = f"events_statements_summary_by_digest, {one.identifier}"
     memory = facts.setting("tmp_memory_table_size")

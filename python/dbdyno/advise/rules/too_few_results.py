@@ -1,4 +1,4 @@
-"""Results that are too few, or too equal."""
+"""Rule: too few results, or results that are too equal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_SPREAD = 0.0005
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Fewer blocks than an interval needs, or blocks that do not differ at all."""
+    """Yield a finding if there are fewer blocks than an interval needs, or the blocks do not differ at all."""
     one = facts.one(Measured)
     rates = one.per_s
     spread = statistics.stdev(rates) / statistics.mean(rates) if len(rates) > 1 else None

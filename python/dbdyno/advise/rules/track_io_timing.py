@@ -1,4 +1,4 @@
-"""Reads that nobody times."""
+"""Rule: reads are not timed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST = 1_000_000
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Many reads, and no time of them."""
+    """Yield a finding if there are many reads and their time is not measured."""
     timing = facts.setting("track_io_timing")
     reads = sum(one.reads for one in facts.all(Database))
     if timing is None or timing.on or reads < LEAST:

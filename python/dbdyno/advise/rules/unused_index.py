@@ -1,4 +1,4 @@
-"""Indexes that cost writes and that nobody scans."""
+"""Rule: indexes that cost writes and are not scanned."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dbdyno.advise.words import MIB, count, size, span
 
 LEAST_BYTES, LEAST_WRITES, LEAST_SCANS, MOST = MIB, 1000, 100, 20
 ENOUGH_S = 35 * 86400.0
-"""A month and a few days: jobs at its end are inside."""
+"""A month and a few days, in seconds: long enough to include jobs at the end of a month."""
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per index, the largest first."""
+    """Yield a finding per index, largest first."""
     tables = {one.name: one for one in facts.all(Table)}
     current = [one for one in facts.all(Database) if one.is_current]
     span_s = current[0].span_s if current else None

@@ -1,4 +1,4 @@
-"""A benchmark that writes without autovacuum."""
+"""Rule: a benchmark writes while autovacuum is off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_WRITTEN = 0.1
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """autovacuum is off while transactions write."""
+    """Yield a finding if autovacuum is off while transactions write."""
     one, switch = facts.one(Measured), facts.setting("autovacuum")
     if switch is None or switch.on or one.written is None or one.written < LEAST_WRITTEN:
         return

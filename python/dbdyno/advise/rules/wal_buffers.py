@@ -1,4 +1,4 @@
-"""wal_buffers that were full."""
+"""Rule: wal_buffers was full."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST, MOST_BYTES = 1000, 64 * MIB
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """Sessions that had to write WAL themselves because no buffer was free, once per MB of WAL or more."""
+    """Yield a finding if sessions had to write WAL themselves for lack of a free buffer, once per MB of WAL or more."""
     wal, buffers = facts.one(Wal), facts.setting("wal_buffers")
     full = wal.buffers_full
     if full is None or buffers is None or full < LEAST or full * MIB < wal.bytes or buffers.bytes >= MOST_BYTES:

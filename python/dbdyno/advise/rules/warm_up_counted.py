@@ -1,4 +1,4 @@
-"""Warm-up in the figures."""
+"""Rule: warm-up is included in the figures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APART = 0.15
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """The first blocks that count are slower than all that come after."""
+    """Yield a finding if the first counted blocks are slower than all later ones."""
     one = facts.one(Measured)
     if len(one.per_s) < LEAST_BLOCKS:
         yield Unjudged(f"{len(one.per_s)} blocks: too few to see a beginning", "--blocks 8")

@@ -1,26 +1,26 @@
-"""Statements of MariaDB that read many rows to send a few."""
+"""Rule: statements of MariaDB that read many rows to return a few."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from dbdyno.advise.engines.mariadb.parts import Digest, Status
+from dbdyno.advise.engines.mariadb.window import statement_ms
 from dbdyno.advise.facts import Facts
 from dbdyno.advise.kinds import Column, Index
-from dbdyno.advise.mariadb.parts import Digest, Status
-from dbdyno.advise.mariadb.window import statement_ms
 from dbdyno.advise.rule import Advice, Evidence, Rule, Unjudged
 from dbdyno.advise.words import beginning, count, share
 
 LEAST_CALLS, LEAST_EXAMINED, MOST_SENT, LEAST_SHARE, MOST = 10, 5000, 0.01, 0.01, 10
 FEW = 0.01
-"""The share of a table's rows that a value of a column has, for an index to be worth it under an aggregate."""
+"""Maximum share of a table's rows per value of a column for an index to be useful under an aggregate."""
 _EQUAL = re.compile(r"(?<!\w)(\w++)`?\s*+=\s*+\?")
 _AGGREGATE = re.compile(r"\b(count|sum|avg|min|max|group_concat|group\s+by|distinct)\b", re.I)
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """A finding per statement that used no index for a filter."""
+    """Yield a finding per statement that filters without an index."""
     found = [one for one in facts.all(Digest) if _is_wide(one)]
     if not found:
         return
@@ -31,7 +31,7 @@ def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
     for one in sorted(found, key=lambda digest: -digest.ms)[:MOST]:
         column = _selective(facts, one)
         if column is None and _AGGREGATE.search(one.text):
-            continue  # what an aggregate sends does not say how many rows it needed
+            continue  # the rows that an aggregate returns do not show how many it needed
         examined = one.examined / one.calls
         needed = max(one.sent / one.calls, column.commonest * examined if column else 1.0)
         gain = one.ms / total * (1 - needed / examined)
@@ -47,7 +47,7 @@ def _is_wide(one: Digest) -> bool:
 
 
 def _selective(facts: Facts, one: Digest) -> Column | None:
-    """The column that it compares with one value, where few rows have each and no index begins with it."""
+    """Return the column that the statement compares with one value, if it is selective and no index begins with it."""
     condition = re.split(r"\bwhere\b", one.text, maxsplit=1, flags=re.I)[-1]
     if re.search(r"\bor\b", condition, re.I):
         return None

@@ -1,4 +1,4 @@
-"""Transaction ids and multixacts that are not frozen in time."""
+"""Rule: transaction ids and multixacts that are not frozen in time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMES = 2
 
 
 def judge(facts: Facts) -> Iterator[Advice | Unjudged]:
-    """A database whose oldest id is twice as old as autovacuum lets it become, or near the failsafe."""
+    """Yield databases whose oldest id is twice as old as autovacuum permits, or near the failsafe."""
     if all(one.frozen_age is None for one in facts.all(Database)):
         yield Unjudged(
             "the ages of the databases are not known", "ask the server itself: dbdyno advise postgresql://..."

@@ -1,4 +1,4 @@
-"""Statements that find far more or far fewer rows than the planner's statistics let it expect."""
+"""Rule: statements that find far more or far fewer rows than the planner's statistics predict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.advise.rule import Advice, Evidence, Rule
 from dbdyno.advise.words import beginning, count, share
 
 FACTOR, LEAST_CALLS, LEAST_SHARE, LEAST_ROWS, MOST = 10, 10, 0.01, 100, 10
-"""So many times off; so many calls and such a share of the time; the larger of both figures; findings."""
+"""Error factor; minimum calls; minimum share of time; minimum of the larger row count; maximum number of findings."""
 LONGEST = 4000
 LEAST_LOGGED = 5
 _NAME = r'(?:\w+\.)?"?(\w+)"?'
@@ -23,12 +23,12 @@ _LOOK_UP = re.compile(
     r"(?:\s+for\s+(?:update|share))?\s*;?",
     re.I,
 )
-"""One table, and columns of it that are compared with one value each: nothing that limits, joins or groups."""
+"""One table with columns that are each compared with one value: no limit, join or grouping."""
 
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """A statement with the table and the columns that it compares; rows of a call by the statistics, and found."""
+    """A statement with the table and columns that it compares; rows per call according to the statistics, and found."""
 
     statement: Statement
     table: Table
@@ -38,13 +38,13 @@ class _LookUp:
 
     @property
     def correlated(self) -> bool:
-        """Whether each column alone would let it find as many: it is their product that is wrong."""
+        """Return True if each column alone explains the rows found, so that only the estimates' product is wrong."""
         alone = min(max(self.table.rows, 1) / one.values for one in self.columns)
         return len(self.columns) > 1 and self.found > FACTOR * self.expected and self.found <= FACTOR * alone
 
 
 def judge(facts: Facts) -> Iterator[Advice]:
-    """A finding per statement, those first that took most time."""
+    """Yield a finding per statement, most time first."""
     total = sum(one.ms for one in facts.all(Statement))
     columns: dict[str, dict[str, Column]] = {}
     for column in facts.all(Column):
@@ -54,7 +54,7 @@ def judge(facts: Facts) -> Iterator[Advice]:
     told = 0
     for one in facts.all(Statement)[:200]:
         if one.identifier in logged:
-            continue  # plans with counted rows say it better: logged_estimates
+            continue  # `logged_estimates` judges it better, from plans with counted rows
         if told == MOST or one.calls < LEAST_CALLS or one.ms < LEAST_SHARE * total:
             continue
         found = _look_up(one, tables, columns)
@@ -82,8 +82,11 @@ def _look_up(
 
 
 def _is_off(one: _LookUp) -> bool:
-    """Whether no choice of values explains the difference. Looked up are common values, perhaps: then as many rows as
-    the commonest have are to be expected; or values that are not there: of these only a part is taken for it."""
+    """Return True if no choice of values explains the difference.
+
+    More rows than expected may be due to common values: as many rows as the most common value has are then expected.
+    Fewer rows may be due to values that do not exist: less than half a row per call is not counted as an error.
+    """
     commonest = max(one.table.rows, 1) * min(max(each.commonest, 1 / max(each.values, 1.0)) for each in one.columns)
     if len(one.columns) > 1:
         several = max(one.table.rows, 1.0)

@@ -1,2 +1,5 @@
-"""A storage stack from the host down to the disks: its description (`keys.py`, `read.py`), how many commands each
-layer lets through (`layers.py`), in the types of `parts.py`. Arithmetic on what was described; nothing is measured."""
+"""A storage stack from the host down to the disks, computed from a description; nothing is measured.
+
+`keys.py` and `read.py` define and read the description, `layers.py` computes how many commands each layer lets through,
+`parts.py` has the types.
+"""

@@ -1,4 +1,4 @@
-"""Every key of a stack's description: its unit, its range, its default, what it means. The check reads this table."""
+"""All keys of a stack's description: unit, range, default and meaning; the check reads this table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MOST = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of a section. `whole`: no fractions. Without a default: `required`, or not known."""
+    """A key of a section; with `whole` it takes no fractions; without a default it is `required` or unknown."""
 
     unit: str
     least: float
@@ -70,11 +70,11 @@ KEYS: dict[str, dict[str, Key]] = {
     },
 }
 REQUIRED = ("demand", "lun")
-"""Sections that a description cannot do without."""
+"""Sections that a description must have."""
 WORDS: dict[str, tuple[str, ...]] = {
     "host.os": ("linux", "solaris"),
     "disk.raid": ("0", "1", "10", "5", "6"),
 }
-"""Keys whose values are words; the first is the default."""
+"""Keys whose values are words; the first word is the default."""
 PENALTY = {"0": 1, "1": 2, "10": 2, "5": 4, "6": 6}
-"""Commands on disks for one small write: copies, or old data and parity read and both written."""
+"""Commands on disks per small write: copies, or reading old data and parity and writing both."""

@@ -1,15 +1,16 @@
-"""Commands under way, layer by layer: what comes to each, what it lets through.
+"""Outstanding commands layer by layer: the load on each layer, and the number that it lets through.
 
 ```text
  jobs -- host -- stripe -- LUN queues -- HBA -- channel -- array -- disks
 ```
 
-Little's law, down: a limit of N commands under way lets N / R a second through, R being the time of a command below
-it. And up: to keep parts busy that complete X a second together, X x R have to be under way. With the second a cable
-and disks have a place among the limits. R is that of an array that nobody waits in: the figures are upper bounds of
-the rate, and lower bounds of what has to be under way.
+Little's law is applied downwards: a limit of N outstanding commands lets N / R commands per second through, R being the
+time of a command below it. It is applied upwards, too: to keep parts busy that complete X commands per second together,
+X x R commands have to be outstanding. With the latter, a cable and disks are limits like the queues. R is the time in
+an array without queueing: the figures are upper bounds of the rate, and lower bounds of the number of outstanding
+commands.
 
-Limits: the load is taken as spread evenly over the LUNs; a piece that crosses a boundary of a stripe is not counted.
+Limits: the load is assumed to be spread evenly over the LUNs; a piece that crosses a stripe boundary is not counted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dbdyno.advise.stack.parts import Layer, Stack
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What the jobs ask for: requests at once, and the pieces of `piece_kb` that each falls into."""
+    """Load of the jobs: simultaneous requests, and the number of pieces of `piece_kb` that each is divided into."""
 
     requests: float
     pieces: int
@@ -33,12 +34,12 @@ class Demand:
 
     @property
     def commands(self) -> float:
-        """Pieces at once."""
+        """Return the number of simultaneous pieces."""
         return self.requests * self.pieces
 
 
 def demand(stack: Stack) -> Demand:
-    """What comes down from the jobs, and how many LUNs it uses at most."""
+    """Return the load from the jobs, and the maximum number of LUNs that it uses."""
     requests = stack.number("demand.jobs") * stack.number("demand.ios")
     whole = stack.number("demand.io_kb")
     piece = min(whole, stack.figures["stripe.stripe_kb"] or whole, stack.figures["host.max_io_kb"] or whole)
@@ -48,20 +49,20 @@ def demand(stack: Stack) -> Demand:
 
 
 def disk_commands(stack: Stack) -> float:
-    """Commands on disks for one from the host: reads that the cache has not, writes with copies or parity."""
+    """Return the disk commands per command from the host: reads that miss the cache, writes with copies or parity."""
     writes, cached = stack.number("demand.write_share"), stack.number("array.cached_share")
     return (1 - writes) * (1 - cached) + writes * PENALTY[stack.words["disk.raid"]]
 
 
 def latency_s(stack: Stack) -> float | None:
-    """The time of a command in an array where nobody waits; None where no disk is described."""
+    """Return the time of a command in an array without queueing in seconds, or None if no disk is described."""
     if not stack.has("disk.service_ms"):
         return stack.number("array.hit_ms") / 1e3 or None
     return (stack.number("array.hit_ms") + disk_commands(stack) * stack.number("disk.service_ms")) / 1e3
 
 
 def layers(stack: Stack) -> list[Layer]:
-    """The layers that the description has, from the host down."""
+    """Return the layers in the description, from the host down."""
     asked = demand(stack)
     seconds, passing = latency_s(stack), asked.commands
     found = []
@@ -77,7 +78,7 @@ _Limit = tuple[str, str, float | None, int, float, str]
 
 
 def _limits(stack: Stack, asked: Demand, seconds: float | None) -> Iterator[_Limit]:
-    """Name, words, limit of each part, parts used, limit of all, key."""
+    """Yield, per layer: name, words, limit of each part, number of parts used, limit of all, key."""
     yield from _queue(stack, "host", "requests of the host", 1)
     yield from _queue(stack, "lun", "LUNs in use", asked.luns)
     if stack.has("hba.queue_limit"):
@@ -95,14 +96,14 @@ def _limits(stack: Stack, asked: Demand, seconds: float | None) -> Iterator[_Lim
 
 
 def _queue(stack: Stack, name: str, what: str, parts: int) -> Iterator[_Limit]:
-    """A limit of a queue, where one was given."""
+    """Yield the limit of a queue, if it is described."""
     if stack.has(f"{name}.queue_limit"):
         each = stack.number(f"{name}.queue_limit")
         yield name, what, each, parts, each * parts, f"{name}.queue_limit"
 
 
 def _disks(stack: Stack, asked: Demand, seconds: float | None) -> Iterator[_Limit]:
-    """What keeps every disk under the LUNs in use busy, counted where commands enter the array."""
+    """Yield the number of commands that keeps all disks under the used LUNs busy, counted at the array's entry."""
     disks = int(asked.luns * stack.number("disk.per_lun"))
     if stack.has("disk.count"):
         disks = min(disks, int(stack.number("disk.count")))

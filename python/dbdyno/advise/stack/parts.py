@@ -1,4 +1,4 @@
-"""What rules read of a storage stack: its figures by key, and its layers from the host down."""
+"""Kinds of evidence about a storage stack: its figures by key, and its layers from the host down."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A description: figures by `section.key`, those left out with their default or None. `file` is where it stands."""
+    """A description: figures by `section.key`, omitted ones with their default or None; `file` is its path."""
 
     file: str
     figures: Mapping[str, float | None]
     words: Mapping[str, str]
 
     def has(self, key: str) -> bool:
-        """Whether a figure was given or has a default."""
+        """Return True if a figure is described or has a default."""
         return self.figures.get(key) is not None
 
     def number(self, key: str) -> float:
-        """A figure that is there."""
+        """Return a figure that exists.
+
+        Raises:
+            KeyError: the figure is not known.
+        """
         value = self.figures[key]
         if value is None:
             raise KeyError(key)
@@ -28,10 +32,10 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """One layer: what comes to it, what it lets through, in commands under way at once.
+    """One layer: the load on it and the number that it lets through, in outstanding commands.
 
-    `each` is the limit of one of its `count` parts that the load uses; None where it is no limit of a queue but the
-    number that keeps the part busy (disks, the cable: Little's law). `per_s` is what its limit lets through by
+    `each` is the limit of one of the `count` parts that the load uses. It is None if the limit is not a queue but the
+    number that keeps the part busy (disks, the cable: Little's law). `per_s` is the rate that its limit lets through by
     Little's law, None without a latency.
     """
 
@@ -47,5 +51,5 @@ class Layer:
 
     @property
     def waits(self) -> float:
-        """Commands that wait in front of it."""
+        """Return the number of commands that wait in front of it."""
         return self.offered - self.passes

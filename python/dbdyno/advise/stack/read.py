@@ -1,4 +1,4 @@
-"""Reads a description of a stack: every key is known, in its range, and they go together."""
+"""Reading of a stack's description, with a check of every key, its range, and their combination."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from dbdyno.advise.facts import Facts
 from dbdyno.advise.stack.keys import KEYS, REQUIRED, WORDS, Key
 from dbdyno.advise.stack.layers import layers
 from dbdyno.advise.stack.parts import Layer, Stack
-from dbdyno.errors import AdviceError
-from dbdyno.files import read_given, toml_tables
+from dbdyno.base.errors import AdviceError
+from dbdyno.base.files import read_given, toml_tables
 
 _EXAMPLE = "examples/stacks/san.toml is an example"
 
 
 def read(path: Path) -> Facts:
-    """The evidence of a file. Raises `AdviceError` with file, line and section."""
+    """Return the evidence of a description file.
+
+    Raises:
+        AdviceError: the file cannot be read or is not valid; the error names file, line and section.
+    """
     try:
         text = read_given(path)
         given = toml_tables(text)
@@ -35,14 +39,14 @@ def read(path: Path) -> Facts:
 
 
 class _Reader:
-    """One file."""
+    """Reader of one file."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
         self.lines = text.splitlines()
 
     def place(self, section: str, key: str = "") -> str:
-        """`stack.toml, line 4, [lun]`; without the line where a key is written in another way."""
+        """Return a place such as `stack.toml, line 4, [lun]`; without the line if the key has an unusual form."""
         inside = ""
         for number, line in enumerate(self.lines, 1):
             if head := re.match(r"\s*\[\s*([\w-]+)\s*\]", line):
@@ -53,7 +57,7 @@ class _Reader:
         return f"{self.file}, [{section}]"
 
     def stack(self, given: dict[str, Any]) -> Stack:
-        """The description."""
+        """Return the description."""
         for section, rows in given.items():
             if section not in KEYS:
                 raise AdviceError(
@@ -117,7 +121,7 @@ class _Reader:
         return str(value)
 
     def _together(self, stack: Stack) -> None:
-        """What single keys cannot tell."""
+        """Check the combination of keys."""
         luns, each = stack.number("lun.count"), stack.figures["stripe.luns"]
         used = (each or 1) * stack.number("demand.file_systems")
         if used > luns:

@@ -1,4 +1,4 @@
-"""Ways of loading a wide table into a Cassandra, run as flows of a persistent process (`dbdyno.wide.ways`)."""
+"""Ways of loading a wide table into a Cassandra, run as flows of a persistent process (`dbdyno.wide.load_methods`)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import importlib.util
 from collections.abc import Mapping
 from typing import ClassVar
 
+from dbdyno.base.processes import python_command
 from dbdyno.bench.flows.bench import FlowBench
 from dbdyno.bench.flows.engines import Engine
-from dbdyno.processes import python_command
 
 
 def _missing() -> str | None:
@@ -31,7 +31,7 @@ class CassandraBench(FlowBench):
             "",
             "a wide table",
             _missing,
-            lambda _: python_command("dbdyno.wide.ways"),
+            lambda _: python_command("dbdyno.wide.load_methods"),
             at="DBDYNO_CASSANDRA",
         )
     }

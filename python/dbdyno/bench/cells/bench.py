@@ -21,11 +21,12 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import CellsError, Error, PlanError
 from dbdyno.bench.cells.plan import WORKLOAD, CellsPlan
 from dbdyno.bench.cells.restore import refuse_cut, undo_of, way_of
 from dbdyno.bench.cells.survey import MARK, describe, refuse_held, survey, times
+from dbdyno.bench.passive_bench import QuietBench, arm_row
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
-from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.bench.undo import to_wire
 from dbdyno.cells.collect import collect
 from dbdyno.cells.collection import Collection
@@ -33,7 +34,6 @@ from dbdyno.cells.hosts import hosts_of
 from dbdyno.cells.iorm_plan import alter
 from dbdyno.cells.iorm_switch import SETTLE_S, plan_undo, put
 from dbdyno.cells.ssh import Fleet
-from dbdyno.errors import CellsError, Error, PlanError
 from dbdyno.study.plan.schedule import Timing, blocks
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.evidence.run import reading
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 

@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.errors import CellsError, EvidenceError
+from dbdyno.base.visible import line
 from dbdyno.cells import hosts, iorm_plan
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import IormPlan
 from dbdyno.cells.iorm_switch import PlanUndo
 from dbdyno.cells.ssh import Access
-from dbdyno.errors import CellsError, EvidenceError
 from dbdyno.evidence.run import Run, list_runs
-from dbdyno.visible import line
 
 PATIENCE_S = 20.0
 """Seconds that a cell that answered may take to show its plan again."""

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from dbdyno.base.errors import CellsError
 from dbdyno.bench.cells.plan import CellsPlan, refuse_database
 from dbdyno.cells.hosts import Host
 from dbdyno.cells.iorm_plan import IormPlan, alter, with_flash_log
 from dbdyno.cells.iorm_switch import Directives, plans
 from dbdyno.cells.listing import read_text
 from dbdyno.cells.ssh import Access, Fleet
-from dbdyno.errors import CellsError
 
 MARK = "FL_DISK_FIRST"
 """Metric that is read to see whether a cell has collected again."""

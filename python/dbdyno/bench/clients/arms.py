@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN, locate
 from dbdyno.bench.clients.job import MODES
-from dbdyno.errors import PlanError
 
 if TYPE_CHECKING:
     from dbdyno.bench.clients.load import ClientArm

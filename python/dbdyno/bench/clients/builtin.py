@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dbdyno.errors import PlanError
-from dbdyno.processes import find_program, python_command, python_environment
+from dbdyno.base.errors import PlanError
+from dbdyno.base.processes import find_program, python_command, python_environment
 
 HERE = Path(__file__).resolve().parent
 INSTALL = "make setup-clients"

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dbdyno.base.errors import Error
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.accounted import Accounted
 from dbdyno.bench.clients.arrivals import NOT_DUE
 from dbdyno.bench.clients.check_words import PAUSE_NS, POSTGRES, Words
 from dbdyno.bench.clients.job import Job
 from dbdyno.bench.clients.load import ClientArm
 from dbdyno.bench.clients.process import END_S, ClientError, ClientHungError
-from dbdyno.errors import Error
+from dbdyno.bench.clients.time_coverage import Accounted
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadArm
     from dbdyno.bench.clients.reader import Records
-    from dbdyno.core_types import LoadArm
 
 Held, Failed, Told = "ok", "failed", "told"
 LATE_S = 1.0

@@ -16,7 +16,7 @@ from dbdyno.bench.clients.conformance import SLICE_NS, Examined, Failed, Told, V
 from dbdyno.bench.clients.process import ClientError
 
 if TYPE_CHECKING:
-    from dbdyno.core_types import LoadArm
+    from dbdyno.base.core_types import LoadArm
 
 SCRIPT = "select 1;"
 TURN_NS = 250_000_000

@@ -17,7 +17,7 @@ from dbdyno.bench.clients.stream import VERSION
 
 if TYPE_CHECKING:
     from dbdyno import _core
-    from dbdyno.core_types import LoadArm
+    from dbdyno.base.core_types import LoadArm
 
 MODES = {"simple": "literals", "extended": "binds", "prepared": "prepared"}
 """Ways of sending statements: dbdyno's name of a protocol, and the name used by clients."""

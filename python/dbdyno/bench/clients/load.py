@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.accounted import LEAST_AGAIN_NS, LEAST_NS, Accounted, busy_ns
+from dbdyno.bench.clients.external_load import Part
 from dbdyno.bench.clients.failures import Failures, failures_of
 from dbdyno.bench.clients.job import Job, line
 from dbdyno.bench.clients.messages import SliceLine
-from dbdyno.bench.clients.part import Part
 from dbdyno.bench.clients.process import ANSWER_S, START_S, ClientError, ClientLostError, ClientProcess, Stopped
 from dbdyno.bench.clients.reader import RECORD, Asked, Records, StreamError, refuse_lies
-from dbdyno.bench.marked import NAME, MarkUndo, new_mark
+from dbdyno.bench.clients.time_coverage import LEAST_AGAIN_NS, LEAST_NS, Accounted, busy_ns
+from dbdyno.bench.marked_processes import NAME, MarkUndo, new_mark
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from dbdyno.base.core_types import ArmReport, ClientArmReport, LineReport, LoadReport, LoadSpec
     from dbdyno.bench.clients.arrivals import Arrivals
-    from dbdyno.bench.clients.line import ClientLine
+    from dbdyno.bench.clients.network_line import ClientLine
     from dbdyno.bench.guardian import Guardian
-    from dbdyno.core_types import ArmReport, ClientArmReport, LineReport, LoadReport, LoadSpec
 
 Slice = tuple[int, int, int | None, int | None]
 """Arm, number, length in ns or None, number of transactions or None."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from dbdyno.core_types import DrawnStatement
+from dbdyno.base.core_types import DrawnStatement
 
 
 class StatementLine(DrawnStatement):

@@ -17,13 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from dbdyno.base.dsn import sql_without_secrets
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import child_environment
 from dbdyno.bench.clients import stream
-from dbdyno.bench.clients.last_words import LastWords
 from dbdyno.bench.clients.reader import Reader, Records, StreamError
+from dbdyno.bench.clients.stderr_tail import LastWords
 from dbdyno.bench.recorder import AgainError
-from dbdyno.dsn import sql_without_secrets
-from dbdyno.errors import TargetError
-from dbdyno.processes import child_environment
 
 START_S = 30.0
 """Maximum seconds from the start to the client's first record."""

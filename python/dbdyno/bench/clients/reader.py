@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dbdyno.base.errors import Error
 from dbdyno.bench.clients import stream
-from dbdyno.errors import Error
 
 RECORD = np.dtype(
     [

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
-from dbdyno.errors import Error
+from dbdyno.base.errors import Error
 
 if TYPE_CHECKING:
     from dbdyno.bench.canary import Canaries

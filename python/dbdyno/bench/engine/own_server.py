@@ -18,12 +18,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dbdyno.bench.engine.account import Account, bare_environment
-from dbdyno.bench.engine.places import base_folder
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine.os_user import Account, bare_environment
+from dbdyno.bench.engine.server_paths import base_folder
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.host.machine import file_system
 from dbdyno.bench.undo import ServerUndo, server_processes, stop_server
-from dbdyno.errors import TargetError
 
 START_S = 60.0
 LOG_LINES = 8

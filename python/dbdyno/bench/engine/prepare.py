@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.bench.protocol import Ready
-from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.plan.network import line
 
 if TYPE_CHECKING:
-    from dbdyno.core_types import LoadArm
+    from dbdyno.base.core_types import LoadArm
     from dbdyno.study.plan.plan import Arm, Plan
     from dbdyno.study.plan.schedule import Timing
 

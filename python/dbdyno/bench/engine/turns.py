@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.bench.engine.prepare import EngineArm, EngineReady
 from dbdyno.bench.protocol import Ready, Traits
 from dbdyno.bench.recorder import AgainError
-from dbdyno.errors import PlanError, TargetError
 from dbdyno.study.plan.network import differing
 
 if TYPE_CHECKING:

@@ -17,15 +17,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
+from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.bench.flows import tables
 from dbdyno.bench.flows.engines import ENGINES, Engine
 from dbdyno.bench.flows.process import Answered, EngineProcess, FlowError, Stopped
 from dbdyno.bench.flows.worker import DSN
 from dbdyno.bench.operations import Operations
+from dbdyno.bench.passive_bench import QuietBench, arm_row
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
-from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.bench.undo import FolderUndo
-from dbdyno.errors import PlanError, TargetError
 from dbdyno.flow.answers import Answer, answer, difference
 from dbdyno.study.plan.schedule import blocks, timing
 

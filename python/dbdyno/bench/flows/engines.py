@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.errors import FlowError
+from dbdyno.base.errors import FlowError
+from dbdyno.base.processes import find_program, python_command
 from dbdyno.flow import in_pig
-from dbdyno.processes import find_program, python_command
 
 HERE = Path(__file__).resolve().parent
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import python_environment
 from dbdyno.bench.flows.engines import Engine
 from dbdyno.bench.flows.worker import packed, unpacked
-from dbdyno.errors import TargetError
-from dbdyno.processes import python_environment
 
 START_S = 120.0
 STEP_S = 0.2

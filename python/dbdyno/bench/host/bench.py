@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dbdyno.bench.host.probe import LogArm, facts, same_device
+from dbdyno.bench.passive_bench import QuietBench, arm_row
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
-from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import ProbeSpec
     from dbdyno.bench.recorder import Recorder
-    from dbdyno.core_types import ProbeSpec
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.plan.schedule import Turn
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dbdyno.base.core_types import FlashSpec
+from dbdyno.base.errors import PlanError, TargetError
 from dbdyno.bench.host.machine import FileSystem, file_system, host_facts
 from dbdyno.bench.host.probe import cache_mode
-from dbdyno.core_types import FlashSpec
-from dbdyno.errors import PlanError, TargetError
 
 FILE_NAME = "dbdyno-flash.tmp"
 """Name under which a file is created in a folder; the file is unlinked immediately."""

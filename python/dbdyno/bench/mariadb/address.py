@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypedDict, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from dbdyno.errors import Error, TargetError
-from dbdyno.files import read_given
+from dbdyno.base.errors import Error, TargetError
+from dbdyno.base.files import read_given
 
 PORT = 3306
 CONNECT_S = 10

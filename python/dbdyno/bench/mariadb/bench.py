@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.arms import in_words, manifest_record, starts
 from dbdyno.bench.clients.load import ClientArm, Loads
 from dbdyno.bench.engine import arm_server
-from dbdyno.bench.engine.cold import chill
+from dbdyno.bench.engine.cold_start import chill
 from dbdyno.bench.engine.turns import BROKE_OFF, EngineBench, OtherValueError, sent_and_set
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.binaries import INSTALL
@@ -26,7 +27,6 @@ from dbdyno.bench.mariadb.observer import MariaDBObserver
 from dbdyno.bench.mariadb.prepare import EMBEDDED, Prepared, in_own_words, open_targets, prepare
 from dbdyno.bench.mariadb.restore import refuse_left
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB

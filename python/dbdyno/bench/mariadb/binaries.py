@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.bench.engine.account import Account, refusal
-from dbdyno.errors import TargetError
-from dbdyno.processes import find_program
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import find_program
+from dbdyno.bench.engine.os_user import Account, refusal
 
 PLACES = "/usr/sbin:/usr/local/sbin:/usr/local/mysql/bin:/opt/homebrew/bin"
 """Folders in addition to PATH in which distributions install the server's programs."""

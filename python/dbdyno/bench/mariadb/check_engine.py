@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.check import Check
 from dbdyno.bench.mariadb.restore import OwedMariaDB
 from dbdyno.bench.mariadb.session import row, rows
 from dbdyno.bench.postgres.leftovers import describe, restore_command, sources
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB

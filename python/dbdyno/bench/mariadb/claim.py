@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
 
 LOCK = "dbdyno settings"
 ENGINE = "engine"

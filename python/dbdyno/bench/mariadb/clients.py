@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.arms import name_of, named, refuse_other_engine
 from dbdyno.bench.clients.builtin import locate
 from dbdyno.bench.clients.check_words import MARIADB
 from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
-from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
+from dbdyno.bench.clients.network_line import ClientLine
 from dbdyno.bench.mariadb.session import row
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.plan import Arm
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadArm
     from dbdyno.bench.mariadb.prepare import Prepared, ReadyArm
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.core_types import LoadArm
 
 
 _ALIVE = """select count(*) from performance_schema.session_connect_attrs

@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.bench.engine.account import engine_account, run_as
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine.os_user import engine_account, run_as
 from dbdyno.bench.engine.own_server import OwnServer, indented
-from dbdyno.bench.engine.places import free_port
+from dbdyno.bench.engine.server_paths import free_port
 from dbdyno.bench.mariadb.address import Parameters, driver
 from dbdyno.bench.mariadb.binaries import Programs, check_within_reach, find_programs
 from dbdyno.bench.mariadb.session import open_session
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian

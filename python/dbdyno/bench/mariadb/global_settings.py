@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from dbdyno.bench.engine import owed
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine import unrestored
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.claim import ENGINE
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, read_facts, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
-from dbdyno.errors import TargetError
 from dbdyno.evidence.run import this_process
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def in_effect(target: MariaDB, changes: Sequence[SettingChange], guardian: Guard
     try:
         number = guardian.push(undo)
     except BaseException:  # without the guardian nothing is changed
-        owed.forget(undo.record)
+        unrestored.forget(undo.record)
         raise
     try:
         with contextlib.closing(target.connect()) as connection:
@@ -129,7 +129,7 @@ def _note(target: MariaDB, changes: Sequence[SettingChange], guardian: Guardian,
     Raises:
         TargetError: The record cannot be written.
     """
-    kept = {change.name: owed.Kept(change.before, change.before_literal, (change.value,)) for change in changes}
+    kept = {change.name: unrestored.Kept(change.before, change.before_literal, (change.value,)) for change in changes}
     with contextlib.closing(target.connect()) as connection:
-        record = owed.begun(target.safe_dsn, target.identity(connection), kept, run)
-    return owed.write_new(replace(record, guardian=this_process(guardian.pid)))
+        record = unrestored.begun(target.safe_dsn, target.identity(connection), kept, run)
+    return unrestored.write_new(replace(record, guardian=this_process(guardian.pid)))

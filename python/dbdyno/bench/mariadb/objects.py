@@ -13,13 +13,13 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
+from dbdyno.base.signals import Interrupted, Stopping
 from dbdyno.bench.guardian import ThereBeforeError
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.session import StopAsked, run_heeding
 from dbdyno.bench.mariadb.undo import MariaUndo
 from dbdyno.bench.postgres.objects import THERE
-from dbdyno.errors import TargetError
-from dbdyno.signals import Interrupted, Stopping
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian

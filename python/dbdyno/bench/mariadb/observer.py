@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import Error
 from dbdyno.bench.engine.observer import Observer
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.status import counters
 from dbdyno.bench.mariadb.watch import Watcher, program_names
-from dbdyno.bench.mariadb.work import index_counters, session_counters
-from dbdyno.errors import Error
+from dbdyno.bench.mariadb.work_counters import index_counters, session_counters
 from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.clients.arms import refuse_unfit
-from dbdyno.bench.engine import cold
+from dbdyno.bench.engine import cold_start
 from dbdyno.bench.engine.prepare import (
     EngineArm,
     EngineReady,
@@ -26,14 +27,13 @@ from dbdyno.bench.mariadb.global_settings import may_alter
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.mariadb.settings import SettingChange, classify, session_sql
 from dbdyno.bench.mariadb.watch import NO_WAITS, program_names
-from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Server
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadSpec
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.mariadb.server import MariaDB
-    from dbdyno.core_types import LoadSpec
     from dbdyno.study.plan.plan import Arm, Plan
 
 EMBEDDED = "mariadb"
@@ -169,7 +169,7 @@ def _free(target: MariaDB) -> int:
 
 
 def _ready(arm: Arm, target: MariaDB, plan: Plan) -> ReadyArm:
-    if arm.cold and (reason := cold.refusal(target)):
+    if arm.cold and (reason := cold_start.refusal(target)):
         raise TargetError(
             reason,
             where=f"arm {arm.name!r} on {target.safe_dsn}",

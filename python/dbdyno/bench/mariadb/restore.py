@@ -12,16 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.bench.engine import owed
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine import unrestored
 from dbdyno.bench.mariadb.global_settings import claim, other_values
 from dbdyno.bench.mariadb.server import MariaDB
 from dbdyno.bench.mariadb.settings import Fact, literal, read_facts, same_value
 from dbdyno.bench.mariadb.undo import MariaUndo
 from dbdyno.bench.postgres.leftovers import Finding, Source, State, restore_command, settle, sources
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
-    from dbdyno.bench.engine.owed import Kept
+    from dbdyno.bench.engine.unrestored import Kept
 
 
 class OwedMariaDB:
@@ -127,7 +127,7 @@ def _left(target: MariaDB, left: Sequence[Finding]) -> TargetError:
 
 
 def _state(fact: Fact, kept: Kept) -> State:
-    if owed.HIDDEN in (kept.was, *kept.ours):
+    if unrestored.HIDDEN in (kept.was, *kept.ours):
         return "other"
     if _same(fact, kept.was):
         return "back"

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.host.machine import file_system, host_facts, server_is_here
 from dbdyno.bench.mariadb.address import Address, Parameters, address, driver, of_parameters, said
 from dbdyno.bench.mariadb.session import ANSWER_S, open_session, row, rows
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.guardian import Guardian

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno.bench.mariadb.address import CONNECT_S, driver
-from dbdyno.bench.mariadb.guarded import NO_KEY, guarded
+from dbdyno.bench.mariadb.safe_connection import NO_KEY, guarded
 
 ANSWER_S = 30.0
 """Seconds that a statement that answers at once may be silent."""

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.mariadb.address import driver, said
 from dbdyno.bench.mariadb.session import row, rows
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB

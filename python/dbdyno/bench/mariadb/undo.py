@@ -33,7 +33,7 @@ class MariaUndo:
 
     def carry_out(self) -> list[str]:
         """Run the statements and return problems as sentences, an empty list on success."""
-        from dbdyno.bench.engine.owed import forget
+        from dbdyno.bench.engine.unrestored import forget
         from dbdyno.bench.mariadb.address import driver, said
         from dbdyno.bench.mariadb.session import rows
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import Error
 from dbdyno.bench.mariadb.address import driver
 from dbdyno.bench.mariadb.session import rows
 from dbdyno.bench.poll import Poller
-from dbdyno.errors import Error
 
 if TYPE_CHECKING:
     from dbdyno.bench.mariadb.server import MariaDB

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from dbdyno.bench.mock.script import Script
 from dbdyno.bench.operations import Operations
+from dbdyno.bench.passive_bench import QuietBench, arm_row
 from dbdyno.bench.protocol import Facts, Reads, Ready, Traits
-from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:

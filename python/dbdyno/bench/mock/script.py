@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 
 SHAPES = ("lognormal", "exponential", "constant")
 SPREAD = 0.3

@@ -17,19 +17,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import PlanError
+from dbdyno.base.signals import Interrupted
 from dbdyno.bench.model.describe import describe_on_model
+from dbdyno.bench.passive_bench import QuietBench, arm_row
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
-from dbdyno.bench.quiet import QuietBench, arm_row
-from dbdyno.errors import PlanError
 from dbdyno.model.machine import Machine, machine_of, parsed
-from dbdyno.signals import Interrupted
 from dbdyno.study.plan.schedule import Timing, blocks
-from dbdyno.study.plan.typed import refusal
+from dbdyno.study.plan.typed_workloads import refusal
 
 if TYPE_CHECKING:
     from dbdyno._core import ModelRun
+    from dbdyno.base.core_types import ModelArm, ModelSpec
     from dbdyno.bench.recorder import Recorder
-    from dbdyno.core_types import ModelArm, ModelSpec
     from dbdyno.study.plan.plan import Plan
     from dbdyno.study.plan.schedule import Turn
 

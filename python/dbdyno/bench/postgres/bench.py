@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.bench.clients.arms import in_words, manifest_record, starts
 from dbdyno.bench.clients.load import Loads
 from dbdyno.bench.engine import arm_server
-from dbdyno.bench.engine.cold import chill
+from dbdyno.bench.engine.cold_start import chill
 from dbdyno.bench.engine.turns import EngineBench, sent_and_set
 from dbdyno.bench.kinds import EMBEDDED
-from dbdyno.bench.postgres.captured import with_capture
+from dbdyno.bench.postgres.capture_check import with_capture
 from dbdyno.bench.postgres.clients import client_arms
 from dbdyno.bench.postgres.objects import turn_sql, workload_objects
 from dbdyno.bench.postgres.observer import PostgresObserver
@@ -32,7 +32,7 @@ from dbdyno.bench.postgres.server_settings import (
     settled,
 )
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready
-from dbdyno.study.plan.typed import IN_SQL
+from dbdyno.study.plan.typed_workloads import IN_SQL
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
@@ -183,7 +183,7 @@ class PostgresBench(EngineBench):
 
     @contextlib.contextmanager
     def _in_force(self, number: int) -> Iterator[None]:
-        from dbdyno.bench.postgres.alter import apply_server_settings
+        from dbdyno.bench.postgres.altered_settings import apply_server_settings
 
         ready = self.ready.arms[number]
         with contextlib.ExitStack() as stack:

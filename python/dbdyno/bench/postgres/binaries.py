@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dbdyno.errors import TargetError
-from dbdyno.processes import child_environment, find_program, search_folders
+from dbdyno.base.errors import TargetError
+from dbdyno.base.processes import child_environment, find_program, search_folders
 
 PROGRAMS = ("initdb", "postgres", "pg_ctl")
 """Programs that a folder must contain to count as a server's."""

@@ -16,7 +16,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.session import Session

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.arms import name_of, named
 from dbdyno.bench.clients.builtin import BUILTIN, locate
 from dbdyno.bench.clients.conformance import Examined
 from dbdyno.bench.clients.job import Job
-from dbdyno.bench.clients.line import ClientLine
 from dbdyno.bench.clients.load import ClientArm
-from dbdyno.errors import PlanError
+from dbdyno.bench.clients.network_line import ClientLine
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadArm
     from dbdyno.bench.postgres.prepare import Prepared, ReadyArm
     from dbdyno.bench.postgres.server import Postgres
-    from dbdyno.core_types import LoadArm
 
 CHECKS_CLIENT = "-c client_connection_check_interval=1000"
 """Option with which a server ends a statement within a second after its client is gone; PostgreSQL 14 and later."""

@@ -24,13 +24,13 @@ import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from dbdyno.bench.engine.account import Account, engine_account, run_as, within_reach
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine.os_user import Account, engine_account, run_as, within_reach
 from dbdyno.bench.engine.own_server import OwnServer
-from dbdyno.bench.engine.places import free_port, socket_folder
+from dbdyno.bench.engine.server_paths import free_port, socket_folder
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.postgres.binaries import Binaries, find_binaries
 from dbdyno.bench.postgres.setting_values import SettingValue, as_text, configuration_line, quoted_element
-from dbdyno.errors import TargetError
 
 LABORATORY_SETTINGS: dict[str, SettingValue] = {
     "shared_buffers": "256MB",

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dbdyno.bench.engine import owed
-from dbdyno.bench.engine.owed import Kept, Owed
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.engine import unrestored
+from dbdyno.bench.engine.unrestored import Kept, Owed
 from dbdyno.bench.postgres.setting_values import SettingFact, in_unit, same_value
 from dbdyno.bench.postgres.settings import read_facts
-from dbdyno.errors import TargetError
 from dbdyno.evidence.run import DEFAULT_FOLDER, Run, list_runs
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Finding:
 
 def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
     """Return the settings still to be restored according to this user's records and the runs in `folder`."""
-    found = [Source(record, path, _run_of(record)) for path, record in owed.all_records().items()]
+    found = [Source(record, path, _run_of(record)) for path, record in unrestored.all_records().items()]
     known = {one.run for one in found}
     for run in list_runs(folder):
         if run.path.resolve() not in known:
@@ -76,11 +76,11 @@ def sources(folder: Path = DEFAULT_FOLDER) -> list[Source]:
 def unsettled(run: Run) -> list[Source]:
     """Return the records in the manifest of a run that was interrupted before it could note that all is restored."""
     records = run.manifest.server_settings
-    if run.status != "aborted" or run.manifest.settings_put_back or owed.is_marked(run.path):
+    if run.status != "aborted" or run.manifest.settings_put_back or unrestored.is_marked(run.path):
         return []
     if run.path.stat().st_uid != os.geteuid():  # another user's folder must not decide what is altered
         return []
-    return [Source(owed.from_json(record), None, run.path.resolve()) for record in records]
+    return [Source(unrestored.from_json(record), None, run.path.resolve()) for record in records]
 
 
 def of_server(target: Postgres, conn: Connection, among: Iterable[Source]) -> list[Source]:
@@ -91,7 +91,7 @@ def of_server(target: Postgres, conn: Connection, among: Iterable[Source]) -> li
 
 def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
     """Return each setting of the records, compared with its value on the server."""
-    from dbdyno.bench.postgres.alter import read_entries
+    from dbdyno.bench.postgres.altered_settings import read_entries
 
     found = []
     for source in among:
@@ -110,7 +110,7 @@ def look(conn: Connection, among: Iterable[Source]) -> list[Finding]:
 
 def _state(fact: SettingFact, kept: Kept, entry: tuple[str | None] | None) -> State:
     """Return the state of a setting; `entry` is None if this role may not see what ALTER SYSTEM left."""
-    if owed.HIDDEN in (kept.was, *kept.ours):
+    if unrestored.HIDDEN in (kept.was, *kept.ours):
         return "other"
     if same_value(fact, kept.was) and (entry is None or entry[0] == kept.entry):
         return "back"
@@ -150,8 +150,8 @@ def settle(findings: Sequence[Finding]) -> None:
 def forget(source: Source) -> None:
     """Remove a record, and note in the run's folder that its settings are restored."""
     if source.run is not None:
-        owed.mark_put_back(str(source.run))
-    owed.forget(source.path)
+        unrestored.mark_put_back(str(source.run))
+    unrestored.forget(source.path)
 
 
 def _left(target: Postgres, left: list[Finding]) -> TargetError:

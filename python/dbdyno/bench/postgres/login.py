@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
 
 _ASKED = "Is the server running"
 _UNREACHED = re.compile("Connection refused|No route to host|Network is unreachable|No such file|resolve host")

@@ -13,9 +13,9 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
+from dbdyno.base.signals import Interrupted, Stopping
 from dbdyno.bench.guardian import ThereBeforeError
-from dbdyno.errors import TargetError
-from dbdyno.signals import Interrupted, Stopping
 
 if TYPE_CHECKING:
     import psycopg

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.observer import Observer
-from dbdyno.bench.postgres.exact import EXACT, ExactWatcher
-from dbdyno.errors import TargetError
+from dbdyno.bench.postgres.exact_waits import EXACT, ExactWatcher
 from dbdyno.evidence.events import wait_class
 
 if TYPE_CHECKING:

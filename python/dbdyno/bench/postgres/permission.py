@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.setting_values import SettingFact, same_value
 from dbdyno.bench.postgres.settings import SettingChange, alter_system_sql, read_facts
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import Error
 from dbdyno.bench.poll import Poller
-from dbdyno.errors import Error
 
 if TYPE_CHECKING:
     import psycopg

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.prepare import (
     EngineArm,
     EngineReady,
@@ -20,15 +21,14 @@ from dbdyno.bench.engine.prepare import (
     drawn_seed,
     load_arm,
 )
-from dbdyno.errors import TargetError
 from dbdyno.study.plan.plan import Arm, Plan
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import LoadArm, LoadSpec
     from dbdyno.bench.guardian import Guardian
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.postgres.settings import SettingChange
-    from dbdyno.core_types import LoadArm, LoadSpec
 
 
 EMBEDDED_SESSIONS = 180
@@ -120,8 +120,8 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
     """
     from dbdyno import _core
     from dbdyno.bench.clients.arms import refuse_unfit
-    from dbdyno.bench.postgres import captured
-    from dbdyno.study.plan.typed import compiled
+    from dbdyno.bench.postgres import capture_check
+    from dbdyno.study.plan.typed_workloads import compiled
 
     plan = compiled(plan)
     # Turns to measure the cost of observation would each need a restart; probes cannot be switched between slices.
@@ -132,7 +132,7 @@ def prepare(plan: Plan, targets: list[Postgres], seed: int | None = None) -> Pre
         refuse_unfit(plan, arm)
     arms = [_ready(arm, target, plan) for arm, target in zip(plan.arms, targets, strict=True)]
     arms, notes = _past_poolers(arms)
-    notes += captured.notes(plan, targets)
+    notes += capture_check.notes(plan, targets)
     switch, reason = choose_switch(plan, arms)
     how = timing(plan.schedule, switch)
     seed = drawn_seed(plan, seed)
@@ -187,7 +187,7 @@ def _free(target: Postgres) -> int | None:
 
 
 def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
-    from dbdyno.bench.engine import cold
+    from dbdyno.bench.engine import cold_start
     from dbdyno.bench.postgres.permission import refusal
     from dbdyno.bench.postgres.settings import classify
 
@@ -201,7 +201,7 @@ def _ready(arm: Arm, target: Postgres, plan: Plan) -> ReadyArm:
                 where=f"arm {arm.name!r}, {error.where or target.safe_dsn}",
                 next_step=error.next_step,
             ) from error
-    if arm.cold and (reason := cold.refusal(target)):
+    if arm.cold and (reason := cold_start.refusal(target)):
         raise TargetError(reason, where=f"arm {arm.name!r} on {target.safe_dsn}", next_step="leave the target out")
     if target.pooled and any(change.how in ("session", "reload") for change in changes):
         raise TargetError(

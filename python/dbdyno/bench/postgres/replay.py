@@ -18,16 +18,16 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from dbdyno.bench.clients.part import Part
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.clients.external_load import Part
 from dbdyno.evidence.captures import LIMITS
-from dbdyno.study.plan.replayed import NAME, times
+from dbdyno.study.plan.replay import NAME, times
 
 if TYPE_CHECKING:
+    from dbdyno.base.core_types import ArmReport, LoadReport, LoadSpec
     from dbdyno.bench.postgres.prepare import Prepared
     from dbdyno.bench.postgres.server import Postgres
     from dbdyno.bench.protocol import Circumstances
-    from dbdyno.core_types import ArmReport, LoadReport, LoadSpec
 
 DIFFERING = ("rows_differ", "fails_now", "failed_then", "fails_otherwise", "uneven", "left_out", "broken")
 """Counts that a replay reports of answers that differ from those in the capture."""
@@ -239,8 +239,8 @@ def _server_errors(target: Postgres, what: str) -> Iterator[None]:
     """Turn errors of the server into `TargetError`, and a stop request into `Interrupted`."""
     import psycopg
 
+    from dbdyno.base.signals import Interrupted
     from dbdyno.bench.postgres.session import StopAsked
-    from dbdyno.signals import Interrupted
 
     try:
         yield

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.leftovers import Finding, Source, look, of_server
 from dbdyno.bench.postgres.server import open_target
 from dbdyno.bench.postgres.settings import alter_system_sql
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     from dbdyno.bench.postgres.server import Postgres
@@ -34,7 +34,7 @@ class OwedPostgres:
     def put_back(self, left: Sequence[Finding]) -> None:
         """Restore settings; see `OwedServer`."""
         from dbdyno.bench.guardian import Guardian
-        from dbdyno.bench.postgres.alter import await_in_force, put_back_sql
+        from dbdyno.bench.postgres.altered_settings import await_in_force, put_back_sql
 
         with Guardian() as guardian:
             guardian.claim(self.target.libpq_parameters())

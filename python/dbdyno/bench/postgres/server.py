@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.host.machine import host_facts, server_is_here
 from dbdyno.bench.postgres.data_folder import disk_facts
 from dbdyno.bench.postgres.login import login_failed
 from dbdyno.bench.postgres.shown_settings import shown_value
 from dbdyno.bench.postgres.wire_options import load_connection, refusal
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     # Not imported at run time: connecting must not wait for modules that start servers and undo changes.

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.engine.turns import BROKE_OFF, OtherValueError
 from dbdyno.bench.postgres.prepare import Prepared
-from dbdyno.errors import TargetError
 from dbdyno.evidence.run import Run
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def refuse_left_settings(ready: Prepared, folder: Path) -> None:
 
 def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
     """Return what the manifest says of the settings that the run alters: enough to restore them."""
-    from dbdyno.bench.engine import owed
-    from dbdyno.bench.postgres.alter import read_entries
+    from dbdyno.bench.engine import unrestored
+    from dbdyno.bench.postgres.altered_settings import read_entries
     from dbdyno.bench.postgres.settings import read_facts
 
     records = []
@@ -75,8 +75,8 @@ def settings_owed(ready: Prepared, run: Run) -> dict[str, object]:
             for change in arm.server_changes():
                 if arm.target.safe_dsn == name:
                     values.setdefault(change.name, []).append(change.value)
-        kept = {n: owed.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
-        records.append(owed.to_json(owed.begun(name, server, kept, str(run.path.resolve()))))
+        kept = {n: unrestored.Kept(was, entries[n], tuple(values[n])) for n, was in before.items()}
+        records.append(unrestored.to_json(unrestored.begun(name, server, kept, str(run.path.resolve()))))
     return {"server_settings": records, "settings_put_back": False} if records else {}
 
 
@@ -86,7 +86,7 @@ def settled(run: Run, ready: Prepared, guardian: Guardian) -> Iterator[None]:
 
     The lock carries the run's name meanwhile.
     """
-    from dbdyno.errors import Error
+    from dbdyno.base.errors import Error
 
     claim_servers(ready, guardian, run.id)
     run.save(**settings_owed(ready, run))
@@ -105,7 +105,7 @@ def read_back(ready: Prepared, number: int) -> None:
     Raises:
         OtherValueError: A setting has another value.
     """
-    from dbdyno.bench.postgres.alter import other_values
+    from dbdyno.bench.postgres.altered_settings import other_values
 
     arm = ready.arms[number]
     wanted = dict(_altered(ready).get(arm.target.safe_dsn, (arm.target, {}))[1])

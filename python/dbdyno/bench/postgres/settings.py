@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.postgres.setting_values import (
     LIST_OF_QUOTED,
     SettingFact,
@@ -29,7 +30,6 @@ from dbdyno.bench.postgres.setting_values import (
     list_elements,
     problem_with,
 )
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg

@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.errors import TargetError
 from dbdyno.bench.metrics import Metric
-from dbdyno.errors import TargetError
 
 if TYPE_CHECKING:
     import psycopg

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
 
 NO = ("", "0", "false", "off", "no")
 

@@ -22,16 +22,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from dbdyno.base.dsn import named_without_secrets, sql_without_secrets
+from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.base.processes import child_environment, find_program
 from dbdyno.bench.operations import Operations
-from dbdyno.bench.programs.made import makers
+from dbdyno.bench.passive_bench import QuietBench, arm_row
+from dbdyno.bench.programs.command_line import filled_in, words_of
+from dbdyno.bench.programs.generated_files import makers
 from dbdyno.bench.programs.processors import Processors
-from dbdyno.bench.programs.words import filled_in, words_of
 from dbdyno.bench.protocol import Circumstances, Facts, Reads, Ready, Traits
-from dbdyno.bench.quiet import QuietBench, arm_row
 from dbdyno.bench.undo import FolderUndo
-from dbdyno.dsn import named_without_secrets, sql_without_secrets
-from dbdyno.errors import PlanError, TargetError
-from dbdyno.processes import child_environment, find_program
 from dbdyno.study.plan.schedule import blocks, timing
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
-"""The claims N1 to N15: what was published, and what the model gives now.
+"""The claims N1 to N15: published results that the model is checked against.
 
-A file per claim, named by what it claims, a small set of specifications each; no number of the
-answer stands in any of them but the band. To add one: write a file that ends in
-`CLAIM = Claim(...)`, and name it in `FILES`. It says on what it stands (`base.BASES`).
+There is a file per claim, named after its content, with a small set of specifications. The band is the only number of
+the published answer in it; the model's own results are not written down. To add a claim, write a file that ends in
+`CLAIM = Claim(...)` and add it to `FILES`. A claim states its basis (`base.BASES`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno.model.claims.base import Claim, Told, to_json
 from dbdyno.model.claims.bench import Bench, Kept
 from dbdyno.model.describe import SCHEMA
@@ -38,11 +38,15 @@ FILES = {
 NAMES = tuple(FILES)
 SEED = 2_011
 GROWTH = 8
-"""A claim whose verdict might change with the dice is measured with up to so many times the replications."""
+"""Factor by which the number of replications may grow for a claim whose verdict might change with the seed."""
 
 
 def claims(only: Sequence[str] = ()) -> list[Claim]:
-    """The claims asked for, all without `only`; raises `ModelError` for a name that is none."""
+    """Return the claims named in `only`, or all claims if it is empty.
+
+    Raises:
+        ModelError: a name is not the name of a claim.
+    """
     wanted = [name.strip().upper() for name in only if name.strip()] or list(NAMES)
     unknown = [name for name in wanted if name not in NAMES]
     if unknown:
@@ -58,12 +62,20 @@ def hold(
     seed: int = SEED,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measures claims and returns the page about them; one that cannot be measured has an `error` and costs no other.
-    `most` are the replications of a claim whose verdict might change with the dice, eight times as many unless said.
-    `on_progress` hears what is under way.
+    """Measure claims and return the page about them.
+
+    A claim that cannot be measured gets an `error`; the others are measured anyway.
+
+    Args:
+        only: names of claims; all if empty.
+        replications: replications of each claim.
+        most: maximum replications of a claim whose verdict might change with the seed; eight times `replications` by
+            default.
+        seed: seed of the model runs.
+        on_progress: called with a text about the current work.
 
     Raises:
-        ModelError: no such claim, or fewer than 2 replications.
+        ModelError: a name is not the name of a claim, or there are fewer than 2 replications.
     """
     if replications < 2:
         raise ModelError("an interval needs 2 replications or more", where="--replications")
@@ -92,7 +104,7 @@ def _placed(on_progress: Callable[[str], None], place: str, words: str) -> None:
 
 
 def _held(claim: Claim, replications: tuple[int, int], seed: int, on_progress: Callable[[str], None]) -> Told:
-    """A claim measured with as many replications as its verdict needs to be steady, within reason."""
+    """Measure a claim, doubling the replications until its verdict is steady or the maximum is reached."""
     done = 0
     begun = time.monotonic()
     number, most = replications

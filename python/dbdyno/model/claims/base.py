@@ -1,14 +1,13 @@
-"""What a claim is, and what decides whether it holds.
+"""Definition of a claim and the rule that decides whether it holds.
 
-A claim asks for one or more *quantities*, each with a band. A quantity has a value from each
-replication (other dice, the same machine); their mean has a 95 % t interval. The quantity holds if
-the whole interval lies in the band, does not hold if all of it lies outside, and cannot be told
-else. A claim holds if all its quantities do.
+A claim has one or more *quantities*, each with a band. A quantity has one value per replication (another random seed,
+the same machine); their mean has a 95 % t interval. The quantity holds if the whole interval is within the band, does
+not hold if the whole interval is outside, and is undecided otherwise. A claim holds if all its quantities do.
 
-**Other dice, the same verdict.** An interval that only just clears the end of a band clears it by
-luck: at 3 replications two of fifteen verdicts changed with the seed. A verdict is *steady* if the
-99.9 % interval says the same as the 95 % one; until it is, a claim is measured with more
-replications, and one that never is says so.
+**Another seed, the same verdict.** An interval that only just stays inside a band may do so by chance: at 3
+replications two of fifteen verdicts changed with the seed. A verdict is *steady* if the 99.9 % interval gives the same
+verdict as the 95 % one. Until it is steady, a claim is measured with more replications; a claim that never becomes
+steady is reported as such.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ BASES = {
 
 @dataclass(frozen=True)
 class Part:
-    """A quantity of a claim: a value from each replication, and the band asked for (None: open).
+    """A quantity of a claim: one value per replication, and the band that it has to be in (None: open end).
 
-    One without any band is there for comparison and decides nothing.
+    A quantity without any band is shown for comparison only and decides nothing.
     """
 
     quantity: str
@@ -53,11 +52,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Claim:
-    """One row of the table: what was published, by whom, and how the model is asked.
+    """One claim: what was published, by whom, and how the model is measured.
 
-    `basis` is what agreement is worth, one of `BASES`. `measure` runs what it needs and returns the
-    quantities. `notes` say what the figures mean, which slips the source has, and, where the claim does
-    not hold, why and what was tried.
+    `basis` says how much an agreement proves, one of `BASES`. `measure` runs the model and returns the quantities.
+    `notes` explain the figures and mistakes in the source, and, if the claim does not hold, the reason and what was
+    tried.
     """
 
     name: str
@@ -69,7 +68,11 @@ class Claim:
 
 
 def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float, float]:
-    """Mean with its t interval; without spread, or from one value, both ends are the mean."""
+    """Return the mean and its t interval as (mean, low, high).
+
+    Non-finite values are ignored. With one value or without spread both ends equal the mean; without values all are
+    NaN.
+    """
     known = [value for value in values if math.isfinite(value)]
     n = len(known)
     if not n:
@@ -85,7 +88,7 @@ def interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, floa
 
 
 def verdict(low: float, high: float, band: tuple[float | None, float | None]) -> str:
-    """Whether an interval lies in a band, outside of it, or across one of its ends."""
+    """Return the verdict on an interval: inside the band (`HOLDS`), outside (`FAILS`) or across an end (`UNKNOWN`)."""
     if math.isnan(low) or math.isnan(high):
         return UNKNOWN
     least = -math.inf if band[0] is None else band[0]
@@ -101,13 +104,13 @@ def _of(part: Part, low: float, high: float) -> str:
 
 
 def _steady(part: Part) -> bool:
-    """Whether other dice would hardly change the verdict."""
+    """Return True if another seed would hardly change the verdict: the 99.9 % interval gives the same one."""
     said = _of(part, *interval(part.values)[1:])
     return said == "" or said == _of(part, *interval(part.values, STEADY_LEVEL)[1:]) != UNKNOWN
 
 
 class Measured(TypedDict):
-    """A quantity of a claim, with its band and the verdict on it."""
+    """A measured quantity of a claim, with its band and verdict."""
 
     quantity: str
     unit: str
@@ -122,7 +125,7 @@ class Measured(TypedDict):
 
 
 class Told(TypedDict, total=False):
-    """A claim with what the model gave, or the error that kept it from being measured."""
+    """A claim with its measured quantities, or with the error that prevented the measurement."""
 
     claim: str
     title: str
@@ -138,7 +141,7 @@ class Told(TypedDict, total=False):
 
 
 def to_json(claim: Claim, parts: Sequence[Part]) -> Told:
-    """A claim with what the model gave, as plain data."""
+    """Return a claim with its measured quantities as plain data."""
     rows: list[Measured] = []
     for part in parts:
         mean, low, high = interval(part.values)
@@ -158,7 +161,7 @@ def to_json(claim: Claim, parts: Sequence[Part]) -> Told:
         )
     verdicts = {row["verdict"] for row in rows} - {""}
     whole = FAILS if FAILS in verdicts else HOLDS if verdicts == {HOLDS} else UNKNOWN
-    # One quantity that surely lies outside decides, whatever the others do.
+    # A single quantity that is certainly outside its band decides, whatever the others are.
     deciding = [row for row in rows if row["verdict"] == FAILS] if whole == FAILS else rows
     steady = (any if whole == FAILS else all)(row["steady"] for row in deciding)
     return {

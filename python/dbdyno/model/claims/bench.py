@@ -1,7 +1,7 @@
-"""Where claims are measured: a specification run over replications, its evidence asked by SQL.
+"""Measurement of claims: runs a specification over replications and queries its evidence with SQL.
 
-Replication i of any claim is block i of the run: all arms meet the same dice. Evidence lies in the
-system's temporary folder until the question is answered.
+Replication i of any claim is block i of the run: all arms use the same random numbers. Evidence is kept in the system's
+temporary folder until the claim is decided.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from dbdyno.errors import ModelError
+from dbdyno.base.errors import ModelError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.model.machine import Machine, machine_of
 
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.core_types import ModelArm, ModelSpec
+    from dbdyno.base.core_types import ModelArm, ModelSpec
 
 
 @dataclass(frozen=True)
 class Arm:
-    """An arm of a specification: settings of the machine, sessions, and what they do."""
+    """An arm of a specification: its settings of the machine, its number of sessions and their workload."""
 
     name: str
     workload: Mapping[str, Any]
@@ -36,7 +36,7 @@ class Arm:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def spec(self) -> ModelArm:
-        """As the core takes it."""
+        """Return the arm in the form that the core takes."""
         return {
             "name": self.name,
             "settings": dict(self.settings),
@@ -47,34 +47,34 @@ class Arm:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a specification left, with views `calls`, `waits` and `metrics`."""
+    """Evidence of a specification, with the views `calls`, `waits` and `metrics`."""
 
     connection: duckdb.DuckDBPyConnection
     replications: int
 
     def values(self, query: str) -> list[float]:
-        """One number per replication: `query` gives block and value."""
+        """Return one number per replication, NaN if missing; `query` selects rows of (block, value)."""
         found = dict(self.connection.execute(query).fetchall())
         return [
             float(found[block]) if found.get(block) is not None else float("nan") for block in range(self.replications)
         ]
 
     def ratio(self, value: str, table: str, upper: str, lower: str, where: str = "true") -> list[float]:
-        """Per replication, `value` (an aggregate) of one arm over that of another."""
+        """Return, per replication, the aggregate `value` of the arm `upper` divided by that of the arm `lower`."""
         return self.values(
             f"select block, {value} filter (arm = '{upper}') / {value} filter (arm = '{lower}')"  # noqa: S608
             f" from {table} where {where} group by block"
         )
 
     def of_arm(self, value: str, table: str, arm: str, where: str = "true") -> list[float]:
-        """Per replication, `value` (an aggregate) of one arm."""
+        """Return, per replication, the aggregate `value` of one arm."""
         return self.values(
             f"select block, {value} from {table} where arm = '{arm}' and {where} group by block"  # noqa: S608
         )
 
 
 class Kept:
-    """Replications that were done, by what was run: when more are wanted, only those are run. For use with `with`."""
+    """Cache of finished replications by specification, so that only the missing ones are run; a context manager."""
 
     def __init__(self) -> None:
         self._stack = contextlib.ExitStack()
@@ -89,7 +89,7 @@ class Kept:
 
     @contextlib.contextmanager
     def missing(self, spec: ModelSpec, wanted: int) -> Iterator[tuple[Path, range]]:
-        """Where the evidence of a specification lies, and the replications that are to be run now."""
+        """Yield the evidence folder of a specification and the numbers of the replications still to be run."""
         key = json.dumps(spec, sort_keys=True)
         if key not in self._folders:
             folder = tempfile.TemporaryDirectory(prefix="dbdyno-claims-")
@@ -100,8 +100,11 @@ class Kept:
 
 @dataclass(frozen=True)
 class Bench:
-    """Runs specifications. `on_progress` hears of each replication that is done; with `kept` evidence lies on
-    for a bench of more replications."""
+    """Runs specifications of claims.
+
+    `on_progress` is called after each finished replication. With `kept`, evidence is kept for a later bench with more
+    replications.
+    """
 
     replications: int
     seed: int
@@ -109,17 +112,22 @@ class Bench:
     kept: Kept | None = None
 
     def machine(self, name: str) -> Machine:
-        """A built-in machine."""
+        """Return a built-in machine."""
         return machine_of(name)
 
     @contextlib.contextmanager
     def run(self, machine: str, arms: Sequence[Arm], *, transactions: int, warmup: int = 50) -> Iterator[Evidence]:
-        """The evidence of all arms, each of so many transactions a session, over the replications.
+        """Yield the evidence of all arms over the replications.
+
+        Args:
+            machine: name of the machine.
+            arms: the arms to run.
+            transactions: transactions per session and replication.
+            warmup: transactions per session before those.
 
         Raises:
-            ModelError: the machine or an arm cannot be.
+            ModelError: the machine or an arm is not valid.
         """
-
         from dbdyno import _core
 
         spec: ModelSpec = {
@@ -154,7 +162,7 @@ class Bench:
 
 
 def value_of(machine: Machine, path: str) -> float:
-    """A number of a machine.
+    """Return the value of a numeric parameter of a machine.
 
     Raises:
         ModelError: the machine has no such parameter.

@@ -1,4 +1,4 @@
-"""N7: commit time over redo size is a sawtooth, steeper on flash."""
+"""N7: commit time as a function of redo size is a sawtooth, steeper on flash."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ WORK = {"kind": "commit-loop", "redo_bytes": ",".join(f"{size}KiB" for size in S
 
 
 def mean_us(evidence: Evidence, arm: str, size_kb: int) -> list[float]:
-    """Per replication, the mean commit of transactions of about this size."""
+    """Return, per replication, the mean commit time [us] of transactions of about this redo size."""
     near = f"abs(redo_bytes - {size_kb * KB}) < {16 * KB}"
     return evidence.of_arm("avg(elapsed_ns) / 1e3", "calls", arm, f"kind = 'commit' and {near}")
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Means at chosen sizes, 1 session, redo blocks of 512 bytes on disk and 4 KB on flash."""
+    """Measure mean commit times at selected redo sizes with 1 session: on disk and on flash, redo blocks of 4 KB."""
     arms = [
         Arm(name, WORK, 1, {"storage.redo": f"log_{name}", "database.redo.block_bytes": "4096"})
         for name in ("sas", "flash")

@@ -1,4 +1,4 @@
-"""N9: a read from the flash cache against a read from disk."""
+"""N9: a read from the flash cache compared with a read from disk."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dbdyno.model.claims.base import FITTED, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2"
-# Few enough keys that the warm-up meets every block, and hardly any buffers to find them in.
+# So few keys that the warm-up reads every block, and so few buffers that hardly any block stays in memory.
 WORK = {"kind": "key-lookup", "keys": 100_000}
 FEW = {"database.buffers.buffers": "200"}
 READ = "event = 'cell single block physical read'"
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Mean single block read of one session: from disk, from the cache, directly on flash."""
+    """Measure the mean single block read of one session: from disk, from the flash cache, and directly on flash."""
     arms = [
         Arm("disk", WORK, 1, {**FEW, "cells.flash_cache.mode": "none"}),
         Arm("cache", WORK, 1, FEW),

@@ -1,4 +1,4 @@
-"""N2: what the flash log costs while disks are quiet."""
+"""N2: the cost of the flash log while disks are quiet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRANSACTIONS = 1_000
 
 
 def race() -> Sequence[Arm]:
-    """20 sessions that change a row and commit, without and with a flash log."""
+    """Return the arms: 20 sessions that each change a row and commit, without and with a flash log."""
     return [
         Arm(name, ONE_ROW, SESSIONS, {"cells.flash_log.enabled": value})
         for name, value in (("off", "false"), ("on", "true"))
@@ -24,7 +24,7 @@ def race() -> Sequence[Arm]:
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Mean and median log file sync, on over off."""
+    """Measure the mean and median log file sync with the flash log, relative to without it."""
     with bench.run(MACHINE, race(), transactions=TRANSACTIONS) as evidence:
         return [
             Part("mean, on / off", evidence.ratio("avg(elapsed_ns)", "waits", "on", "off", SYNC), 1.02, 1.08),

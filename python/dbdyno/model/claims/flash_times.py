@@ -1,4 +1,4 @@
-"""N1: what flash takes to read, program and erase. These are inputs, and shown as such."""
+"""N1: the times that flash takes to read, program and erase; they are inputs of the model and shown as such."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TIMES = (("read_us", 25), ("program_us", 250), ("erase_us", 2_000))
 
 
 def measure(bench: Bench) -> list[Part]:
-    """The parameters of the flash modules of an X2 cell."""
+    """Return the parameters of the flash modules of an X2 cell."""
     machine = bench.machine("exadata-x2")
     return [Part(key.removesuffix("_us"), [value_of(machine, f"cells.flash.{key}")], us, us, "us") for key, us in TIMES]
 

@@ -1,4 +1,4 @@
-"""N12: group commit."""
+"""N12: group commit, the number of commits that share a log write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dbdyno.model.claims.flash_log_cost import MACHINE, ONE_ROW, SESSIONS, TRANS
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Commits of 20 sessions over writes of the log writer."""
+    """Measure the commits of 20 sessions per write of the log writer."""
     per_write = "count(*) filter (event = 'log file sync') / count(*) filter (event = 'log file parallel write')"
     arms = [Arm("one row", ONE_ROW, SESSIONS)]
     arms += [Arm(f"{cpu_us} us", {**ONE_ROW, "cpu_us": float(cpu_us)}, SESSIONS) for cpu_us in (250, 500)]

@@ -1,4 +1,4 @@
-"""N15: shares of resource management."""
+"""N15: shares of I/O resource management between two databases."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "exadata-x2-shared"
 LOOKUPS = {"kind": "key-lookup", "keys": 4_000_000_000}
-# Scaled down: what loads the 36 disks of the rack keeps 9 of them busy all the time.
+# Scaled down from the 36 disks of the rack: 9 disks (3 per cell) are kept busy all the time by the same load.
 DISKS = {"cells.disks": "3"}
 MANY, FEW = 200, 2
 TRANSACTIONS = 40
 
-# What the disks did for each database while all sessions of both worked: from the end of the
-# warm-up to the end of the first session, that is from the first reading to the second.
+# The work of the disks for each database while all sessions of both were active: from the end of the warm-up to the
+# end of the first session, that is from the first reading to the second.
 _WORKED = """
 create view done as with reading as (
   select arm, block, object, metric, value, row_number() over (
@@ -32,7 +32,7 @@ def _arm(name: str, sessions: int, **settings: str) -> Arm:
 
 
 def measure(bench: Bench) -> list[Part]:
-    """ORCL's share of the reads of disks, both databases with equal loads."""
+    """Measure ORCL's share of the disk reads, with equal loads of both databases."""
     arms = [
         _arm("shares", MANY),
         _arm("none", MANY, **{"cells.iorm.active": "false"}),

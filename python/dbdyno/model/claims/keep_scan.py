@@ -1,4 +1,4 @@
-"""N10: the first scan after KEEP, and the next."""
+"""N10: the first scan after KEEP, and the second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCAN = {"kind": "scan-jobs", "bytes": 1 << 30, "ahead": 2, "cpu_us_per_io": 100.
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Waits of a scan of 1 GB: before KEEP, the first after it, and the one after that."""
+    """Measure the waits of a scan of 1 GB: before KEEP, the first scan after it, and the second."""
     arms = [
         Arm("before", SCAN, 1),
         Arm("keep", SCAN, 1, {"storage.caching": "keep"}),

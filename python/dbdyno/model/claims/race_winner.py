@@ -1,4 +1,4 @@
-"""N3: how often the flash copy of a redo write is first."""
+"""N3: how often the flash copy of a redo write finishes first."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dbdyno.model.claims.base import LOAD_CHOSEN, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench, Evidence
 from dbdyno.model.claims.flash_log_cost import MACHINE, ONE_ROW, SESSIONS
 
-# Changes of a table larger than the buffers. The controllers' memory is made small, so that the
-# database writer fills it within seconds and not minutes.
+# Updates of a table larger than the buffers. The controllers' memory is reduced so that the database writer fills it
+# within seconds instead of minutes.
 BUSY = {"kind": "update-loop", "blocks": 200_000, "skew": 0.8}
 BUSY_SESSIONS = 40
 BUSY_DISKS = {"cells.controller.capacity_kb": "16384", "database.buffers.buffers": "20000"}
 
 
 def share(evidence: Evidence, arm: str) -> list[float]:
-    """Per replication, races that flash won over all races, from the cells' counters."""
+    """Return, per replication, the races won by flash as a share of all races, from the cells' counters."""
     return evidence.values(
         "with counters as (select block, metric, object, source, max(value) - min(value) as n"  # noqa: S608
         f" from metrics where arm = '{arm}' and metric in ('FL_FLASH_FIRST', 'FL_DISK_FIRST')"
@@ -25,7 +25,7 @@ def share(evidence: Evidence, arm: str) -> list[float]:
 
 
 def measure(bench: Bench) -> list[Part]:
-    """The share with quiet and with busy disks."""
+    """Measure the share of races won by flash with quiet and with busy disks."""
     arms = [
         Arm("quiet", ONE_ROW, SESSIONS),
         Arm("busy", BUSY, BUSY_SESSIONS, BUSY_DISKS),

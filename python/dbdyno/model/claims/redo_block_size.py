@@ -1,4 +1,4 @@
-"""N6: redo blocks of 4 KB against 512 bytes on flash."""
+"""N6: redo blocks of 4 KB compared with 512 bytes on flash."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ PLACES = {"small": ("log_flash", 512), "large": ("log_flash", 4096), "disk": ("l
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Mean log file sync at 1 session."""
-    # Firmware times at both ends of what the card's data allow.
+    """Measure the mean log file sync with 1 session."""
+    # Firmware times at both ends of the range that the card's data sheet permits.
     ends = {f"{name} {us}": {"devices.log_flash.firmware_us": us} for us in ("28", "55") for name in ("small", "large")}
     arms = [
         Arm(name, WORK, 1, {"storage.redo": place, "database.redo.block_bytes": str(block)})

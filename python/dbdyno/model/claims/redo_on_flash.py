@@ -1,4 +1,4 @@
-"""N5: redo on flash against disk with 512-byte redo blocks."""
+"""N5: redo on flash compared with disk, with redo blocks of 512 bytes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dbdyno.model.claims.base import MECHANISM, Claim, Part
 from dbdyno.model.claims.bench import Arm, Bench
 
 MACHINE = "sas-and-flash"
-# One row changed and committed, again and again, with a pause of varying length.
+# One row is changed and committed repeatedly, with a pause of varying length.
 WORK = {"kind": "commit-loop", "redo_bytes": "512", "think_ms": 1.0}
 SYNC = "event = 'log file sync'"
 
 
 def arm(device: str, sessions: int, block_bytes: int = 512) -> Arm:
-    """Redo on `log_sas` or `log_flash`."""
+    """Return an arm that writes redo to `log_sas` or `log_flash`."""
     settings = {"storage.redo": f"log_{device}", "database.redo.block_bytes": str(block_bytes)}
     return Arm(f"{device} {sessions}", WORK, sessions, settings)
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Mean log file sync on flash over that on disk, at 1 and at 10 sessions."""
+    """Measure the mean log file sync on flash relative to disk, with 1 and with 10 sessions."""
     arms = [arm(device, sessions) for device in ("sas", "flash") for sessions in (1, 10)]
     at_once = {**WORK, "think_ms": 0.0}
     arms += [replace(one, name=f"{one.name} at once", workload=at_once) for one in arms]

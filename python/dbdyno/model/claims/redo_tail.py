@@ -1,4 +1,4 @@
-"""N4: the tail of redo writes without and with the race."""
+"""N4: the tail of redo write times with and without the flash log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SLOW = 10
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Longest sync over the median, share of slow ones, and what the race leaves of them."""
+    """Measure the longest sync / median, the share of slow syncs, and how many of them the flash log leaves."""
     arms = [
         Arm(name, BUSY, BUSY_SESSIONS, {**BUSY_DISKS, "cells.flash_log.enabled": value})
         for name, value in (("off", "false"), ("on", "true"))

@@ -16,7 +16,7 @@ OUTSTANDING = 8
 
 
 def rate(evidence: Evidence, arm: str, value: str = "count(*)") -> list[float]:
-    """Per replication, reads a second of an arm, or another sum over its waits."""
+    """Return, per replication, the reads per second of an arm, or another aggregate of its waits per second."""
     return evidence.of_arm(
         f"{value} / ((max(started_ns + elapsed_ns) - min(started_ns)) / 1e9)",
         "waits",
@@ -26,7 +26,7 @@ def rate(evidence: Evidence, arm: str, value: str = "count(*)") -> list[float]:
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Reads of a plain disk: random, in order, within a cylinder, and large ones."""
+    """Measure reads of a plain disk: random, sequential, within one cylinder, and large."""
     large_blocks = {**PLAIN, "database.buffers.block_bytes": str(1 << 20)}
     arms = [
         Arm("random", WIDE, OUTSTANDING, PLAIN),

@@ -1,4 +1,4 @@
-"""N8: write-back against write-through under free buffer waits."""
+"""N8: write-back compared with write-through under free buffer waits."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from dbdyno.model.claims.bench import Arm, Bench, Evidence
 
 MACHINE = "exadata-x3"
 MODES = ("write-through", "write-back")
-# Ten times as many blocks as buffers, and fewer than buffers; the flash cache holds both.
+# A table of ten times as many blocks as buffers, and one of fewer blocks than buffers; both fit into the flash cache.
 LARGE = {"kind": "update-loop", "blocks": 20_000}
 SMALL = {"kind": "update-loop", "blocks": 1_000}
 SESSIONS = 60
-# The controllers' memory is made small, so that it is full after seconds and not minutes: how fast
-# disks take blocks for good does not depend on it.
+# The controllers' memory is reduced so that it is full after seconds instead of minutes; the sustained write rate of
+# the disks does not depend on it.
 STEADY = {"cells.controller.capacity_kb": "4096"}
 BUFFERS = {"database.buffers.buffers": "2000"}
-# Changed blocks a second and cell, flash over disk: what the cells could gain at most.
+# Block writes per second and cell, flash relative to disk: the largest possible gain of the cells.
 DEVICES = 20.8
 
 
 def arms(work: dict[str, object]) -> list[Arm]:
-    """Both modes of the cache under one load."""
+    """Return one arm per mode of the flash cache, with the same load."""
     return [Arm(mode, work, SESSIONS, {**STEADY, **BUFFERS, "cells.flash_cache.mode": mode}) for mode in MODES]
 
 
 def gain(evidence: Evidence) -> list[float]:
-    """Throughput with write-back over that with write-through: every session does as many
-    transactions, so it is the inverse of their time."""
+    """Return the throughput with write-back relative to write-through.
+
+    Every session runs the same number of transactions, so this is the inverse ratio of their mean times.
+    """
     transactions = "kind = 'transaction'"
     return evidence.ratio("avg(elapsed_ns)", "calls", *MODES, transactions)
 
 
 def measure(bench: Bench) -> list[Part]:
-    """Transactions in equal time, where buffers run out and where the table fits into them."""
+    """Measure the throughput gain with a table larger than the buffers and with one that fits into them."""
     share = "sum(elapsed_ns) filter (event = 'free buffer waits') / sum(elapsed_ns)"
     with bench.run(MACHINE, arms(LARGE), transactions=400, warmup=1_200) as evidence:
         waits = evidence.of_arm(share, "waits", MODES[0], "object = 'session'")

@@ -5,8 +5,7 @@ Example:
     >>> write_figures(analysis, Path("figures"))            # doctest: +SKIP
     [PosixPath('figures/distribution.png'), PosixPath('figures/distribution.svg'), ...]
 
-To add a figure: write a file beside this one that ends in `FIGURE = Figure(...)`, and name it in
-`order`.
+To add a figure, write a file in this folder that ends in `FIGURE = Figure(...)`, and add it to `order`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from dbdyno.errors import ReportError
+from dbdyno.base.errors import ReportError
 from dbdyno.pages import reading
 from dbdyno.report.figures import (
     blocks,
@@ -103,16 +102,18 @@ OWN: dict[str, tuple[Figure, ...]] = {
     "flash": (flash.FIGURE,),
     "move": (move_chunks.FIGURE,),
 }
-"""Kinds of page that have figures of their own."""
+"""Figures of the kinds of pages that do not have the figures of a run."""
 FORMATS = ("png", "svg")
 _PAPER = "white"
 _PNG_SCALE = 2
 
 
 def order(kind: str, model: Mapping[str, Any] | None = None) -> tuple[Figure, ...]:
-    """The figures in the order of a report of this kind: one with a figure of its own opens with
-    it. A page about traces or snapshots has figures of its own, one about models its drawing, and
-    one about cells those of the families of metrics that its model holds."""
+    """Return the figures in the order of a report of this kind.
+
+    For runs, the figure named after the kind comes first. Pages about traces, snapshots and others have figures of
+    their own (`OWN`); a page about cells has one for each family of metrics and kind of disk in its model.
+    """
     if kind == "cells":
         own = dict(model or {})
         return (
@@ -128,10 +129,10 @@ def order(kind: str, model: Mapping[str, Any] | None = None) -> tuple[Figure, ..
 
 
 def draw(name: str, analysis: Mapping[str, Any], look: Look = WIDE) -> Any | None:
-    """One figure as an `altair` chart, or None where the analysis lacks its data.
+    """Return one figure as an `altair` chart, or None if the analysis lacks its data.
 
     Raises:
-        ReportError: no figure has that name, or the analysis is torn.
+        ReportError: no figure has this name, or the analysis is damaged.
     """
     every = _every(analysis)
     for figure in every:
@@ -146,12 +147,15 @@ def _every(model: Mapping[str, Any]) -> tuple[Figure, ...]:
 
 
 def named(kind: str, data: Mapping[str, Any]) -> Figure | None:
-    """The figure of that kind; those about cells depend on the families of metrics that the data hold."""
+    """Return the figure of this kind, or None; figures about cells depend on the families of metrics in the data."""
     return next((one for one in _every(data) if one.name == kind), None)
 
 
 def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
-    """A figure for a page: name, title, how to read it, and SVG for a wide page and for a phone; None without data."""
+    """Return a figure for a page, or None without data.
+
+    The result has name, title, how to read the figure, and SVG for a wide page and for a phone.
+    """
     if kind == machine.KIND:
         return machine.drawn(dict(data))
     from altair.utils.schemapi import debug_mode
@@ -175,10 +179,10 @@ def drawn(kind: str, data: Mapping[str, Any]) -> dict[str, str] | None:
 def draw_all(
     analysis: Mapping[str, Any], look: Look = WIDE, names: Container[str] | None = None
 ) -> Iterator[tuple[Figure, Any]]:
-    """Each figure that the analysis has data for, with its chart; only those of these names.
+    """Yield each figure for which the analysis has data, with its chart; only figures in `names` if given.
 
-    Altair's check of every part against its schema is off while drawing: it takes longer than the
-    drawing, and the tests make it.
+    Altair's validation against its schema is turned off while drawing: it takes longer than the drawing, and the tests
+    do it.
     """
     from altair.utils.schemapi import debug_mode
 
@@ -193,13 +197,12 @@ def draw_all(
 
 
 def write_figures(analysis: Mapping[str, Any], directory: Path | str, formats: Iterable[str] = FORMATS) -> list[Path]:
-    """Writes each figure in each format as `<directory>/<name>.<format>`.
+    """Write each figure in each format as `<directory>/<name>.<format>`, and return the paths in report order.
 
-    A `png` has twice the pixels. The directory is made where needed; a file is complete or not
-    there. Returns the paths in the order of the report.
+    A `png` has twice the pixels. The directory is created if needed; each file is written completely or not at all.
 
     Raises:
-        ReportError: an unknown format, a torn analysis, or a directory that cannot be written.
+        ReportError: a format is unknown, the analysis is damaged, or the directory cannot be written.
     """
     wanted = list(dict.fromkeys(formats))
     for name in wanted:
@@ -217,10 +220,10 @@ def write_figures(analysis: Mapping[str, Any], directory: Path | str, formats: I
 
 
 def write_figure(analysis: Mapping[str, Any], path: Path | str) -> Path:
-    """Writes the first figure that the analysis has data for; the suffix of `path` is the format.
+    """Write the first figure for which the analysis has data; the suffix of `path` is the format.
 
     Raises:
-        ReportError: it has none, the suffix is unknown, or the file cannot be written.
+        ReportError: there is no such figure, the suffix is unknown, or the file cannot be written.
     """
     target = Path(path)
     name = target.suffix.removeprefix(".").lower()

@@ -1,8 +1,7 @@
-"""Axes that speak the reader's units, so that no chart shows `1e+6`.
+"""Axes labelled in units for readers, so that no chart shows `1e+6`.
 
-A tick is a number in the unit of the evidence (ns, bytes, ratio, seconds); its label goes with it
-into the chart as a lookup by value. Nothing that came from outside ever becomes part of a Vega
-expression.
+A tick is a number in the unit of the evidence (ns, bytes, ratio, seconds); its label is passed to the chart as a lookup
+by value. Foreign text never becomes part of a Vega expression.
 """
 
 from __future__ import annotations
@@ -18,8 +17,11 @@ Label = Callable[[float], str]
 
 
 def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """The richest of 1-2-5, 1-3 and decades within [low, high], both > 0, that fits in `most`; even steps where fewer
-    than three of these lie in a range of less than a decade."""
+    """Return logarithmic ticks within [low, high] (both > 0), at most `most`.
+
+    The densest of the patterns 1-2-5, 1-3 and decades that fits is used; evenly spaced ticks if the range is less than
+    a decade and contains fewer than three of those.
+    """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     found: list[float] = []
     for steps in ((1, 2, 5), (1, 3), (1,)):
@@ -38,7 +40,7 @@ def log_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def linear_ticks(low: float, high: float, most: int, base: int = 10) -> list[float]:
-    """At most `most` multiples of 1, 2, 5 x 10^k (base 2: of 2^k) within [low, high]."""
+    """Return at most `most` multiples of 1, 2 or 5 x 10^k within [low, high]; with base 2 multiples of 2^k."""
     if high <= low:
         return [low]
     need = (high - low) / most
@@ -53,7 +55,10 @@ def linear_ticks(low: float, high: float, most: int, base: int = 10) -> list[flo
 
 
 def ratio_ticks(low: float, high: float, most: int) -> tuple[list[float], Label]:
-    """Ticks of ratios on a log axis: even steps of change near 1 (`+5 %`), else factors (`×3`)."""
+    """Return ticks for ratios on a log axis, with their label function.
+
+    Near 1 they are even steps of change (`+5 %`), otherwise factors (`×3`).
+    """
     if low < 0.35 or high > 2.6:
         return log_ticks(low, high, most), factor_label
     even = linear_ticks((low - 1) * 100, (high - 1) * 100, most)
@@ -61,19 +66,19 @@ def ratio_ticks(low: float, high: float, most: int) -> tuple[list[float], Label]
 
 
 def change_label(ratio: float) -> str:
-    """`0 %`, `+5 %`, `−2.5 %`."""
+    """Return a ratio as a change: `0 %`, `+5 %`, `−2.5 %`."""
     points = round((ratio - 1) * 100, 3)
     sign = "+" if points > 0 else fmt.MINUS if points < 0 else ""
     return f"{sign}{abs(points):.4g}{fmt.THIN}%"
 
 
 def factor_label(ratio: float) -> str:
-    """`×0.5`, `×1`, `×20`."""
+    """Return a ratio as a factor: `×0.5`, `×1`, `×20`."""
     return f"×{ratio:.6g}"
 
 
 def duration_label(ns: float) -> str:
-    """`50 ns`, `2 ms`, `1.5 s`: without the zeros that a table would keep."""
+    """Return a time in ns as `50 ns`, `2 ms` or `1.5 s`, without the trailing zeros of a table."""
     for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if abs(ns) >= factor * 0.9999:
             return f"{ns / factor:.4g}{fmt.THIN}{unit}"
@@ -81,7 +86,7 @@ def duration_label(ns: float) -> str:
 
 
 def size_label(size: float) -> str:
-    """`0`, `256 KiB`, `1.5 MiB`."""
+    """Return a size in bytes as `0`, `256 KiB` or `1.5 MiB`."""
     for factor, unit in ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
         if size >= factor:
             return f"{size / factor:.4g}{fmt.THIN}{unit}"
@@ -89,12 +94,12 @@ def size_label(size: float) -> str:
 
 
 def percent_label(share: float) -> str:
-    """`0`, `2.5 %`."""
+    """Return a share as `0` or `2.5 %`."""
     return "0" if share == 0 else f"{share * 100:.4g}{fmt.THIN}%"
 
 
 def seconds_label(seconds: float) -> str:
-    """`0`, `30 s`, `2 min`, `1:30 min`, `1 h 05`."""
+    """Return a time in seconds as `0`, `30 s`, `2 min`, `1:30 min` or `1 h 05`."""
     if abs(seconds) < 60:
         return duration_label(seconds * 1e9)
     minutes, rest = divmod(round(seconds), 60)
@@ -104,7 +109,7 @@ def seconds_label(seconds: float) -> str:
 
 
 def seconds_ticks(low: float, high: float, most: int) -> list[float]:
-    """Ticks on whole seconds, minutes or hours where the range is long enough for them."""
+    """Return ticks on whole seconds, minutes or hours if the range is long enough, otherwise linear ticks."""
     for step in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400):
         if (high - low) / step <= most and (high - low) >= 3:
             return [float(at * step) for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
@@ -112,7 +117,7 @@ def seconds_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 class Axis(TypedDict, total=False):
-    """Options of an axis as Vega-Lite names them: those that figures share."""
+    """Options of an axis, with Vega-Lite's names; those that figures share."""
 
     title: str | None
     grid: bool
@@ -130,7 +135,7 @@ class Axis(TypedDict, total=False):
 
 
 class Scale(TypedDict):
-    """A scale with its ends."""
+    """A scale with its range."""
 
     type: str
     domain: list[float]
@@ -138,17 +143,16 @@ class Scale(TypedDict):
 
 
 def labelled(ticks: Sequence[float], label: Label) -> Axis:
-    """The axis options that show exactly these ticks with these labels.
+    """Return the axis options that show exactly these ticks with these labels.
 
-    The label is looked up by the nearest tick, because a scale may hand back 0.30000000000000004
-    for 0.3.
+    The label is looked up by the nearest tick, because a scale may return 0.30000000000000004 for 0.3.
     """
     near = (f"abs(datum.value - {tick!r}) <= {abs(tick) * 1e-9!r} ? {json.dumps(label(tick))} : " for tick in ticks)
     return {"values": list(ticks), "labelExpr": "".join(near) + "''"}
 
 
 def padded(values: Iterable[float], fraction: float, *, log: bool) -> tuple[float, float]:
-    """The range of the values, widened by a fraction at both ends (`log`: as factors)."""
+    """Return the range of the values, extended by a fraction at both ends (`log`: as factors)."""
     given = [math.log(value) if log else value for value in values]
     low, high = min(given), max(given)
     room = (high - low) * fraction or (0.05 if log else abs(high) * 0.05 or 1.0)
@@ -156,5 +160,5 @@ def padded(values: Iterable[float], fraction: float, *, log: bool) -> tuple[floa
 
 
 def spread(low: float, high: float) -> tuple[float, float]:
-    """A range of values > 0 that is never empty: a single value gets room at both ends."""
+    """Return a non-empty range for values > 0: a single value gets room at both ends."""
     return (low, high) if high > low else (low / 1.1, low * 1.1)

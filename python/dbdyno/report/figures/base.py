@@ -1,4 +1,4 @@
-"""What a figure is, and what several of them share: data, colours, axes, ground of ratios."""
+"""Definition of a figure, and parts that several figures share: data, colours, axes, background of ratio charts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dbdyno.report.figures.theme import Look
 
 LEGEND_OVER_TITLE = 30
 LABEL_ROOM = 52
-"""Pixels that a label such as `300 ms` takes on a horizontal axis, with the gap beside it."""
+"""Pixels that a label such as `300 ms` takes on a horizontal axis, including the gap beside it."""
 
 
 class Channel(TypedDict):
-    """What several marks of a chart share of a direction: Vega-Lite's scale and axis, for `alt.X` or `alt.Y`."""
+    """Vega-Lite's scale and axis of one direction, shared by several marks of a chart, for `alt.X` or `alt.Y`."""
 
     scale: Any
     axis: Any
@@ -26,7 +26,7 @@ class Channel(TypedDict):
 
 @dataclass(frozen=True)
 class Figure:
-    """One kind of picture. `draw` gives an Altair chart, or None where its data are missing."""
+    """One kind of figure; `draw` returns an Altair chart, or None if its data are missing."""
 
     name: str
     title: str
@@ -35,9 +35,9 @@ class Figure:
 
 
 def data(values: Sequence[Mapping[str, object]]) -> Any:
-    """Rows as data inside the chart: nothing is loaded, and their number has no limit.
+    """Return rows as data inside the chart: nothing is loaded, and their number is not limited.
 
-    They go in as one JSON text, because Altair walks and copies a list of rows many times over.
+    They are passed as one JSON text, because Altair would walk and copy a list of rows many times.
     """
     import altair as alt
 
@@ -45,8 +45,7 @@ def data(values: Sequence[Mapping[str, object]]) -> Any:
 
 
 def arm_scale(analysis: Analysis) -> Any:
-    """The colour scale of the arms, the same in every figure."""
-
+    """Return the colour scale of the arms, the same in every figure."""
     names = reading.arm_names(analysis)
     places = list(names)
     baseline = reading.baseline(analysis)
@@ -55,10 +54,9 @@ def arm_scale(analysis: Analysis) -> Any:
 
 
 def arm_colour(analysis: Analysis, shown: list[str], look: Look, **legend: Any) -> Any:
-    """Colour by arm with a legend of the arms shown; no legend for a single one.
+    """Return the colour encoding by arm, with a legend of the arms shown unless there is only one.
 
-    A chart of one view passes `offset=LEGEND_OVER_TITLE`, which keeps the legend off the axis
-    title.
+    A chart of one view passes `offset=LEGEND_OVER_TITLE`, which keeps the legend off the axis title.
     """
     import altair as alt
 
@@ -70,7 +68,7 @@ def arm_colour(analysis: Analysis, shown: list[str], look: Look, **legend: Any) 
 
 
 def y_title(words: str, look: Look) -> axes.Axis:
-    """Axis options for a title that lies flat above the axis, read without tilting the head."""
+    """Return axis options for a horizontal title above a vertical axis."""
     return {
         "title": words,
         "titleAngle": 0,
@@ -85,21 +83,20 @@ def y_title(words: str, look: Look) -> axes.Axis:
 
 
 def duration_axis(low: float, high: float, look: Look, *, most: int = 12) -> axes.Axis:
-    """Ticks and labels of a logarithmic axis of time in ns."""
+    """Return ticks and labels of a logarithmic time axis in ns."""
     ticks = axes.log_ticks(low, high, max(3, min(most, round(look.plot / LABEL_ROOM) - 1)))
     return axes.labelled(ticks, axes.duration_label)
 
 
 def ratio_domain(analysis: Analysis, ratios: list[float]) -> tuple[float, float]:
-    """The range of a ratio axis: all the ratios, 1, and the band of what is too small to matter."""
+    """Return the range of a ratio axis: all the ratios, 1, and the band of differences too small to matter."""
     matters = reading.threshold(analysis) or 0.0
     given = [ratio for ratio in ratios if ratio > 0]
     return axes.padded([*given, 1 + matters, 1 / (1 + matters)], 0.08, log=True)
 
 
 def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, most: int = 7) -> Channel:
-    """Options of a logarithmic axis of ratios, labelled as changes or as factors."""
-
+    """Return the options of a logarithmic axis of ratios, labelled as changes or as factors."""
     low, high = ratio_domain(analysis, ratios)
     labels = axes.labelled(*axes.ratio_ticks(low, high, most))
     return {
@@ -109,7 +106,7 @@ def ratio_y(analysis: Analysis, ratios: list[float], look: Look, title: str, *, 
 
 
 def ratio_ground(analysis: Analysis) -> list[Any]:
-    """Under every picture of ratios: the band of what is too small to matter, the line of none."""
+    """Return the background of a ratio chart: the band of differences too small to matter, the line of no change."""
     import altair as alt
 
     ground = []
@@ -122,7 +119,7 @@ def ratio_ground(analysis: Analysis) -> list[Any]:
 
 
 def placed(**pixels: int | str) -> dict[str, Any]:
-    """Encodings `x`, `y` at fixed places of the frame: in pixels from its corner, or `width`."""
+    """Return encodings `x`, `y` at fixed positions in the frame: in pixels from its corner, or `width`."""
     import altair as alt
 
     channel: dict[str, Any] = {"x": alt.XValue, "y": alt.YValue}
@@ -130,7 +127,7 @@ def placed(**pixels: int | str) -> dict[str, Any]:
 
 
 def ratio_sides(above: str, below: str) -> Any:
-    """Words over the right end of the frame that say which side is which."""
+    """Return a text above the right end of the frame that explains both sides of the line."""
     import altair as alt
 
     mark = alt.Chart(data([{"words": f"↑ {above}   ↓ {below}"}])).mark_text(

@@ -1,4 +1,4 @@
-"""The unit of inference in view: one ratio per block in the order of time."""
+"""Figure of the blocks, the units of inference: one ratio per block in order of time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.report.figures import axes, base, theme, views
 
 
 class _Point(TypedDict):
-    """A block: the ratio of an arm to its base in a metric, and what it is marked with."""
+    """A block: the ratio of an arm to its base in a metric, and the text that marks it."""
 
     arm: str
     metric: str
@@ -32,7 +32,7 @@ class _Mean(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.blocks`."""
+    """Return the chart, or None without `figures.blocks`."""
     import altair as alt
 
     points = _points(analysis)
@@ -64,7 +64,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _layers(analysis: Analysis, points: list[_Point], x: Any, title: str, look: theme.Look) -> list[Any]:
-    """One panel: the ground, the mean with its interval, the blocks."""
+    """Return one panel: the background, the mean with its interval, the blocks."""
     import altair as alt
 
     summary = _summary(analysis, points[0]["metric"], points[0]["arm"])
@@ -88,7 +88,7 @@ def _layers(analysis: Analysis, points: list[_Point], x: Any, title: str, look: 
 
 
 def _marks(points: list[_Point], x: Any, y: Any) -> list[Any]:
-    """What a block is marked with, towards the middle of the panel, where no other words stand."""
+    """Return the texts that mark blocks, placed towards the middle of the panel, where there is no other text."""
     import altair as alt
 
     middle = math.sqrt(min(point["ratio"] for point in points) * max(point["ratio"] for point in points))
@@ -125,7 +125,7 @@ def _points(analysis: Analysis) -> list[_Point]:
 
 
 def _summary(analysis: Analysis, metric: str, arm: str) -> list[_Mean]:
-    """The mean ratio with its interval as one row; none where the analysis has no interval."""
+    """Return the mean ratio with its interval as one row; an empty list if the analysis has no interval."""
     names = reading.arm_names(analysis)
     for row in reading.entries(analysis, "metrics"):
         if row.get("metric") == metric and reading.arm_name(names, row.get("arm")) == arm:
@@ -136,7 +136,7 @@ def _summary(analysis: Analysis, metric: str, arm: str) -> list[_Mean]:
 
 
 def _words(analysis: Analysis, metric: str) -> tuple[str, str, str]:
-    """The metric's label, and what lies above and below the line of no difference."""
+    """Return the metric's label, and the words for above and below the line of no difference."""
     for row in reading.entries(analysis, "metrics"):
         if row.get("metric") == metric:
             label = fmt.line(row.get("label") or metric, 60)

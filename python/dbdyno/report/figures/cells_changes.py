@@ -1,4 +1,4 @@
-"""Two recordings of cells: how far each metric over all cells changed, with its 95 % interval."""
+"""Figure of two recordings of cells: the change of each metric over all cells, with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import base, forest, theme
 
 FARTHEST = 20.0
-"""Ends of intervals beyond this factor are drawn at it."""
+"""Ends of intervals beyond this factor are drawn at this factor."""
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.cells_changes`."""
+    """Return the chart, or None without `figures.cells_changes`."""
     rows = [_row(row) for row in reading.entries(analysis, "figures", "cells_changes")]
     if not rows:
         return None

@@ -1,4 +1,4 @@
-"""Cells by disks: a field per disk, its shade the mean of the recording; a panel per metric."""
+"""Figure of cells by disks: a field per disk, shaded by its mean over the recording; a panel per metric."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ HOW = (
 )
 
 NUMBER = "slice(datum.label, indexof(datum.label, '_') + 1)"
-"""Of CD_03 an axis shows 03."""
+"""Vega expression that shortens an axis label: CD_03 becomes 03."""
 
 
 def figures(analysis: Analysis) -> Iterator[base.Figure]:
-    """A figure for each kind of disk."""
+    """Yield a figure for each kind of disk."""
     kinds = dict.fromkeys(str(one.get("kind")) for one in reading.entries(analysis, "disks"))
     for kind in kinds:
         yield base.Figure(
@@ -34,8 +34,7 @@ def figures(analysis: Analysis) -> Iterator[base.Figure]:
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, kind: str = "") -> Any | None:
-    """The chart of one kind of disk, or None where there is no map of it."""
-
+    """Return the chart of one kind of disk, or None without a map of it."""
     maps = [one for one in reading.entries(analysis, "disks") if one.get("kind") == kind]
     charts = [chart for one in maps if (chart := _panel(one, look)) is not None]
     if not charts:

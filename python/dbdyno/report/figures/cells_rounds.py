@@ -1,4 +1,4 @@
-"""What a recording holds of whom: a row per cell, a field per round, its colour the state."""
+"""Figure of a recording's coverage: a row per cell, a field per round, coloured by the state of the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUNDS_MOST = 2000
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None for fewer than two rounds."""
+    """Return the chart, or None for fewer than two rounds."""
     import altair as alt
 
     names = reading.strings(analysis, "coverage", "states")
@@ -67,11 +67,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 _Run = TypedDict("_Run", {"state": str, "from": float, "to": float, "tip": str})
-"""Rounds of a cell with the same state, one after the other."""
+"""Consecutive rounds of a cell with the same state."""
 
 
 def _runs(cell: Mapping[str, Any], names: list[str]) -> list[_Run]:
-    """Rounds of the same state one after the other as one field."""
+    """Return consecutive rounds with the same state as one field."""
     name = fmt.line(cell.get("name"), 40)
     found: list[_Run] = []
     for at, number in enumerate(cell.get("states") or [], 1):

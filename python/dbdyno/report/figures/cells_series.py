@@ -1,8 +1,7 @@
-"""A family of cells' metrics over time: a panel per metric, the cells side by side.
+"""Figure of a family of cells' metrics over time: a panel per metric, the cells side by side.
 
-Up to six cells are lines of steps in colours of their own; more are rows of a raster, its shade the
-value. Where a cell had nothing new, or its service began anew, nothing is drawn: no line leads over
-what is not known.
+Up to six cells are step lines in different colours; more cells are rows of a raster, shaded by value. Nothing is drawn
+for a time in which a cell had no new data or its service restarted: no line crosses a gap.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dbdyno.report.figures import axes, base, shades, theme, views
 LINES_MOST = 6
 TIPS_MOST = 240
 NEAR = 0.6
-"""Where the least value is above this share of the most, the axis does not begin at 0."""
+"""The axis does not begin at 0 if the smallest value is above this share of the largest."""
 COLOURS = (theme.OTHERS[4], theme.OTHERS[0], theme.OTHERS[1], theme.OTHERS[2], theme.OTHERS[3], theme.OTHERS[5])
 LINES = (
     "Each step is the mean between two collections of a cell, by the cell's own clock. No line: "
@@ -33,7 +32,7 @@ RASTER = (
 
 
 def figures(analysis: Analysis) -> Iterator[base.Figure]:
-    """A figure for each family of the analysis."""
+    """Yield a figure for each family of the analysis."""
     for family in reading.entries(analysis, "families"):
         name = str(family.get("name"))
         many = len(reading.dig(analysis, "facts", "cells") or ()) > LINES_MOST
@@ -46,8 +45,7 @@ def figures(analysis: Analysis) -> Iterator[base.Figure]:
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, family: str = "") -> Any | None:
-    """The chart of one family, or None where it has no panel with a step."""
-
+    """Return the chart of one family, or None if it has no panel with a step."""
     own = next((f for f in reading.entries(analysis, "families") if f.get("name") == family), None)
     if own is None:
         return None
@@ -65,7 +63,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE, *, family: str = "")
 
 
 def steps_of(panel: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The steps of a panel with a value, a row each; `run` numbers those that adjoin."""
+    """Yield the steps of a panel that have a value, one row each; `run` numbers groups of adjacent steps."""
     unit = panel.get("unit")
     for at, own in enumerate(reading.entries(panel, "cells")):
         run, last = 0, None
@@ -131,8 +129,11 @@ def _lines(panel: dict[str, Any], ends: tuple[float, float], look: theme.Look, i
 
 
 def height_used(values: Sequence[float]) -> tuple[float, float]:
-    """The ends of a panel's axis: from 0, unless all values lie so close together that a line from 0 would be drawn
-    flat at the top; then they take most of the height."""
+    """Return the ends of a panel's vertical axis.
+
+    It begins at 0, unless all values are so close together that the line would be flat at the top; then the values take
+    most of the height.
+    """
     low, high = min(values, default=0.0), max(values, default=0.0)
     if 0 < NEAR * high < low < high:
         return low - (high - low) * 0.15, high + (high - low) * 0.1
@@ -140,7 +141,7 @@ def height_used(values: Sequence[float]) -> tuple[float, float]:
 
 
 def corners(steps: list[dict[str, object]]) -> list[dict[str, object]]:
-    """A line's corners: where each step begins, and where the last of a run ends."""
+    """Return the corners of a line: where each step begins, and where the last step of a run ends."""
     corners = []
     for step, after in zip(steps, [*steps[1:], None], strict=True):
         corners.append({**step, "at": step["from"]})

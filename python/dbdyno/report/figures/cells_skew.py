@@ -1,4 +1,4 @@
-"""Siblings that differ: times the median of their kind, with the 95 % interval."""
+"""Figure of cells or disks that differ from their siblings: ratio to the median of their kind, with 95 % interval."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 24
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart of those that differ most, or None where none does."""
+    """Return the chart of those that differ most, or None if none differs."""
     source = analysis if analysis.get("page") == "skew" else analysis.get("skew") or {}
     given = [row for row in reading.entries(source, "rows") if row.get("differs")][:MOST]
     rows = [_row(row) for row in given]

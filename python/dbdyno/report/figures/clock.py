@@ -1,4 +1,4 @@
-"""An axis in clock time, UTC: ticks on whole seconds, minutes, hours and days, the date where it changes."""
+"""Axis in clock time (UTC): ticks on whole seconds, minutes, hours and days, with the date where it changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DAY_S = 86400
 
 
 def axis(from_us: float, to_us: float, *, narrow: bool) -> axes.Axis:
-    """Options of a horizontal axis whose values are seconds since 1970: its ticks, its title with the date."""
+    """Return the options of a horizontal axis in seconds since 1970: ticks, and a title with the date."""
     low, high = from_us / 1e6, to_us / 1e6
     found, step = ticks(low, high, 4 if narrow else 9)
     words = {tick: label(tick, step) for tick in found}
@@ -22,7 +22,7 @@ def axis(from_us: float, to_us: float, *, narrow: bool) -> axes.Axis:
 
 
 def ticks(low: float, high: float, most: int) -> tuple[list[float], int]:
-    """Instants on a whole step within [low, high] (seconds since 1970), at most `most`, and the step."""
+    """Return at most `most` times on a whole step within [low, high] (seconds since 1970), and the step."""
     span = max(high - low, 1e-6)
     step = next((one for one in STEPS_S if span / one <= most), STEPS_S[-1])
     while span / step > most:
@@ -31,7 +31,7 @@ def ticks(low: float, high: float, most: int) -> tuple[list[float], int]:
 
 
 def label(at: float, step: float) -> str:
-    """`10:42`, `10:42:05` where steps are below a minute, `11-21` at midnight."""
+    """Return `10:42`, `10:42:05` for steps below a minute, `11-21` at midnight."""
     moment = datetime.fromtimestamp(at, UTC)
     if step >= DAY_S or (at % DAY_S == 0 and step >= 60):
         return moment.strftime("%m-%d")
@@ -39,10 +39,10 @@ def label(at: float, step: float) -> str:
 
 
 def moment(at_us: float) -> str:
-    """`10:42:05`, for what a reader points at."""
+    """Return the time of day, such as `10:42:05`, for tool tips."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%H:%M:%S")
 
 
 def day(at_us: float) -> str:
-    """`2026-11-21`, UTC."""
+    """Return the date in UTC, such as `2026-11-21`."""
     return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d")

@@ -1,4 +1,4 @@
-"""What made the difference between two sets of traces, as bars to either side of none."""
+"""Figure of the contributions to the difference between two sets of traces, as bars on both sides of zero."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Row(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `contributions`."""
+    """Return the chart, or None without `contributions`."""
     import altair as alt
 
     rows: list[_Row] = [

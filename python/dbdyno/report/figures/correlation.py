@@ -1,4 +1,4 @@
-"""Statements as points: a property of each, against the mean time of a call."""
+"""Figure of statements as points: a property of each statement against the mean time of a call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.correlation`."""
+    """Return the chart, or None for fewer than three points in `figures.correlation`."""
     import altair as alt
 
     points = _points(analysis)

@@ -1,5 +1,7 @@
-"""The curve of a commit's time over the redo it has to make durable, with the fitted shape; several
-curves in one frame, or above each other where one would lie flat beside the other."""
+"""Figure of commit time over redo size, with the fitted shape.
+
+Several curves share one frame, or have frames above each other if one would be flat beside another.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme, views
 
 APART = 4.0
-"""Curves whose frames differ by more than this factor get a frame each, one above the other."""
+"""Curves whose heights differ by more than this factor get separate frames, one above the other."""
 
 
 class _Point(TypedDict):
@@ -37,7 +39,7 @@ class _Above(_Point):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.curve`."""
+    """Return the chart, or None without `figures.curve`."""
     import altair as alt
 
     curves = [_Curve(given) for given in reading.curves(analysis)]
@@ -70,11 +72,11 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 _ALONE = (theme.BASELINE, theme.OTHERS[0])
-"""Colours of the commits and of the fitted line of a curve that stands alone."""
+"""Colours of the commits and of the fitted line of a single curve."""
 
 
 class _Curve:
-    """One curve made ready to draw."""
+    """One curve prepared for drawing."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.given = given
@@ -95,7 +97,7 @@ def _colours(analysis: Analysis, name: str) -> tuple[str, str]:
 
 
 def _layers(frame: list[_Curve], x: Any, width: float, look: theme.Look) -> list[Any]:
-    """All that stands in one frame: commits, bins and fitted line of each of its curves."""
+    """Return the content of one frame: commits, bins and fitted line of each of its curves."""
     import altair as alt
 
     top = max(curve.top for curve in frame)
@@ -128,7 +130,7 @@ def _layers(frame: list[_Curve], x: Any, width: float, look: theme.Look) -> list
 
 
 def _legend(frame: list[_Curve], look: theme.Look) -> list[Any]:
-    """The names of the curves in their colours, in the upper left corner of the frame."""
+    """Return the names of the curves in their colours, in the upper left corner of the frame."""
     import altair as alt
 
     marks = []
@@ -173,8 +175,10 @@ def _points(curve: Mapping[str, Any], key: str) -> list[_Point]:
 
 
 def _top(bins: list[_Bin], points: list[_Point], fit: list[_Point]) -> float:
-    """The upper end: medians, fit and nine in ten of the bins' spreads decide, so that neither a
-    stall nor a bin of few commits flattens the curve."""
+    """Return the upper end of the axis, from the medians, the fit and nine in ten of the bins' spreads.
+
+    So neither a stall nor a bin of few commits flattens the curve.
+    """
     spreads = sorted(row["high"] for row in bins)
     decided = spreads[: -(-len(spreads) * 9 // 10)]
     decisive = [*(row["y"] for row in bins), *(row["y"] for row in fit), *decided]
@@ -183,7 +187,7 @@ def _top(bins: list[_Bin], points: list[_Point], fit: list[_Point]) -> float:
 
 
 def _above(above: list[_Above], x: Any, look: theme.Look) -> list[Any]:
-    """What lies above the frame is shown at its edge and counted, never dropped."""
+    """Return the marks for commits above the frame: they are shown at its edge and counted, never dropped."""
     import altair as alt
 
     if not above:
@@ -204,7 +208,7 @@ def _above(above: list[_Above], x: Any, look: theme.Look) -> list[Any]:
 
 
 def _period(curve: Mapping[str, Any], width: float) -> list[Any]:
-    """Dashed lines at the multiples of the period, where one was found."""
+    """Return dashed lines at the multiples of the period, if one was found."""
     import altair as alt
 
     period = fmt.number(curve.get("period_bytes"))

@@ -1,4 +1,4 @@
-"""A curve drawn with characters: the medians of the bins as bars from zero, for each curve."""
+"""Curves drawn with characters: for each curve the medians of its bins as bars from zero."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BARS = 8
 
 
 def lines(model: Mapping[str, Any], width: int) -> list[Text]:
-    """The curves one below the other."""
+    """Return the curves, one below the other."""
     curves = reading.curves(dict(model))
     names = reading.arm_names(dict(model))
     made: list[Text] = []

@@ -1,4 +1,4 @@
-"""Smooth densities, group over group."""
+"""Figure of smooth densities, one group over the other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.report.figures.scatter import Model, axis, scale
 
 
 def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
-    """The chart of a model made by `dbdyno.stats.plots.density`."""
+    """Return the chart of a model made by `dbdyno.stats.plots.density`."""
     import altair as alt
 
     rows = [{"group": group["name"], "x": x, "y": y} for group in model["groups"] for x, y in group["points"]]

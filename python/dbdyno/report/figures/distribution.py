@@ -1,4 +1,4 @@
-"""How long operations took: each arm's distribution on a log axis, its quantiles on a rail."""
+"""Figure of latency distributions: each arm's distribution on a log axis, with its quantiles on a rail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Step(TypedDict):
 
 
 class _Mark(TypedDict):
-    """A quantile on the rail, or what is written over several."""
+    """A quantile on the rail, or a label over several quantiles."""
 
     arm: str
     mark: str
@@ -34,7 +34,7 @@ class _Mark(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.distribution`."""
+    """Return the chart, or None without `figures.distribution`."""
     import altair as alt
 
     names = reading.arm_names(analysis)
@@ -65,7 +65,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _steps(analysis: Analysis, names: dict[int, str]) -> list[_Step]:
-    """The outline of each arm's buckets; a gap between buckets goes down to zero."""
+    """Return the outline of each arm's buckets; a gap between buckets goes down to zero."""
     steps: list[_Step] = []
     for at, entry in enumerate(reading.entries(analysis, "figures", "distribution")):
         arm = reading.arm_name(names, entry.get("arm"))
@@ -117,7 +117,7 @@ def _rail_chart(
 
 
 def _labels(rail: list[_Mark], low: float, high: float, look: theme.Look) -> list[_Mark]:
-    """The names of the marks, those of one arm that would collide joined into one: `p99, p99.9, max`."""
+    """Return the labels of the marks; labels of one arm that would overlap are joined: `p99, p99.9, max`."""
     per_px = math.log(high / low) / look.plot
     labels: list[_Mark] = []
     for arm in dict.fromkeys(mark["arm"] for mark in rail):
@@ -133,7 +133,7 @@ def _labels(rail: list[_Mark], low: float, high: float, look: theme.Look) -> lis
 
 @dataclass(frozen=True)
 class _Label:
-    """A name over one or several neighbouring marks, centred over them within the frame; in pixels."""
+    """A label over one or several neighbouring marks, centred over them within the frame; in pixels."""
 
     names: list[str]
     places: list[float]

@@ -1,4 +1,4 @@
-"""A flash probe: requests per second by phase and round, and latency over time, on one clock."""
+"""Figure of a flash probe: requests per second by phase and round, and latency over time, on the same time axis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Phase(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without a round of overwriting."""
+    """Return the chart, or None without a round of overwriting."""
     phases = [one for one in reading.listed(_Phase, analysis, "phases") if one.get("phase") in PHASES]
     times = [one for one in reading.entries(analysis, "times") if one.get("phase") in PHASES]
     if analysis.get("kind") != "flash" or not times or not any(one.get("phase") == "overwrite" for one in phases):

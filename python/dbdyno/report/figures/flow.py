@@ -1,4 +1,4 @@
-"""Two plans of a data flow beside each other, with a line from each condition that moved to where it went."""
+"""Figure of two plans of a data flow side by side, with a line from each condition that moved to its new step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLOURS = {"moved": theme.OTHERS[0], "merged": theme.OTHERS[1], "dropped": theme
 
 
 class _Node(TypedDict, total=False):
-    """A step of a plan, as the analysis has it."""
+    """A step of a plan, as stored in the analysis."""
 
     level: int
     text: str
@@ -34,20 +34,20 @@ class _Line(TypedDict):
 
 
 class _Move(_Line):
-    """A condition on its way."""
+    """The line of a condition that moved."""
 
     colour: str
 
 
 class _Box(_Move):
-    """A step with its words."""
+    """A step with its text."""
 
     middle: float
     words: str
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without plans."""
+    """Return the chart, or None without plans."""
     import altair as alt
 
     sides = [reading.listed(_Node, analysis, side) for side in ("written", "executed")]
@@ -107,7 +107,7 @@ def _boxes(nodes: Sequence[_Node], left: float, room: float) -> list[_Box]:
 
 
 def _branches(nodes: Sequence[_Node], left: float) -> list[_Line]:
-    """From each step to the one above it: down, then to the right."""
+    """Return the lines from each step to the one above it: down, then to the right."""
     found: list[_Line] = []
     above: dict[int, int] = {}
     for at, node in enumerate(nodes):
@@ -121,7 +121,7 @@ def _branches(nodes: Sequence[_Node], left: float) -> list[_Line]:
 
 
 def _moves(sides: Sequence[Sequence[_Node]], room: float) -> list[_Move]:
-    """From where a condition was written to where it is applied."""
+    """Return the lines from where a condition was written to where it is applied."""
     places = [
         {str(atom): (at, node) for at, node in reversed(list(enumerate(nodes))) for atom in node.get("atoms") or []}
         for nodes in sides

@@ -1,4 +1,4 @@
-"""Ratios under each other, a dot with its interval a line: what figures of comparisons share."""
+"""Forest plot shared by figures of comparisons: ratios below each other, each a dot with its interval."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LEFT, LEFT_NARROW = 360, 150
 
 
 class Ratio(TypedDict):
-    """A line of the figure: its name is its own, `pale` where it shall stand back."""
+    """A line of the figure; its name is unique, and `pale` draws it in a muted colour."""
 
     name: str
     ratio: float
@@ -22,7 +22,7 @@ class Ratio(TypedDict):
 
 
 def layers(rows: Sequence[Ratio], title: str, look: theme.Look) -> Any:
-    """The chart of rows; no change is a line."""
+    """Return the chart of these rows, with a line for no change."""
     import altair as alt
 
     low, high = axes.padded([1.0, *(end for r in rows for end in (r["low"], r["high"]))], 0.06, log=True)

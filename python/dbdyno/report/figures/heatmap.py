@@ -1,4 +1,4 @@
-"""Time against latency: what happened when, stalls and drift and second humps included."""
+"""Figure of latency over time: shows stalls, drift and second modes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, one panel per arm on the same axes, or None without `figures.heatmap`."""
-
+    """Return the chart, one panel per arm on the same axes, or None without `figures.heatmap`."""
     cells = _cells(analysis)
     if not cells:
         return None
@@ -34,18 +33,18 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 _Cell = TypedDict("_Cell", {"arm": str, "from": float, "to": float, "low": float, "high": float, "count": float})
-"""How many operations of an arm took so long at that time."""
+"""The number of operations of an arm with a latency in this range at this time."""
 
 
 class _Shaded(_Cell):
-    """The same with its shade."""
+    """A cell with its shade."""
 
     level: int
 
 
 @dataclass(frozen=True)
 class _Frame:
-    """What all panels have in common: the run's ends in s, the latencies' in ns, the shades."""
+    """The common properties of all panels: range of time [s], range of latency [ns], shades."""
 
     ends: tuple[float, float]
     times: tuple[float, float]
@@ -119,7 +118,7 @@ def _cells(analysis: Analysis) -> list[_Cell]:
 
 
 def _levels(most: float) -> list[int]:
-    """The smallest count of each shade: even steps of the logarithm, whole numbers."""
+    """Return the smallest count of each shade: even steps of the logarithm, rounded to whole numbers."""
     shades = len(theme.HEAT)
     return sorted({max(1, round(most ** (at / shades))) for at in range(shades)})
 

@@ -1,4 +1,4 @@
-"""The share of values in each step, group over group."""
+"""Figure of histograms: the share of values in each step, one group over the other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbdyno.report.figures.scatter import Model, axis, scale
 
 
 def group_colour(names: list[str], look: theme.Look) -> Any:
-    """Colour by group; the first is the quiet one, and a single one needs no legend."""
+    """Return the colour encoding by group; the first group is grey, and a single group has no legend."""
     import altair as alt
 
     return alt.Color(
@@ -20,7 +20,7 @@ def group_colour(names: list[str], look: theme.Look) -> Any:
 
 
 def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
-    """The chart of a model made by `dbdyno.stats.plots.histogram`."""
+    """Return the chart of a model made by `dbdyno.stats.plots.histogram`."""
     import altair as alt
 
     rows = [

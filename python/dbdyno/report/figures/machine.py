@@ -1,9 +1,9 @@
-"""A machine drawn: what stands over what, as a tree of text and as boxes in SVG.
+"""Drawing of a machine's layers: as a tree of text and as boxes in SVG.
 
-The instance is at the top, and beside it other databases on the same storage; under them what they
-do their I/O for (redo, data, temp), under those the parts, each over what it stands on. A part that
-several stand over is drawn once in SVG; the tree draws it once and names it at the other places.
-Parts that nothing uses are at the end.
+The instance is at the top, beside it other databases on the same storage. Below them are the purposes of their I/O
+(redo, data, temp), and below those the parts, each above the parts that it uses. A part used by several others is drawn
+once in SVG; the tree draws it once and repeats only its name at the other places. Parts that nothing uses are at the
+end.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ KIND = "machine"
 _WIDTH, _LINE, _PAD, _GAP_X, _GAP_Y = 190, 15, 10, 18, 44
 _STEP = _WIDTH + _GAP_X
 _LETTERS = 28
-# Databases may have the name of a part.
+# A prefix for databases, because a database may have the same name as a part.
 _BESIDE = "\0"
 
 
 @dataclass
 class Node:
-    """A box: name, what it is, and the names of the boxes below with a word on the way there."""
+    """A box: its name, its description, and the names of the boxes below, each with a word for the connection."""
 
     name: str
     text: str
@@ -42,7 +42,10 @@ class Node:
 
 
 def nodes(model: Analysis) -> dict[str, Node]:
-    """All boxes by name, the instance (named '') and those beside it first; layers go down."""
+    """Return all boxes by name, with their layers (0 is the top).
+
+    The instance (named '') and the databases beside it come first.
+    """
     found = {"": Node("database instance", fmt.line(model.get("instance") or "", 120), used=True)}
     for database in reading.entries(model, "databases"):
         name = fmt.line(database.get("name") or "?")
@@ -75,18 +78,18 @@ def nodes(model: Analysis) -> dict[str, Node]:
 
 
 def _tops(found: dict[str, Node]) -> list[str]:
-    """The instances: the one that is studied, then those beside it."""
+    """Return the names of the instances: the one that is studied, then those beside it."""
     return [name for name in found if not name or name.startswith(_BESIDE)]
 
 
 def _part(name: str) -> str:
-    """The part that a name means: `disk.3` is one of `disk`."""
+    """Return the part that a name refers to: `disk.3` is one of `disk`."""
     head, dot, number = name.rpartition(".")
     return fmt.line(head if dot and number.isdigit() else name)
 
 
 def _sink(found: dict[str, Node], name: str, above: set[str], *, used: bool = True) -> None:
-    """Puts what is below a box into a lower layer; a circle is passed over."""
+    """Put the boxes below a box into lower layers; a cycle is ignored."""
     found[name].used = found[name].used or used
     for below, _ in found[name].below:
         if below not in above and (used or not found[below].used):
@@ -95,7 +98,7 @@ def _sink(found: dict[str, Node], name: str, above: set[str], *, used: bool = Tr
 
 
 def tree(model: Analysis) -> list[str]:
-    """The machine as lines of text."""
+    """Return the machine as lines of text."""
     found = nodes(model)
     below = {name for node in found.values() for name, _ in node.below}
     lines: list[str] = []
@@ -129,20 +132,20 @@ def _words(node: Node) -> str:
 
 
 def drawn(model: Analysis) -> dict[str, str]:
-    """The machine for a page: one drawing for every width."""
+    """Return the machine for a page: one drawing for all widths."""
     how = "The database is at the top; each part stands on those below it."
     return {"name": KIND, "title": "", "how": how, "wide": svg(model), "narrow": ""}
 
 
 def lines(model: Mapping[str, Any], width: int) -> list[Text]:
-    """The tree for a terminal."""
+    """Return the tree for a terminal."""
     from rich.text import Text
 
     return [Text(line, no_wrap=True) for line in tree(dict(model))]
 
 
 def svg(model: Analysis) -> str:
-    """The machine as one `<svg>` element in the theme's colours."""
+    """Return the machine as one `<svg>` element in the theme's colours."""
     found = nodes(model)
     rows: dict[int, list[str]] = {}
     for name, node in found.items():
@@ -168,7 +171,7 @@ def svg(model: Analysis) -> str:
 
 
 def _across(found: dict[str, Node], rows: dict[int, list[str]]) -> dict[str, float]:
-    """Where each box begins: under the middle of what stands over it, beside its neighbours."""
+    """Return the left position of each box: below the middle of the boxes that use it, beside its neighbours."""
     across: dict[str, float] = {}
     for layer in sorted(rows):
         wanted = {}

@@ -1,4 +1,4 @@
-"""A move over time: a panel for each attempt, its phases on top, below a lane for each worker with its chunks."""
+"""Figure of a move over time: a panel for each attempt, with its phases on top and a lane of chunks for each worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHUNK_COLOURS = (theme.OTHERS[4], theme.OTHERS[1], theme.OTHERS[3], theme.OTHERS
 
 
 class _Chunk(TypedDict):
-    """A finished chunk, as the analysis has it."""
+    """A finished chunk, as stored in the analysis."""
 
     number: int
     table: int
@@ -46,7 +46,7 @@ class _Phase(TypedDict):
 
 
 class _Attempt(TypedDict):
-    """From its first to its last sign of life."""
+    """An attempt, from its first to its last sign of activity."""
 
     how: str
     began_ns: int
@@ -58,7 +58,7 @@ _Bar = TypedDict("_Bar", {"lane": str, "from": float, "to": float, "kind": str, 
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None where no time is known of any chunk."""
+    """Return the chart, or None if no chunk has a known time."""
     attempts = reading.listed(_Attempt, analysis, "attempts")
     chunks = [
         one for one in reading.listed(_Chunk, analysis, "chunks") if one["ended_ns"] and one["worker"] is not None
@@ -84,7 +84,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _kinds(analysis: Analysis, chunks: Sequence[_Chunk]) -> dict[int, str]:
-    """What chunks are told apart by, for each of them: their instants, else their tables, else nothing."""
+    """Return the kind of each chunk, which selects its colour: its instant, else its table, else the same for all."""
     instants = reading.entries(analysis, "instants")
     if len(instants) > 1:
         names = [f"as of {fmt.line(one.get('at'), 19)}" for one in instants]
@@ -114,7 +114,7 @@ def _phase_bars(attempt: _Attempt) -> list[_Bar]:
 
 
 def _chunk_bars(chunks: Sequence[_Chunk], attempt: _Attempt, kinds: dict[int, str]) -> list[_Bar]:
-    """A bar for each; where there are very many, for so many of a worker in a row."""
+    """Return a bar for each chunk; with very many chunks, a bar for several consecutive ones of a worker."""
     each = -(-len(chunks) // BARS_MOST)
     bars: list[_Bar] = []
     for worker in sorted({one["worker"] for one in chunks if one["worker"] is not None})[:LANES_MOST]:

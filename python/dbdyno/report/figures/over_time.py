@@ -1,4 +1,4 @@
-"""What the machine, the engine and each arm did while the load ran: small panels on one clock."""
+"""Figure of machine, engine and arms while the load ran: small panels on the same time axis."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbdyno.report.figures import axes, base, theme, views
 
 _ALL_ARMS = "all arms"
 SHARE_LEAST, SHARE_WHOLE = 0.05, 0.4
-"""The scale of a share reaches at least so far, and to the whole when the share is larger than this."""
+"""The scale of a share reaches at least to the first value, and to 1 if a share exceeds the second."""
 
 
 class _Point(TypedDict):
-    """A stretch of the run and what was measured of an arm in it."""
+    """A section of the run with a value measured for an arm."""
 
     arm: str
     measure: str
@@ -28,7 +28,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.over_time`."""
+    """Return the chart, or None without `figures.over_time`."""
     import altair as alt
 
     points = _points(analysis)

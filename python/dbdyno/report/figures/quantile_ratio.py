@@ -1,7 +1,6 @@
-"""Where in the distribution a change acts: two arms' ratio at each quantile (a shift plot).
+"""Figure that shows where in the distribution a change acts: the ratio of two arms at each quantile (a shift plot).
 
-The horizontal axis is the logit of the quantile, which gives the fast and the slow tail the same
-room as the middle.
+The horizontal axis is the logit of the quantile, which gives the fast and the slow tail the same room as the middle.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _NAMED_NARROW = (0.01, 0.5, 0.9, 0.99, 0.999, 0.9999)
 
 
 class _Point(TypedDict):
-    """A quantile: the arm's against its base's, and where it is known the interval."""
+    """A quantile: the ratio of an arm to its base, with its interval if known."""
 
     arm: str
     x: float
@@ -30,7 +29,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.quantile_ratio`."""
+    """Return the chart, or None without `figures.quantile_ratio`."""
     import altair as alt
 
     points = _points(analysis)

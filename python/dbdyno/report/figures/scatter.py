@@ -1,4 +1,4 @@
-"""Two columns against each other: points, or shaded cells where they are many; the fitted line."""
+"""Figure of two columns against each other: points, or shaded cells if there are many, and the fitted line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Model = Mapping[str, Any]
 
 
 def number_label(value: float) -> str:
-    """A number as an axis shows it: thousands by letter, no exponent."""
+    """Return a number as an axis label: thousands as letters (`k`, `M`), no exponent."""
     for factor, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= factor * 0.9999:
             return f"{value / factor:.4g}{letter}"
@@ -19,27 +19,27 @@ def number_label(value: float) -> str:
 
 
 def label_of(column: str) -> axes.Label:
-    """How values of a column are written: times and sizes by the unit in the name."""
+    """Return the label function of a column: times and sizes according to the suffix of its name."""
     if column.endswith("_ns"):
         return axes.duration_label
     return axes.size_label if column.endswith("_bytes") else number_label
 
 
 def axis(column: str, low: float, high: float, log: bool, most: int = 8) -> axes.Axis:
-    """Options of an axis with ticks in the unit of the column."""
+    """Return the options of an axis with ticks in the unit of the column."""
     ticks = axes.log_ticks(low, high, most) if log else axes.linear_ticks(low, high, most)
     words = f"{column}, logarithmic" if log else column
     return {"title": words, **axes.labelled(ticks, label_of(column))}
 
 
 def scale(low: float, high: float, log: bool) -> axes.Scale:
-    """A scale over a range that is widened a little."""
+    """Return a scale over a slightly extended range."""
     first, last = axes.padded((low, high), 0.03, log=log)
     return {"type": "log" if log else "linear", "domain": [first, last], "nice": False}
 
 
 def channels(model: Model, x: str, y: str, look: theme.Look) -> tuple[Any, Any]:
-    """The x and y encodings of rows with fields `x` and `y`."""
+    """Return the x and y encodings of rows with fields `x` and `y`."""
     import altair as alt
 
     made = []
@@ -55,7 +55,7 @@ def channels(model: Model, x: str, y: str, look: theme.Look) -> tuple[Any, Any]:
 
 
 def draw(model: Model, x: str, y: str, look: theme.Look = theme.WIDE) -> Any:
-    """The chart of a model made by `dbdyno.stats.plots.scatter`."""
+    """Return the chart of a model made by `dbdyno.stats.plots.scatter`."""
     import altair as alt
 
     at_x, at_y = channels(model, x, y, look)

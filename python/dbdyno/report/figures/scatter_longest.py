@@ -1,4 +1,4 @@
-"""The longest by rank: how the tail falls off, and whose values stand in it."""
+"""Figure of the largest values by rank: how the tail falls off, and which group its values belong to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dbdyno.report.figures.scatter import Model, axis, scale
 
 
 def draw(model: Model, column: str, look: theme.Look = theme.WIDE) -> Any:
-    """The chart of a model made by `dbdyno.stats.plots.longest`."""
+    """Return the chart of a model made by `dbdyno.stats.plots.longest`."""
     import altair as alt
 
     rows = [{"rank": a, "value": b, "group": g} for a, b, g in model["points"]]

@@ -1,4 +1,4 @@
-"""Active sessions stacked by wait class over the clock; below, a lane for each kind of event."""
+"""Figure of active sessions over time, stacked by wait class; below, a lane for each kind of event."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ LANES = ("restart", "reset", "setting", "object", "checkpoint", "vacuum", "analy
 LANE = 18
 """Height of a lane in pixels."""
 FIRST = ("CPU",)
-"""What stands at the bottom of the stack."""
+"""Classes at the bottom of the stack."""
 EVENTS_MOST = 500
 
 
 _Bar = TypedDict("_Bar", {"from": float, "to": float, "low": float, "high": float, "class": str, "tip": str})
-"""A class in a bucket of the clock, on top of those below it."""
+"""A class in one time bucket, stacked on those below it."""
 
 
 class Class(TypedDict):
-    """A wait class: how many sessions were in it, by bucket."""
+    """A wait class with its number of sessions by bucket."""
 
     name: str
     values: list[float | None]
 
 
 class Event(TypedDict):
-    """What happened, between two looks."""
+    """An event that happened between two samples."""
 
     kind: str
     what: str
@@ -39,7 +39,7 @@ class Event(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None where nobody was active."""
+    """Return the chart, or None if no session was active."""
     import altair as alt
 
     at = reading.dig(analysis, "at_us") or []
@@ -86,7 +86,7 @@ def _ordered(classes: list[Class]) -> list[Class]:
 
 
 def _bars(at: list[float], classes: list[Class], width: float) -> tuple[list[_Bar], float]:
-    """One rectangle per bucket and class, and how high the highest stack is."""
+    """Return one rectangle per bucket and class, and the height of the highest stack."""
     bars: list[_Bar] = []
     highest = 0.0
     for place, moment in enumerate(at):
@@ -119,7 +119,7 @@ def lanes(
     look: theme.Look,
     place: Callable[[float], float] = lambda at_us: at_us / 1e6,
 ) -> Any:
-    """A lane for each kind of event; `place` says where an instant stands on the axis."""
+    """Return a lane for each kind of event; `place` maps a time [us] to its position on the axis."""
     import altair as alt
 
     kinds = [kind for kind in LANES if any(one["kind"] == kind for one in events)]

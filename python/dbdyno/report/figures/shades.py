@@ -1,4 +1,4 @@
-"""Values as shades: the levels of a heat map with its legend, and how a value is told in words."""
+"""Values as shades: the levels of a heat map with its legend, and values as text."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from dbdyno.report.figures import axes, theme
 
 @dataclass(frozen=True)
 class Scale:
-    """Shades from zero to the largest value, in equal steps: twice the value, twice the step. The
-    median of values that are alike lies in the middle of a middle shade; a share has 1 at most."""
+    """Shades from zero to the largest value, in equal steps: twice the value is twice the step.
+
+    If all values are alike, their median is in the middle of a middle shade. A share has at most 1.
+    """
 
     top: float
 
     @classmethod
     def of(cls, values: Sequence[float], unit: Any = None) -> Scale:
-        """The scale of these values."""
+        """Return the scale for these values."""
         if not values:
             return cls(1.0)
         middle = statistics.median(values) * len(theme.HEAT) / (len(theme.HEAT) / 2 - 0.5)
@@ -29,12 +31,12 @@ class Scale:
         return cls(min(top, 1.0) if unit == "ratio" else top)
 
     def level(self, value: float) -> int:
-        """The number of the shade of a value."""
+        """Return the index of the shade of a value."""
         last = len(theme.HEAT) - 1
         return max(0, min(last, int(value / self.top * len(theme.HEAT))))
 
     def colour(self, unit: Any, look: theme.Look, *, columns: int = 8) -> Any:
-        """The encoding of field `level`, with a legend that says where each shade begins."""
+        """Return the encoding of the field `level`, with a legend of the values at which each shade begins."""
         import altair as alt
 
         levels = list(range(len(theme.HEAT)))
@@ -56,7 +58,7 @@ class Scale:
         return alt.Color("level:O", scale=self._shades(), legend=legend)
 
     def stroke(self) -> Any:
-        """The same as the outline, so that neighbours leave no seam."""
+        """Return the same encoding for the outline, so that there is no seam between neighbours."""
         import altair as alt
 
         return alt.Stroke("level:O", scale=self._shades(), legend=None)
@@ -66,13 +68,15 @@ class Scale:
 
 
 def row_height(rows: int) -> int:
-    """Pixels for a row of a raster: high enough to read a few, low enough to see a rack."""
+    """Return the height of a raster's row in pixels: large enough to read a few rows, small enough to show a rack."""
     return 18 if rows <= 8 else 12 if rows <= 24 else 8
 
 
 def short_names(names: Sequence[str], most: int = 11) -> list[str]:
-    """Names of cells for a narrow place: without what all have in common: a domain at the end, and
-    if that is not enough a beginning up to a sign between words."""
+    """Return names of cells shortened for a narrow place by removing what all have in common.
+
+    A common domain at the end is removed first; if that is not enough, also a common beginning up to a separator.
+    """
     ends = {name.partition(".")[2] for name in names}
     if len(ends) == 1 and re.search("[A-Za-z]", next(iter(ends))):
         names = [name.partition(".")[0] for name in names]
@@ -86,7 +90,7 @@ def short_names(names: Sequence[str], most: int = 11) -> list[str]:
 
 
 def row_axis(names: Sequence[str], look: theme.Look) -> dict[str, object]:
-    """The labels of rows: as many as there is room for, cut at the beginning."""
+    """Return the labels of rows: as many as there is room for, cut at the beginning."""
     high = row_height(len(names))
     every = 1 if high >= 12 else 2
     return {
@@ -96,7 +100,7 @@ def row_axis(names: Sequence[str], look: theme.Look) -> dict[str, object]:
         "grid": False,
         "values": list(names[::every]),
         "labelFontSize": 10 if high >= 12 else 8,
-        "labelOverlap": False,  # there is room for these; Vega leaves some out at 10 pixels of 18
+        "labelOverlap": False,  # all labels fit; otherwise Vega drops some 10-pixel labels in 18-pixel rows
         "labelLimit": look.left - 8,
         "minExtent": look.left - 6,
         "maxExtent": look.left - 6,
@@ -104,7 +108,7 @@ def row_axis(names: Sequence[str], look: theme.Look) -> dict[str, object]:
 
 
 def label(value: float, unit: Any) -> str:
-    """A value on an axis or in a legend: short, with its unit."""
+    """Return a value for an axis or a legend: short, with its unit."""
     if unit == "ns":
         return axes.duration_label(value)
     if unit == "ratio":
@@ -117,5 +121,5 @@ def label(value: float, unit: Any) -> str:
 
 
 def words(value: float, unit: Any) -> str:
-    """A value in a tip: four digits, with its unit."""
+    """Return a value for a tip: four digits, with its unit."""
     return fmt.percent(value, 3) if unit == "ratio" else fmt.quantity(value, unit, 4)

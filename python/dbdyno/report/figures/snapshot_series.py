@@ -1,4 +1,4 @@
-"""An interval, or two periods, over the clock: a strip per metric, one bar from each snapshot to the next."""
+"""Figure of an interval, or of two periods, over time: a strip per metric, one bar between consecutive snapshots."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, clock, session_history, theme, views
 
 SHOWN = ("tps", "qps", "aas", "mean", "reads", "wal", "redo", "temp", "lock_waits")
-"""The metrics that are drawn, in this order: those that the model has and that are not all zero."""
+"""Metrics that are drawn, in this order, if the model has them and they are not all zero."""
 GAP_MOST = 0.25
-"""Between two periods that are further apart than this part of their length, the clock is cut."""
+"""If two periods are further apart than this part of their length, the time between them is cut out."""
 _LABELS = {
     "ns": axes.duration_label,
     "bytes_per_s": axes.size_label,
     "ratio": axes.percent_label,
 }
 Place = Callable[[float], float]
-"""Where an instant, in microseconds since 1970, stands on the axis, in seconds."""
+"""Maps a time in microseconds since 1970 to its position on the axis in seconds."""
 
 
 class _Period(TypedDict):
-    """A stretch that is drawn, and how many sub-intervals it has."""
+    """A period that is drawn, with its number of sub-intervals."""
 
     name: str
     from_us: float
@@ -33,7 +33,7 @@ class _Period(TypedDict):
 
 
 class _Metric(TypedDict):
-    """A number by sub-interval."""
+    """A metric with its value by sub-interval."""
 
     name: str
     label: str
@@ -46,7 +46,7 @@ _Bar = TypedDict("_Bar", {"from": float, "to": float, "zero": int, "value": floa
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None for fewer than three points."""
+    """Return the chart, or None for fewer than three points."""
     import altair as alt
 
     at = reading.dig(analysis, "series", "at_us") or []
@@ -91,19 +91,22 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _start(analysis: Analysis, at: list[Any]) -> float:
-    """The instant of the first snapshot, microseconds since 1970."""
+    """Return the time of the first snapshot in microseconds since 1970."""
     seconds = fmt.number(reading.dig(analysis, "facts", "seconds")) or 0.0
     return (at[-1] if at else 0) - seconds * 1e6
 
 
 def _periods(analysis: Analysis, begun: list[Any], at: list[Any]) -> list[_Period]:
-    """The stretches that are drawn: one without a name, or two."""
+    """Return the periods that are drawn: one without a name, or two."""
     given = reading.listed(_Period, analysis, "series", "periods")
     return given or [{"name": "", "from_us": begun[0], "to_us": at[-1], "points": len(at)}]
 
 
 def _clock(periods: list[_Period], look: theme.Look) -> tuple[Place, tuple[float, float], axes.Axis]:
-    """The axis of all periods, in clock time; where two are far apart the time between them is cut out."""
+    """Return the common time axis of all periods: position function, range, options.
+
+    If two periods are far apart, the time between them is cut out.
+    """
     early, late = (find(periods, key=lambda one: one["from_us"]) for find in (min, max))
     low, high = min(one["from_us"] for one in periods), max(one["to_us"] for one in periods)
     length = sum(one["to_us"] - one["from_us"] for one in periods)
@@ -134,7 +137,7 @@ def _ticks(metric: _Metric, top: float) -> axes.Axis:
 
 
 def _points(metric: _Metric, begun: list[float], at: list[float], periods: list[_Period], place: Place) -> list[_Bar]:
-    """One bar per sub-interval; none where its value is not known."""
+    """Return one bar per sub-interval with a known value."""
     names = [one["name"] for one in periods for _ in range(one["points"])]
     points: list[_Bar] = []
     for first, last, value, name in zip(begun, at, metric["values"], names, strict=True):

@@ -1,4 +1,4 @@
-"""A sweep: throughput, and time of an operation, over a number that grows; a curve per setting."""
+"""Figure of a sweep: throughput, and time of an operation, over a growing number; one curve per setting."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme, views
 
 _DASHES = ([1, 0], [6, 3], [2, 2])
-"""Where there are more curves than colours, the line tells them apart."""
+"""Dash patterns that distinguish lines if there are more curves than colours."""
 
 
 class _Point(TypedDict):
-    """An arm of a curve, with the ends of its intervals; `time` is None where none was measured."""
+    """An arm of a curve, with the ends of its intervals; `time` is None if it was not measured."""
 
     curve: str
     x: float
@@ -29,7 +29,7 @@ class _Point(TypedDict):
 
 
 class _Panel(NamedTuple):
-    """What a panel needs but its horizontal axis."""
+    """A panel without its horizontal axis."""
 
     points: list[_Point]
     what: str
@@ -39,8 +39,7 @@ class _Panel(NamedTuple):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.sweep`."""
-
+    """Return the chart, or None without `figures.sweep`."""
     sweep = reading.dig(analysis, "figures", "sweep") or {}
     points = _points(sweep)
     if not points:
@@ -91,7 +90,7 @@ def _points(sweep: Mapping[str, object]) -> list[_Point]:
 
 
 def _laws(sweep: Mapping[str, object]) -> list[dict[str, Any]]:
-    """Points of the laws that curves follow, each with the name of its curve."""
+    """Return points of the laws fitted to curves, each with the name of its curve."""
     found = []
     for curve in reading.entries(sweep, "curves"):
         name = fmt.line(curve.get("name") or "", 60)
@@ -103,8 +102,10 @@ def _laws(sweep: Mapping[str, object]) -> list[dict[str, Any]]:
 
 
 def _panel(points: list[_Point], what: str, look: theme.Look, title: str, names: list[str]) -> _Panel:
-    """What a panel needs but its horizontal axis; both are logarithmic, so that doubling one by
-    doubling the other is a straight line."""
+    """Return a panel without its horizontal axis.
+
+    The axes are logarithmic, so that a proportional increase is a straight line.
+    """
     if what == "time":
         ends = [end for point in points for end in (point["time_low"], point["time_high"]) if end is not None]
     else:
@@ -119,7 +120,7 @@ def _panel(points: list[_Point], what: str, look: theme.Look, title: str, names:
 
 
 def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.Look, words: list[str]) -> Any:
-    """A panel with its horizontal axis: logarithmic for numbers, one place after the other for words."""
+    """Return a panel with its horizontal axis: logarithmic for numbers, evenly spaced for words."""
     import altair as alt
 
     places = sorted({point["x"] for point in points})
@@ -147,7 +148,7 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
     )
     y = alt.Y(f"{what}:Q", **upright)
     rows = alt.Chart(base.data(panel.points))
-    # Between two words there is nothing that a line could pass.
+    # There are no values between two words, so the points are not connected.
     layers = [] if words else [rows.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)]
     layers += [
         rows.mark_rule(strokeWidth=1.5).encode(
@@ -159,7 +160,7 @@ def _chart(panel: _Panel, points: list[_Point], title: str | None, look: theme.L
     ]
     if panel.laws:
         law = alt.Chart(base.data(panel.laws)).mark_line(strokeWidth=1.5, strokeDash=[3, 3], clip=True)
-        # One line a curve, in one colour: beside the levels' own line it is told by its dashes.
+        # One line per curve, in one colour; its dashes distinguish it from the line through the measured levels.
         layers.append(law.encode(x=x, y=y, detail="curve:N", color=alt.value(theme.INK)))
     return views.layer(*layers, width=look.plot, height=look.height(230))
 

@@ -1,4 +1,4 @@
-"""The slow tail: how many operations took longer than a given time, both axes logarithmic."""
+"""Figure of the slow tail: the share of operations that took longer than a given time, both axes logarithmic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.report.figures import axes, base, theme, views
 
 
 class _Point(TypedDict):
-    """The share of an arm's operations that took at least so long."""
+    """The share of an arm's operations that took at least this time."""
 
     arm: str
     ns: float
@@ -20,7 +20,7 @@ class _Point(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.tail`."""
+    """Return the chart, or None without `figures.tail`."""
     import altair as alt
 
     points = _points(analysis)
@@ -72,7 +72,7 @@ def _points(analysis: Analysis) -> list[_Point]:
 
 
 def _marks(analysis: Analysis, names: dict[int, str], low: float, high: float, rarest: float) -> list[_Point]:
-    """The arms' own quantiles as dots on their lines."""
+    """Return the arms' quantiles as dots on their lines."""
     marks: list[_Point] = []
     for arm in reading.entries(analysis, "arms"):
         name = reading.arm_name(names, arm.get("index"))
@@ -85,7 +85,7 @@ def _marks(analysis: Analysis, names: dict[int, str], low: float, high: float, r
 
 
 def _quantile(key: str) -> float | None:
-    """0.999 from `p99.9`."""
+    """Return 0.999 for `p99.9`, or None for another text."""
     try:
         return float(key.removeprefix("p")) / 100
     except ValueError:

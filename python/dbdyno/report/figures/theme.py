@@ -1,10 +1,9 @@
-"""How every figure looks: colours, sizes, type; one table, which dark mode exchanges.
+"""Appearance of all figures: colours, sizes and fonts in one table, with the colours of dark mode.
 
-Figures are drawn in the light colours. In the page the style sheet exchanges each of them for its
-dark partner, by attribute selectors on the inline SVG; therefore a figure uses no colour that is
-not in this file. The arms' colours keep apart under the common forms of colour blindness (after
-Okabe and Ito, "Color Universal Design", 2008, darkened until each has a contrast of at least 3:1 on
-white); the baseline is a quiet slate.
+Figures are drawn in the light colours. On the page the style sheet replaces each of them by its dark counterpart, using
+attribute selectors on the inline SVG; therefore a figure uses no colour that is not in this file. The arms' colours are
+distinguishable under the common forms of colour blindness (after Okabe and Ito, "Color Universal Design", 2008,
+darkened until each has a contrast of at least 3:1 on white); the baseline is a quiet slate.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _GROUND_DARK = {
     BAND: "#8396ab",
     BASELINE: "#9db4cf",
 }
-# Light and dark of each arm after the baseline.
+# Light and dark colour of each arm after the baseline.
 _ARMS = (
     ("#cf4f0b", "#ff8f52"),
     ("#00847b", "#37c3b5"),
@@ -64,36 +63,36 @@ OTHERS = tuple(light for light, _ in _ARMS)
 HEAT = tuple(light for light, _ in _HEAT)
 CLASSES = {name: light for name, (light, _) in _CLASSES.items()}
 DARK = _GROUND_DARK | dict([*_ARMS, *_HEAT, *_CLASSES.values()])
-"""The dark partner of every colour that a figure may use."""
+"""The dark counterpart of every colour that a figure may use."""
 FONT = "system-ui, sans-serif"
 LETTER = 0.58
-"""Mean width of a letter over the size of its type, in the widest of the common fonts."""
+"""Mean width of a letter relative to the font size, in the widest of the common fonts."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """The room that a figure has: `width` in CSS pixels for all of it; narrow is for a phone."""
+    """The space available for a figure: its total `width` in CSS pixels; `narrow` is for a phone."""
 
     width: int
     narrow: bool
 
     @property
     def left(self) -> int:
-        """Room for the labels of a vertical axis in pixels."""
+        """Return the room for the labels of a vertical axis in pixels."""
         return 64 if self.narrow else 72
 
     @property
     def plot(self) -> int:
-        """Width of the drawing area in pixels."""
+        """Return the width of the drawing area in pixels."""
         return self.width - self.left - (22 if self.narrow else 24)
 
     def columns(self, names: list[str], most: int) -> int:
-        """How many entries of a legend fit side by side."""
+        """Return the number of legend entries that fit side by side, at most `most`."""
         widest = max((len(name) for name in names), default=1) * 7 + 56
         return max(1, min(most, self.width // widest))
 
     def height(self, wide: int) -> int:
-        """A drawing height for this look from the one that suits the wide look."""
+        """Return the drawing height for this look, given the height for the wide look."""
         return round(wide * 0.82) if self.narrow else wide
 
 
@@ -102,7 +101,7 @@ NARROW = Look(width=350, narrow=True)
 
 
 def arm_colours(count: int, baseline: int | None) -> list[str]:
-    """One colour per arm, in the order of the arms; after the last colour they start again."""
+    """Return one colour per arm in the order of the arms; the colours repeat after the last one."""
     colours: list[str] = []
     others = 0
     for at in range(count):
@@ -115,14 +114,14 @@ def arm_colours(count: int, baseline: int | None) -> list[str]:
 
 
 def class_colour(name: str) -> str:
-    """The colour of a class of waits; an unknown class takes that of `other`."""
+    """Return the colour of a class of waits; an unknown class gets the colour of `other`."""
     return CLASSES.get(name.lower(), CLASSES["other"])
 
 
 def finish(chart: Any, title: str, how_to_read: str, look: Look) -> Any:
-    """Gives a chart its title, its subtitle (how to read it) and the common style; returns it.
+    """Set the title, the subtitle (how to read it) and the common style of a chart, and return it.
 
-    It changes the chart itself: Altair's own `properties` and `configure` copy everything each time.
+    The chart itself is changed: Altair's own `properties` and `configure` copy everything each time.
     """
     size = 11 if look.narrow else 12
     letters = round(look.width / (size * 0.51))
@@ -137,10 +136,10 @@ def finish(chart: Any, title: str, how_to_read: str, look: Look) -> Any:
 
 
 def fitted(spec: dict[str, Any]) -> dict[str, object]:
-    """A chart's specification with the titles of its axes and panels broken into lines that fit its width.
+    """Return a chart's specification with the titles of axes and panels broken into lines that fit its width.
 
-    A browser clips what leaves the drawing. The width of a line is reckoned from the type's size: fonts
-    differ, so a little room is left.
+    A browser clips what extends beyond the drawing. The width of a line is estimated from the font size: fonts differ,
+    so a little room is left.
     """
     size = spec.get("config", {}).get("axis", {}).get("titleFontSize", 12)
     _fit(spec, _width_of(spec) or WIDE.plot, size)
@@ -148,7 +147,7 @@ def fitted(spec: dict[str, Any]) -> dict[str, object]:
 
 
 def _width_of(spec: Any) -> int | None:
-    """The width of the first view in a specification."""
+    """Return the width of the first view in a specification."""
     if isinstance(spec, dict):
         if isinstance(spec.get("width"), int):
             return int(spec["width"])

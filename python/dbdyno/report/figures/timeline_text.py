@@ -1,4 +1,4 @@
-"""A timeline drawn with characters: a bar per interval of one session, or a strip for each of several."""
+"""Timeline drawn with characters: a bar per interval for one session, or a strip for each of several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dbdyno.report import console
 if TYPE_CHECKING:
     from rich.text import Text
 
-# A letter and a terminal colour for each class, so that a strip can be read without colour too.
+# A letter and a terminal colour for each class, so that a strip is readable without colour, too.
 _LETTERS = {
     "cpu": ("C", "green"),
     "commit": ("c", "red"),
@@ -33,7 +33,7 @@ _NAME_MOST = 16
 
 
 def lines(model: Mapping[str, Any], width: int) -> list[Text]:
-    """A key of the classes; then one session interval by interval, or a strip for each."""
+    """Return a key of the classes, then one session interval by interval, or a strip for each session."""
     sessions = reading.entries(model, "sessions")
     if not sessions:
         return []
@@ -55,7 +55,7 @@ def _letter(name: object) -> tuple[str, str]:
 
 
 def _rows(model: Mapping[str, Any], session: dict[str, Any], width: int) -> list[Text]:
-    """One line per interval: a bar as long as the interval is, letters by class."""
+    """Return one line per interval: a bar as long as the interval, made of the classes' letters."""
     every = fmt.number(model.get("every_ns")) or 1e9
     order = [str(entry.get("class")) for entry in reading.entries(model, "classes")]
     room = max(width - 27, 16)
@@ -74,7 +74,7 @@ def _is_busy(name: str) -> bool:
 
 
 def _bar(classes: dict[str, float], order: list[str], every: float, room: int) -> Any:
-    """Letters in the order of the key; what a class lacks of a letter the next one gets."""
+    """Return the classes' letters in the order of the key; rounding errors carry over to the next class."""
     words = console.plain("")
     reached, drawn = 0.0, 0
     for name in order:
@@ -88,7 +88,7 @@ def _bar(classes: dict[str, float], order: list[str], every: float, room: int) -
 
 
 def _strips(model: Mapping[str, Any], sessions: list[dict[str, Any]], width: int) -> list[Text]:
-    """One line per session: in each interval the letter of the class with most time."""
+    """Return one line per session: in each interval the letter of the class with most time."""
     first = min((entry["bin"] for row in sessions for entry in row["bins"]), default=0)
     last = max((entry["bin"] for row in sessions for entry in row["bins"]), default=0)
     names = [fmt.line(row.get("name") or f"session {row.get('session')}") for row in sessions]
@@ -113,7 +113,10 @@ def _strips(model: Mapping[str, Any], sessions: list[dict[str, Any]], width: int
 
 
 def _dominant(classes: dict[str, float] | None) -> tuple[str, str]:
-    """The class with most time; work counts before the client's turn where it is a tenth."""
+    """Return the letter and style of the class with most time.
+
+    Work takes precedence over the client's think time if it is at least a tenth of the time.
+    """
     if not classes:
         return " ", ""
     whole = sum(max(time_ns, 0.0) for time_ns in classes.values()) or 1.0

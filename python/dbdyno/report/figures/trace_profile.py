@@ -1,4 +1,4 @@
-"""The response-time profile drawn: a bar per line, beside it the lengths of the line's waits."""
+"""Figure of the response-time profile: a bar per line, and beside it the lengths of the line's waits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Line = TypedDict(
     },
     total=False,
 )
-"""A line of the profile as the analysis has it; `histogram` is low, high, count and total of each decade."""
+"""A line of the profile in the analysis; `histogram` has low, high, count and total of each decade."""
 
 
 class _Bar(TypedDict):
@@ -51,7 +51,7 @@ class _Cell(TypedDict):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `profile`."""
+    """Return the chart, or None without `profile`."""
     import altair as alt
 
     lines = reading.listed(_Line, analysis, "profile", "rows")[:MOST]
@@ -116,7 +116,7 @@ def _bar(at: int, line: _Line) -> _Bar:
 
 
 def _labels(bars: list[_Bar]) -> str:
-    """A lookup from the bars' identifiers to their names; names go in as JSON text."""
+    """Return a Vega lookup from the bars' identifiers to their names; names are inserted as JSON text."""
     import json
 
     looked = "".join(f"datum.value === {json.dumps(b['id'])} ? {_quoted(b['name'])} : " for b in bars)
@@ -124,7 +124,7 @@ def _labels(bars: list[_Bar]) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A name as a text of Vega's expression language: all but plain characters are escaped."""
+    """Return a name as a string of Vega's expression language: all but plain characters are escaped."""
     return (
         '"'
         + "".join(c if c.isalnum() or c in " *#_-.,:" else f"\\u{ord(c):04x}" for c in name if ord(c) < 0x10000)
@@ -133,7 +133,7 @@ def _quoted(name: str) -> str:
 
 
 def _cells(lines: list[_Line]) -> list[_Cell]:
-    """One cell per line and decade with something in it; its shade is its share of the line."""
+    """Return one cell per line and non-empty decade; its shade is its time relative to the line's largest decade."""
     cells: list[_Cell] = []
     for at, line in enumerate(lines):
         buckets = [b for b in line.get("histogram") or [] if b[2] and b[0] >= 0]

@@ -1,4 +1,4 @@
-"""What sessions did over time: per interval a stacked bar of CPU and classes of waits."""
+"""Figure of sessions over time: per interval a stacked bar of CPU and classes of waits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REST, IDLE = "unaccounted", "idle"
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, a panel per session (the first twelve), or None without sessions."""
+    """Return the chart, a panel per session (the first twelve), or None without sessions."""
     import altair as alt
 
     sessions = [s for s in reading.entries(analysis, "sessions") if s.get("bins")][:SESSIONS_MOST]
@@ -74,11 +74,11 @@ def _colour(name: str) -> str:
 
 
 _Part = TypedDict("_Part", {"class": str, "from": float, "to": float, "low": float, "high": float, "tip": str})
-"""A class of an interval, on top of those below it."""
+"""A class in an interval, stacked on those below it."""
 
 
 def _parts(session: Mapping[str, Any], order: list[str], every: float, origin: int) -> list[_Part]:
-    """Per interval its classes, laid on top of each other, as shares of the interval."""
+    """Return the classes of each interval, stacked, as shares of the interval."""
     parts: list[_Part] = []
     for entry in session["bins"]:
         reached = 0.0

@@ -1,4 +1,4 @@
-"""The recursion tree of one execution as an icicle: time to the right, depth downwards."""
+"""Figure of the recursion tree of one execution as an icicle plot: time to the right, depth downwards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALLEST = 0.0008
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without at least two nodes."""
+    """Return the chart, or None without at least two nodes."""
     import altair as alt
 
     nodes = reading.entries(analysis, "nodes")
@@ -48,7 +48,10 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _boxes(nodes: list[dict[str, Any]], whole: float, width: int) -> list[dict[str, Any]]:
-    """Each node from the left end of its parent on, siblings side by side; own time stays free."""
+    """Return a box for each node, from the left end of its parent, siblings side by side.
+
+    The part of a parent that is its exclusive time is not covered by children.
+    """
     boxes: list[dict[str, Any]] = []
     reached: list[float] = []
     for at, node in enumerate(nodes):

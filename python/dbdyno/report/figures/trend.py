@@ -1,4 +1,4 @@
-"""All runs of a plan in order of time: a panel per arm, with the levels between its changes."""
+"""Figure of a trend: all runs of a plan in order of time, a panel per arm, with the levels between its changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PANELS_MOST = 8
 
 
 class _Point(TypedDict):
-    """A run at its place in the order of time, with the interval of its value."""
+    """A run at its position in order of time, with the interval of its value."""
 
     at: int
     value: float
@@ -26,11 +26,11 @@ class _Point(TypedDict):
 
 
 _Level = TypedDict("_Level", {"from": float, "to": float, "value": float})
-"""A stretch between two changes."""
+"""A level between two changes."""
 
 
 class _Change(TypedDict, total=False):
-    """Where a new level begins, and the first and last run with which it may begin."""
+    """The run at which a new level begins, and the first and last run at which it may begin."""
 
     run: int
     first: int
@@ -46,7 +46,7 @@ class _Arm(TypedDict, total=False):
 
 
 class _Run(TypedDict, total=False):
-    """A run: by arm its value with both ends of the interval, and why it counts for no change."""
+    """A run: by arm its value with both ends of the interval, and the reason if it is excluded from changes."""
 
     started_at: str | None
     values: dict[str, float | None]
@@ -57,7 +57,7 @@ class _Run(TypedDict, total=False):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None for fewer than three runs."""
+    """Return the chart, or None for fewer than three runs."""
     runs = reading.listed(_Run, analysis, "runs")
     arms = reading.listed(_Arm, analysis, "arms")[:PANELS_MOST]
     panels = [(arm, points) for arm in arms if len(points := _points(runs, arm)) >= 3]
@@ -81,7 +81,7 @@ def _panel(
     colour: str,
     look: theme.Look,
 ) -> Any:
-    """One arm: the levels as lines, each run with its interval."""
+    """Return the panel of one arm: the levels as lines, each run with its interval."""
     import altair as alt
 
     count, days = across
@@ -142,7 +142,7 @@ def _points(runs: list[_Run], arm: _Arm) -> list[_Point]:
 
 
 def _levels(points: list[_Point], changes: list[int], count: int) -> list[_Level]:
-    """A line per stretch between changes, at the median of its runs."""
+    """Return a line per stretch between changes, at the median of its runs."""
     ends = [0, *changes, count]
     found: list[_Level] = []
     for begin, end in itertools.pairwise(ends):
@@ -153,7 +153,7 @@ def _levels(points: list[_Point], changes: list[int], count: int) -> list[_Level
 
 
 def _days(runs: list[_Run], look: theme.Look) -> dict[str, object]:
-    """The axis of runs: some are named by their day, or by their time where all are of one day."""
+    """Return the axis of runs: some are labelled with their day, or with their time if all are of one day."""
     most = 4 if look.narrow else 9
     step = max(1, -(-len(runs) // most))
     shown = [float(at) for at in range(0, len(runs), step)]

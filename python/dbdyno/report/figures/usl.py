@@ -1,4 +1,4 @@
-"""Throughput over load: measured points, the fitted Universal Scalability Law, its peak."""
+"""Figure of throughput over load: measured points, the fitted Universal Scalability Law, its peak."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dbdyno.report.figures.scatter import Model, axis, number_label, scale
 
 
 def draw(model: Model, x: str, y: str, look: theme.Look = theme.WIDE) -> Any:
-    """The chart of a model made by `dbdyno.stats.plots.scaling`."""
+    """Return the chart of a model made by `dbdyno.stats.plots.scaling`."""
     import altair as alt
 
     points = [{"x": a, "y": b} for a, b in model["points"]]

@@ -1,8 +1,8 @@
-"""Charts put together: layers over each other, panels below or beside each other.
+"""Composition of charts: layers over each other, panels below or beside each other.
 
-Altair copies the whole tree of charts whenever some of them are put together, and again on every level when it writes
-them: half of the time of a report. Here each chart is written once, and what holds them is Vega-Lite's own words. Data
-stand once, by their name, as Altair has it.
+Altair copies the whole tree of charts whenever charts are combined, and again on every level when it serialises them:
+half of the time of a report. Here each chart is serialised once, and the composition is written directly as Vega-Lite.
+Data are stored once, by name, as Altair does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class View:
-    """Charts under one of `layer`, `vconcat`, `hconcat`, `concat`; used as an Altair chart is."""
+    """Charts under one of `layer`, `vconcat`, `hconcat`, `concat`; used like an Altair chart."""
 
     def __init__(self, how: str, parts: tuple[Any, ...], **more: Any) -> None:
         self._how, self._parts, self._more = how, parts, more
@@ -21,15 +21,15 @@ class View:
         self.config: dict[str, Any] = {}
 
     def resolve_scale(self, **channels: str) -> View:
-        """Whether the parts share the scale of a channel: `shared` or `independent`."""
+        """Set whether the parts share the scale of a channel, `shared` or `independent`, and return the view."""
         self._more["resolve"] = {"scale": channels}
         return self
 
     def to_dict(self, validate: bool = True, context: dict[str, Any] | None = None) -> dict[str, object]:
-        """As Vega-Lite's specification; a part of another view gets its `context`.
+        """Return Vega-Lite's specification; a part of another view gets that view's `context`.
 
         Raises:
-            altair.utils.schemapi.SchemaValidationError: validated, and not what Vega-Lite takes.
+            altair.utils.schemapi.SchemaValidationError: with `validate`, if the result is not valid Vega-Lite.
         """
         shared: dict[str, Any] = {"datasets": {}, "top_level": False} if context is None else context
         spec: dict[str, Any] = {
@@ -41,7 +41,7 @@ class View:
         return spec if context is not None else self._whole(spec, shared["datasets"], validate)
 
     def _whole(self, spec: dict[str, Any], datasets: dict[str, Any], validate: bool) -> dict[str, Any]:
-        """What stands at the top only."""
+        """Return the specification with the keys that only the top level has."""
         import altair as alt
 
         named = {"background": self.background, "padding": self.padding, "datasets": datasets or None}
@@ -54,20 +54,20 @@ class View:
 
 
 def layer(*parts: Any, **more: Any) -> View:
-    """Charts over each other, the first at the bottom, in one frame; `more`: width, height, title."""
+    """Return charts over each other in one frame, the first at the bottom; `more`: width, height, title."""
     return View("layer", parts, **more)
 
 
 def vconcat(*parts: Any, spacing: int) -> View:
-    """Charts below each other, with pixels between them."""
+    """Return charts below each other, with `spacing` pixels between them."""
     return View("vconcat", parts, spacing=spacing)
 
 
 def hconcat(*parts: Any, spacing: int) -> View:
-    """Charts beside each other, with pixels between them."""
+    """Return charts beside each other, with `spacing` pixels between them."""
     return View("hconcat", parts, spacing=spacing)
 
 
 def concat(*parts: Any, columns: int, spacing: int) -> View:
-    """Charts in rows of so many, with pixels between them."""
+    """Return charts in rows of `columns`, with `spacing` pixels between them."""
     return View("concat", parts, columns=columns, spacing=spacing)

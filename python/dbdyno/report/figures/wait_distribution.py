@@ -1,4 +1,4 @@
-"""The distribution of one event's waits on a log axis: how many, and how much time."""
+"""Figure of the distribution of one event's waits on a log axis: by number and by time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dbdyno.report.figures import axes, base, theme, views
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `histogram`."""
+    """Return the chart, or None without `histogram`."""
     import altair as alt
 
     given = reading.dig(analysis, "histogram")

@@ -1,4 +1,4 @@
-"""The longest waits of one event, each as a point: when, and how long."""
+"""Figure of the longest waits of one event: each a point with its time and length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TIPS_MOST = 200
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None for fewer than ten of them."""
+    """Return the chart, or None for fewer than ten waits."""
     import altair as alt
 
     given = reading.entries(analysis, "longest")

@@ -1,4 +1,4 @@
-"""One event's waits over time: mean, p99 and longest per interval, and how many there were."""
+"""Figure of one event's waits over time: mean, p99, maximum and number per interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINES = (
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None for fewer than three intervals."""
+    """Return the chart, or None for fewer than three intervals."""
     import altair as alt
 
     rows = reading.entries(analysis, "series", "rows")

@@ -1,4 +1,4 @@
-"""Where the sessions' time went: one bar per arm, waits by class."""
+"""Figure of the sessions' time: one bar per arm, waits by class."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dbdyno.pages.reading import Analysis
 from dbdyno.report.figures import axes, base, theme, views
 
 _Share = TypedDict("_Share", {"arm": str, "class": str, "event": str, "share": float})
-"""A class of waits or an event of it, and its share of an arm's session time."""
+"""A class of waits or an event of it, with its share of an arm's session time."""
 
 
 class _Part(_Share):
-    """The same as a part of the arm's bar."""
+    """A share as a part of the arm's bar."""
 
     start: float
     end: float
@@ -24,7 +24,7 @@ class _Part(_Share):
 
 
 def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
-    """The chart, or None without `figures.waits`."""
+    """Return the chart, or None without `figures.waits`."""
     import altair as alt
 
     parts = _parts(analysis)
@@ -78,7 +78,7 @@ def draw(analysis: Analysis, look: theme.Look = theme.WIDE) -> Any | None:
 
 
 def _parts(analysis: Analysis) -> list[_Part]:
-    """One part per arm, class and event, laid end to end; events of a class stay together."""
+    """Return one part per arm, class and event, laid end to end; events of a class are adjacent."""
     names = reading.arm_names(analysis)
     given: list[_Share] = [
         {
@@ -106,7 +106,7 @@ def _parts(analysis: Analysis) -> list[_Part]:
 
 
 def _fitting(part: _Part, pixels: float) -> str:
-    """What fits into a part of the bar: class and share, the share alone, or nothing."""
+    """Return the text that fits into a part of the bar: class and share, the share alone, or ""."""
     share = fmt.percent(part["share"])
     for words in (f"{part['class']} {share}", share):
         if len(words) * 6.2 + 10 < pixels:
@@ -115,7 +115,7 @@ def _fitting(part: _Part, pixels: float) -> str:
 
 
 def _classes(rows: Sequence[_Share]) -> list[str]:
-    """The classes, the largest over all arms first, idle last."""
+    """Return the classes, the largest over all arms first, idle last."""
     totals: dict[str, float] = {}
     for row in rows:
         totals[row["class"]] = totals.get(row["class"], 0.0) + row["share"]

@@ -7,6 +7,6 @@ is read of its views (`reading`); `statements` has the rules that every engine s
 """
 
 from dbdyno.snapshot.causes.change import Cause, Change
-from dbdyno.snapshot.causes.happened import ENGINES, Told, causes, change_of, cut_of, happened, told_once, within
+from dbdyno.snapshot.causes.what_happened import ENGINES, Told, causes, change_of, cut_of, happened, told_once, within
 
 __all__ = ["ENGINES", "Cause", "Change", "Told", "causes", "change_of", "cut_of", "happened", "told_once", "within"]

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from dbdyno.snapshot.ends import relation
-from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import Row
-from dbdyno.snapshot.parquet import literal
-from dbdyno.snapshot.store import Snapshot
+from dbdyno.snapshot.reading.ends import relation
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.store.parquet import literal
 
 if TYPE_CHECKING:
     from dbdyno.snapshot.plans.generic import Flipped
-    from dbdyno.snapshot.plans.proved import Proof
+    from dbdyno.snapshot.plans.plan_changes import Proof
 
 T = TypeVar("T")
 _WORD = re.compile(r"\w+")
@@ -161,7 +161,7 @@ class Change(ABC):
     @cached_property
     def proved(self) -> Mapping[Key, Proof]:
         """Statements whose plan is another one in the second stretch, by the logs that are kept."""
-        from dbdyno.snapshot.plans.proved import proofs
+        from dbdyno.snapshot.plans.plan_changes import proofs
 
         return proofs(self.before, self.after)
 

@@ -9,22 +9,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.evidence.memory import in_memory
 from dbdyno.snapshot.model import Row
-from dbdyno.snapshot.plans import kept
+from dbdyno.snapshot.plans import plan_store
 from dbdyno.snapshot.plans.entries import Clock
+from dbdyno.snapshot.plans.executions import Gathered
 from dbdyno.snapshot.plans.flips import names
-from dbdyno.snapshot.plans.gathered import Gathered
 from dbdyno.snapshot.plans.page import page
 from dbdyno.snapshot.plans.reader import LogFile, read
-from dbdyno.snapshot.plans.recorded import read_run
+from dbdyno.snapshot.plans.recordings import read_run
 from dbdyno.snapshot.plans.source import Source, logs
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from dbdyno.snapshot.store import Snapshot, Store
+    from dbdyno.snapshot.store.folder import Snapshot, Store
 
 NO_TARGET = "(no target)"
 END_US = 1 << 62
@@ -86,7 +86,7 @@ def _page(
         notes.append(f"nothing is kept: {store.folder} has no snapshot {'of ' + named if asked.target else ''}".strip())
     elif asked.keep:
         notes += [
-            kept.keep(store.folder, named, gathered, number, one, redact=asked.redact)
+            plan_store.keep(store.folder, named, gathered, number, one, redact=asked.redact)
             for number, one in enumerate(found)
         ]
     rows = [_row(one) for one in found]
@@ -121,7 +121,7 @@ def of_kept(store: Store, asked: Asked) -> dict[str, object]:
     named = asked.target or (last.target if last else NO_TARGET)
     with in_memory() as connection:
         low, high = asked.since_us or 0, END_US if asked.until_us is None else asked.until_us
-        found = kept.attach(connection, store.folder, named, low, high)
+        found = plan_store.attach(connection, store.folder, named, low, high)
         if not found:
             raise SnapshotError(
                 f"no plans of {named} are kept for this time",
@@ -156,7 +156,7 @@ def _row(one: LogFile) -> Row:
     return {name: getattr(one, name) for name in names} | {"log": one.name, "from": one.from_us, "to": one.to_us}
 
 
-def _kept_row(one: kept.KeptLog) -> Row:
+def _kept_row(one: plan_store.KeptLog) -> Row:
     known = one.manifest
     row = {name: known.get(name) for name in ("log", "form", "executions", "bytes")}
     return row | {"plans": int(known.get("plans") or 0), "from": known["from_us"], "to": known["to_us"]}

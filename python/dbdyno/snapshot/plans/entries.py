@@ -19,6 +19,14 @@ DURATION = re.compile(
     r"duration: (\d{1,15}(?:\.\d{1,3})?) ms(?: {1,2}(plan:|statement: |execute (?:[^\n:]|:(?! ))*+: |parse |bind )|$)"
 )
 
+_CONTEXTS = "CONTEXT|ZUSAMMENHANG|CONTEXTO|CONTEXTE|CONTESTO|KONTEXT|КОНТЕКСТ|文脈|კონტექსტი|내용|上下文"
+_DETAILS = "DETAIL|DETALLE|DÉTAIL|DETTAGLI|DETALJ|ПОДРОБНОСТИ|ВІДОМОСТІ|詳細|დეტალები|상세정보|详细信息"
+"""As PostgreSQL writes them in each language that it has messages of (`lc_messages`), of version 15."""
+CONTEXT = re.compile(rf"(?<![A-Z])(?:{_CONTEXTS}) ?:  ".encode())
+FOLLOWS = re.compile(rf"(?<![A-Z])(?:{_DETAILS}|HINT|QUERY|{_CONTEXTS}|STATEMENT|LOCATION|BACKTRACE) ?:  ".encode())
+PREFIX_MOST = 500
+"""Bytes of a line in which its prefix stands."""
+
 
 @dataclass(slots=True)
 class Entry:
@@ -119,6 +127,11 @@ class Clock:
         later = there.replace(fold=1)
         chosen = later if there.tzname() != name and later.tzname() == name else there
         return chosen.utcoffset() or timedelta(0)
+
+
+def decoded(raw: bytes) -> str:
+    """Text of any encoding: bytes that are no UTF-8 stay apart from each other."""
+    return raw.decode("utf-8", "backslashreplace")
 
 
 def queryid_of(text: object) -> int | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dbdyno.snapshot.plans.attached import attached
 from dbdyno.snapshot.plans.flips import tree
+from dbdyno.snapshot.plans.interval_tables import attached
 from dbdyno.snapshot.plans.tree import Node, walk
 
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.reading.interval import Interval
 
 
 ESTIMATES_SQL = """

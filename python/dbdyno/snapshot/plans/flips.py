@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.memory import for_files
-from dbdyno.snapshot.plans.gathered import of_values
+from dbdyno.snapshot.plans.executions import of_values
 from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone
 
 if TYPE_CHECKING:
     import duckdb
 
-    from dbdyno.snapshot.store import Snapshot
+    from dbdyno.snapshot.store.folder import Snapshot
 
 WINDOW = 20
 SHARE = 0.9

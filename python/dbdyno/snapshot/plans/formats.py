@@ -14,17 +14,24 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dbdyno.snapshot.plans.entries import LONGEST, MARK, BadTimeError, Clock, Entry, Unread, queryid_of
+from dbdyno.snapshot.plans.entries import (
+    CONTEXT,
+    FOLLOWS,
+    LONGEST,
+    MARK,
+    PREFIX_MOST,
+    BadTimeError,
+    Clock,
+    Entry,
+    Unread,
+    decoded,
+    queryid_of,
+)
 from dbdyno.snapshot.plans.prefix import Before, Prefix
+from dbdyno.snapshot.plans.service import is_wrapped, unwrapped
 from dbdyno.snapshot.plans.syslog import is_syslog, syslog
 
-_CONTEXTS = "CONTEXT|ZUSAMMENHANG|CONTEXTO|CONTEXTE|CONTESTO|KONTEXT|КОНТЕКСТ|文脈|კონტექსტი|내용|上下文"
-_DETAILS = "DETAIL|DETALLE|DÉTAIL|DETTAGLI|DETALJ|ПОДРОБНОСТИ|ВІДОМОСТІ|詳細|დეტალები|상세정보|详细信息"
-"""As PostgreSQL writes them in each language that it has messages of (`lc_messages`), of version 15."""
-_CONTEXT = re.compile(rf"(?<![A-Z])(?:{_CONTEXTS}) ?:  ".encode())
-_FOLLOWS = re.compile(rf"(?<![A-Z])(?:{_DETAILS}|HINT|QUERY|{_CONTEXTS}|STATEMENT|LOCATION|BACKTRACE) ?:  ".encode())
 _BLOCK = 1 << 20
-_PREFIX = 500
 _HEAD = 2000
 """Bytes of a line in which its prefix and severity stand."""
 
@@ -50,11 +57,6 @@ class Lines:
             self.number += block.count(b"\n")
             yield block
         yield b""
-
-
-def decoded(raw: bytes) -> str:
-    """Text of any encoding: bytes that are no UTF-8 stay apart from each other."""
-    return raw.decode("utf-8", "backslashreplace")
 
 
 def text(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
@@ -116,9 +118,9 @@ def _next(buffer: bytes, at: int, *, whole: bool) -> tuple[int, int, bool, bool]
         if not whole and len(head) < _HEAD and b"\n" not in head:
             return start, own_end, nested, False
         head = head.partition(b"\n")[0]
-        if not head or MARK in head or not _FOLLOWS.search(head, 0, _PREFIX):
+        if not head or MARK in head or not FOLLOWS.search(head, 0, PREFIX_MOST):
             return start, own_end, nested, True
-        nested = nested or bool(_CONTEXT.search(head, 0, _PREFIX))
+        nested = nested or bool(CONTEXT.search(head, 0, PREFIX_MOST))
         place = end
 
 
@@ -228,11 +230,22 @@ def of_syslog(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unr
     return syslog(((lines.number, line) for line in lines), name, begun, unread)
 
 
+def of_service(lines: Lines, name: str, prefix: Prefix, clock: Clock, unread: Unread) -> Iterator[Entry]:
+    """Yield the entries of a text log that a log service keeps as JSON."""
+
+    def begun(raw: bytes, place: str, line: int) -> Entry | None:
+        return _begun(raw, place, line, prefix, clock, unread)
+
+    return unwrapped(((lines.number, line) for line in lines), name, begun, unread)
+
+
 def form_of(start: bytes) -> str:
-    """csvlog, jsonlog, syslog or text, from the beginning of a file."""
+    """Return csvlog, jsonlog, JSON (text in objects of a log service), syslog or text, from the beginning of a file."""
     lines = [line for line in start.split(b"\n")[:50] if line.strip()]
     if lines and sum(map(is_syslog, lines)) > len(lines) / 2:
         return "syslog"
+    if any(is_wrapped(line) for line in lines):
+        return "JSON"
     if any(line.startswith(b'{"timestamp":') for line in lines):
         return "jsonlog"
     return "csvlog" if any(_RECORD.match(line) for line in lines) else "text"

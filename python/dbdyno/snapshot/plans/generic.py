@@ -19,16 +19,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.plans.executions import as_values
+from dbdyno.snapshot.plans.executions import of_values as tree_of
 from dbdyno.snapshot.plans.explain import UnreadPlanError, of_values
-from dbdyno.snapshot.plans.gathered import as_values
-from dbdyno.snapshot.plans.gathered import of_values as tree_of
 from dbdyno.snapshot.plans.tree import Node, changed, differ_in_words_alone, identity, sketch, walk
-from dbdyno.snapshot.view import Column, View
 
 if TYPE_CHECKING:
     import psycopg
 
-    from dbdyno.snapshot.interval import Interval
+    from dbdyno.snapshot.reading.interval import Interval
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -76,7 +76,7 @@ def candidates(
 
 def may_be_planned(text: str) -> bool:
     """Whether a text is whole, no collector's, and begins like a statement that can be explained."""
-    from dbdyno.snapshot.postgres.facts import is_ours  # that room's report reads plans
+    from dbdyno.snapshot.engines.postgres.facts import is_ours  # that room's report reads plans
 
     return len(text) <= LONGEST and EXPLAINED.match(text) is not None and not is_ours(text)
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 from dbdyno.snapshot.plans.entries import queryid_of
 
 _STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"

@@ -16,7 +16,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.postgres.facts import is_ours
+from dbdyno.snapshot.engines.postgres.texts import fingerprint
 from dbdyno.snapshot.plans import formats
 from dbdyno.snapshot.plans.entries import DURATION, NO_ZONE, Clock, Entry, Unread
 from dbdyno.snapshot.plans.explain import Explained, TextPlans, UnreadPlanError, read_json
@@ -26,11 +28,9 @@ from dbdyno.snapshot.plans.prefix import Prefix
 from dbdyno.snapshot.plans.source import TORN, Source
 from dbdyno.snapshot.plans.tree import Node, identity
 from dbdyno.snapshot.plans.values import masked
-from dbdyno.snapshot.postgres.facts import is_ours
-from dbdyno.snapshot.postgres.texts import fingerprint
 
 if TYPE_CHECKING:
-    from dbdyno.snapshot.plans.gathered import Gathered
+    from dbdyno.snapshot.plans.executions import Gathered
 
 TEXTS_MOST = 20_000
 PLAN, STATEMENT = "plan", "statement"
@@ -110,6 +110,8 @@ def _entries(file: LogFile, lines: formats.Lines, prefix: Prefix, clock: Clock) 
         return formats.jsonlog(lines, file.name, clock, file.unread)
     if file.form == "csvlog":
         return formats.csvlog(lines, file.name, clock, file.unread)
+    if file.form == "JSON":
+        return formats.of_service(lines, file.name, prefix, clock, file.unread)
     if file.form == "syslog":
         return formats.of_syslog(lines, file.name, prefix, clock, file.unread)
     return formats.text(lines, file.name, prefix, clock, file.unread)

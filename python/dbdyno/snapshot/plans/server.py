@@ -14,7 +14,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import SnapshotError, TargetError
+from dbdyno.base.errors import SnapshotError, TargetError
 from dbdyno.snapshot.model import columns, section, table
 from dbdyno.snapshot.plans.explain import TextPlans, UnreadPlanError
 from dbdyno.snapshot.plans.generic import EXPLAINED
@@ -92,7 +92,7 @@ def _target(dsn: str) -> Postgres:
 @contextlib.contextmanager
 def server_log(dsn: str, most: int = MOST) -> Any:
     """The server's current log while the block lasts; a `ServerLog`. Raises `SnapshotError`."""
-    from dbdyno.snapshot.postgres.facts import name_of
+    from dbdyno.snapshot.engines.postgres.facts import name_of
 
     target = _target(dsn)
     with _session(target) as connection:
@@ -154,8 +154,8 @@ class _Remote(io.RawIOBase):
 
 def generic(dsn: str, queryid: int) -> dict[str, object]:
     """The page of a statement's generic plan. Raises `SnapshotError`."""
-    from dbdyno.snapshot.postgres.facts import name_of
-    from dbdyno.snapshot.postgres.live_sessions import generic_lines
+    from dbdyno.snapshot.engines.postgres.facts import name_of
+    from dbdyno.snapshot.engines.postgres.live_sessions import generic_lines
 
     target = _target(dsn)
     with _session(target) as connection:

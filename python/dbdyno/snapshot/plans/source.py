@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from dbdyno.errors import SnapshotError
+from dbdyno.base.errors import SnapshotError
 
 HEAD_BYTES = 2048
 _SNIFFED = 64 << 10

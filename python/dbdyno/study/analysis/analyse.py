@@ -12,7 +12,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.evidence.files import write_json
 from dbdyno.evidence.run import Run
 from dbdyno.evidence.trust import refuse_foreign
@@ -20,16 +20,16 @@ from dbdyno.study.analysis.contract.declared import SCHEMA
 from dbdyno.study.analysis.contract.rows import Figures, Judging, MetricRow, Model, RunRow, TestRow
 from dbdyno.study.analysis.drawn import pictures
 from dbdyno.study.analysis.drawn.over_time import over_time
+from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time, reads
 from dbdyno.study.analysis.measured.facts import arm_of, is_open, run_facts
 from dbdyno.study.analysis.measured.measures import Measures, measure
-from dbdyno.study.analysis.measured.reads import in_virtual_time, reads
 
 if TYPE_CHECKING:
     from dbdyno.stats.comparison import BlockComparison
     from dbdyno.stats.decide import Verdict, Withheld
     from dbdyno.stats.metrics import Metric
     from dbdyno.study.analysis.checks.gates import Examined
-    from dbdyno.study.analysis.measured.failed import Failures
+    from dbdyno.study.analysis.measured.failures import Failures
 
 SOURCES = {
     "operations": "dbdyno.study.analysis.analyse",
@@ -73,14 +73,15 @@ def model_of(run: Run) -> tuple[Model, list[str]]:
 
 def _model(run: Run, measures: Measures, connection: Any) -> Model:
     from dbdyno.study.analysis.checks import gates
-    from dbdyno.study.analysis.measured import failed, resources
+    from dbdyno.study.analysis.measured import failures as failed_calls
+    from dbdyno.study.analysis.measured import resources
     from dbdyno.study.analysis.why import run as why
 
     kind, judge = run.manifest.kind, run.manifest.plan["judge"]
     latencies = [arm.pooled() for arm in measures.arms]
-    failures = failed.of_run(connection, measures)
+    failures = failed_calls.of_run(connection, measures)
     model = _measured(run, measures, latencies, connection, failures)
-    failed.add_expected(model, measures, failures)
+    failed_calls.add_expected(model, measures, failures)
     comparisons = {}
     if measures.compared() and _is_compared(run):
         comparisons = {arm.label: compare_arm(measures, at, judge, model["run"]) for at, arm in measures.compared()}
@@ -98,7 +99,7 @@ def _model(run: Run, measures: Measures, connection: Any) -> Model:
     model["why"] = why.of_run(connection, run, measures, model, without)
     gates.conclude(model, without)
     model["gates"], model["warnings"] = gates.rows(found, judge), gates.conditions(run, measures, in_virtual_time(run))
-    model["warnings"] += failed.differing(measures, failures, judge["threshold"])
+    model["warnings"] += failed_calls.differing(measures, failures, judge["threshold"])
     return model
 
 

@@ -103,7 +103,7 @@ def _lines(run: Run) -> list[str]:
 def overhead(run: Run) -> Overhead | None:
     """What watching cost the throughput of the base arm, from the blocks with and without it."""
     from dbdyno.stats.blocks import compare_blocks
-    from dbdyno.stats.words import interval
+    from dbdyno.stats.wording import interval
 
     name = run.manifest.arms[0]["name"]
     with_it, without = [], []

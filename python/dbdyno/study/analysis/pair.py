@@ -11,15 +11,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.analyse import cleaned, compare_arm, judged, judging
 from dbdyno.study.analysis.contract.declared import SCHEMA
 from dbdyno.study.analysis.contract.rows import Caution, Model
 from dbdyno.study.analysis.drawn import pictures
+from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time, reads
 from dbdyno.study.analysis.measured.facts import arm_of, is_open, run_facts
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures, measure, operation_of
-from dbdyno.study.analysis.measured.reads import in_virtual_time, reads
 
 if TYPE_CHECKING:
     from dbdyno.stats.gates import Gate
@@ -87,7 +87,7 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
     """Gates between the runs and within each, and the verdict that they leave."""
     from dbdyno.evidence.query import connect
     from dbdyno.study.analysis.checks import gates
-    from dbdyno.study.analysis.measured import failed
+    from dbdyno.study.analysis.measured import failures as failed_calls
 
     judge = judging(runs[0])
     other = measures.arms[1]
@@ -96,11 +96,11 @@ def _judge(model: Model, runs: tuple[Run, Run], measures: Measures, latencies: p
     usable = next(c.blocks for c in comparisons[other.label] if c.metric == judge["headline"])
     virtual = any(map(in_virtual_time, runs))
     found: list[Gate] = []
-    failures: list[failed.Failures] = []
+    failures: list[failed_calls.Failures] = []
     for run, own, values in zip(runs, ones, latencies, strict=True):
         connection, _ = connect(run)
         with connection:
-            failures.append(failed.of_run(connection, own))
+            failures.append(failed_calls.of_run(connection, own))
             facts = run_facts(run, own.arms[0].blocks)
             alone = gates.Examined(
                 run,

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TypedDict
 
-from dbdyno.errors import EvidenceError, StatsError
+from dbdyno.base.errors import EvidenceError, StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats import changes as found
 from dbdyno.study.analysis.contract.declared import SCHEMA
@@ -125,7 +125,7 @@ def _drift(one: found.Drift | None, places: list[int]) -> Drift | None:
 
 def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool) -> list[Caution]:
     """A warning for each base whose own level moved: the ratios do not show it."""
-    from dbdyno.stats.words import change_of
+    from dbdyno.stats.wording import change_of
 
     warnings: list[Caution] = []
     for name in bases:
@@ -147,7 +147,7 @@ def _base_moves(bases: list[str], rows: list[RunRow], level: float, higher: bool
 
 def _failing(rows: list[RunRow], names: list[str]) -> list[Caution]:
     """A warning for each arm that failed in some run."""
-    from dbdyno.stats.words import percent
+    from dbdyno.stats.wording import percent
 
     warnings: list[Caution] = []
     for name in names:

@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from dbdyno.errors import EvidenceError
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates_lost import SHARE_MOST
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from dbdyno.decisions import NO_VERDICT
+from dbdyno.base.decisions import NO_VERDICT
 from dbdyno.stats.metrics import Metric
-from dbdyno.stats.words import change_of, direction, percent
+from dbdyno.stats.wording import change_of, direction, percent
 from dbdyno.study.analysis.contract.rows import VerdictRow
 from dbdyno.study.analysis.trend_rows import RunRow
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.library import (
     batch_split,
     bind_variables,
@@ -66,6 +66,7 @@ STUDIES: dict[str, Study] = {
         wide_loader,
     )
 }
+"""The built-in studies by their names."""
 
 
 def find_study(name: str) -> Study:

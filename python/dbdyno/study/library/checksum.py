@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.library.data import TABLE, Made, keyed_table, mariadb_table, scan_of, update_of
 from dbdyno.study.plan.factors import Level, chosen, combined, one_number, words
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script, Server, Watch, Workload

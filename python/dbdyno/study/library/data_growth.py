@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dbdyno.errors import TargetError
+from dbdyno.base.errors import TargetError
 from dbdyno.study.plan.factors import Level, along, chosen, combined, numbers, one_number
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.study.library.of_clients import client_plan, mariadb_plan
+from dbdyno.study.library.client_studies import client_plan, mariadb_plan
 from dbdyno.study.plan.clients import INSTALLED, clients, left_out, variables_of
 from dbdyno.study.plan.factors import numbers
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script

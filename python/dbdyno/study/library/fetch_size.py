@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dbdyno.errors import PlanError
-from dbdyno.study.library.of_clients import client_plan
+from dbdyno.base.errors import PlanError
+from dbdyno.study.library.client_studies import client_plan
 from dbdyno.study.plan.clients import NO_LINE, clients, delays, fetch_sizes, refuse_own_client
 from dbdyno.study.plan.factors import numbers
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Script

@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.flows.engines import ENGINES
 from dbdyno.bench.flows.tables import LEAST, LINES_AN_ORDER, MOST, ORDERS_A_CUSTOMER
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import numbers, words
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant

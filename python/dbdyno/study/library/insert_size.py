@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.plan.factors import numbers, one_number, words
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from dbdyno.errors import PlanError
+from dbdyno.base.errors import PlanError
 from dbdyno.study.plan.factors import combined, sessions
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study
-from dbdyno.study.plan.typed import sizes
+from dbdyno.study.plan.typed_workloads import sizes
 
 
 def _plan(options: Mapping[str, str], quick: bool) -> Plan:

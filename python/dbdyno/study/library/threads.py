@@ -13,8 +13,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from dbdyno.errors import PlanError
-from dbdyno.processes import find_program
+from dbdyno.base.errors import PlanError
+from dbdyno.base.processes import find_program
 from dbdyno.study.plan.factors import Level, along, combined, doubling, variable, words
 from dbdyno.study.plan.plan import Judge, Plan, Schedule, Workload
 from dbdyno.study.plan.study import Factor, Study

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.flows.tables import LEAST, MOST
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import numbers, words
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Script, Watch, Workload
 from dbdyno.study.plan.study import Factor, Study, Variant

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.cells.plan import CELLS, CellsPlan
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import words
 from dbdyno.study.plan.plan import Plan, Schedule
 

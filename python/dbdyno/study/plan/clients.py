@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.clients.builtin import BUILTIN, INSTALL
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factors import Level, chosen, numbers, words
 from dbdyno.study.plan.keys import OWN_CLIENT, STATEMENT_MODES

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.dsn import names_a_secret
+from dbdyno.base.dsn import names_a_secret
 from dbdyno.study.plan import keys, network
 from dbdyno.study.plan.factors import Level, combined, with_level
 from dbdyno.study.plan.plan import Arm

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from dbdyno.dsn import without_secrets
-from dbdyno.errors import PlanError
-from dbdyno.files import read_given, toml_tables
-from dbdyno.study.plan import keys, network, replayed
+from dbdyno.base.dsn import without_secrets
+from dbdyno.base.errors import PlanError
+from dbdyno.base.files import read_given, toml_tables
+from dbdyno.study.plan import keys, network, replay
 from dbdyno.study.plan.conditions import near, resolved
 from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.factor_tables import arms_of
@@ -100,9 +100,9 @@ class _Reader:
 
     def assemble(self, head: dict[str, Any], parts: dict[str, dict[str, Any]], arms: list[Arm]) -> Plan:
         schedule, verdict, load = parts["schedule"], parts["verdict"], parts["load"]
-        for why, table, key, at in replayed.unfit(parts, arms):
+        for why, table, key, at in replay.unfit(parts, arms):
             self.fail(why, table, key, at)
-        if given := replayed.unfit_verdict(parts["workload"], verdict):
+        if given := replay.unfit_verdict(parts["workload"], verdict):
             self.fail(given, "verdict", "metric", 0, "choose mean, p50, p90, p99 or p99.9")
         for own in ("turn", "slice", "settle"):
             if own in schedule:
@@ -112,7 +112,7 @@ class _Reader:
         self.check_slices(Schedule(**schedule), len(arms))
         if "metric" in verdict:
             verdict["headline"] = verdict.pop("metric")
-        elif replayed.is_paced(parts["workload"]):
+        elif replay.is_paced(parts["workload"]):
             verdict["headline"] = "mean"
         rates = [load.get("rate_per_s") if a.rate_per_s is None else a.rate_per_s for a in arms]
         if verdict.get("headline") == "throughput" and all(rates):
@@ -199,15 +199,15 @@ class _Reader:
 
     def replay(self, table: dict[str, Any]) -> dict[str, Any]:
         """A captured run, beside the plan, and how fast it goes."""
-        from dbdyno.errors import TraceError
+        from dbdyno.base.errors import TraceError
         from dbdyno.trace.proxy.replay import speed_of
 
         try:
-            speed_of(table.get("speed", replayed.FASTEST))
+            speed_of(table.get("speed", replay.FASTEST))
         except TraceError as error:
             self.fail(error.message, "workload", "speed", 0, error.next_step)
         run = str(self.path.parent.absolute() / table["replay"])
-        return {"replay": run, "scripts": [Script(replayed.NAME, replayed.STANDS_FOR)]}
+        return {"replay": run, "scripts": [Script(replay.NAME, replay.STANDS_FOR)]}
 
     def expected(self, given: list[str], where: str, at: int) -> list[str]:
         """Errors by code, each once."""

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.host.bench import WORKLOAD
 from dbdyno.bench.host.probe import LogArm
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.plan import Arm, Judge, Plan, Schedule, Watch, Workload
 
 FLASH_LOG = {
@@ -61,7 +61,7 @@ def log_plan(
 
 def description(arm: LogArm) -> str:
     """An arm in words."""
-    from dbdyno.stats.words import duration, size
+    from dbdyno.stats.wording import duration, size
 
     paths = " and ".join(str(path) for path in arm.paths)
     both = {"first": ", goes on with the first that is durable", "all": ", both durable"}

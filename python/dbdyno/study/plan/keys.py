@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno.decisions import WITHHOLDING
-from dbdyno.study.plan import replayed
+from dbdyno.base.decisions import WITHHOLDING
+from dbdyno.study.plan import replay
 from dbdyno.study.plan.key import Key
 from dbdyno.study.plan.workloads import NAMES as WORKLOADS
 
@@ -91,7 +91,7 @@ WORKLOAD = (
         '{corpus = "text 16MiB"} or {source = "c-project 24"}',
         None,
     ),
-    *replayed.KEYS,
+    *replay.KEYS,
     Key("scale", "int", "size of the built-in workload (100,000 rows each)", None, low=1, high=100_000),
     Key("protocol", "str", "how statements are sent", None, choices=("prepared", "extended", "simple")),
     Key("variables", "words", "values for the scripts' :variables", None),

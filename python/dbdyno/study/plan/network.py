@@ -14,7 +14,7 @@ from dbdyno.study.plan.durations import duration_ns
 from dbdyno.study.plan.key import Key
 
 if TYPE_CHECKING:
-    from dbdyno.core_types import Line
+    from dbdyno.base.core_types import Line
     from dbdyno.study.plan.reading import Reading
 
 DELAY, RATE = "delay", "rate"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dbdyno.evidence.run import reading
 
 if TYPE_CHECKING:
-    from dbdyno.core_types import Script as ScriptSpec
+    from dbdyno.base.core_types import Script as ScriptSpec
 
 Value = str | int | float | bool | list[str]
 HEADLINES = ("throughput", "mean", "p50", "p90", "p99", "p99.9")
@@ -222,7 +222,7 @@ class Plan:
     def to_dict(self) -> dict[str, object]:
         """The plan as JSON values, as it stands in a manifest: without secrets. `secrets_left_out` says that its SQL
         held some: such a plan is no longer the one that ran."""
-        from dbdyno.dsn import named_without_secrets, text_without_secrets, without_secrets
+        from dbdyno.base.dsn import named_without_secrets, text_without_secrets, without_secrets
 
         value = asdict(self)
         plain = {name: value[name] for name in ("arms", "workload", "embedded_settings")}

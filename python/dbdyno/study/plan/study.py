@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.kinds import kind_of
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.factors import crossed
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.plan.targets import COMMANDS, HOST, no_plan, on_target

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from dbdyno.base.errors import PlanError
 from dbdyno.bench.kinds import EMBEDDED, Kind, kind_of
-from dbdyno.errors import PlanError
 from dbdyno.study.plan.plan import Plan
 
 STARTED = (*EMBEDDED, "mariadb")

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dbdyno.base.signals import Stopping
 from dbdyno.bench.guardian import Guardian
 from dbdyno.bench.protocol import Circumstances
-from dbdyno.signals import Stopping
 from dbdyno.study.plan.plan import Plan
 from dbdyno.study.run.execute import held, opened, plan_to_resume
 

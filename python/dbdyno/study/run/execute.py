@@ -9,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dbdyno import visible
+from dbdyno.base import visible
+from dbdyno.base.errors import Error, EvidenceError, PlanError
+from dbdyno.base.signals import Interrupted, Stopping
+from dbdyno.base.version import VERSION
 from dbdyno.bench.clients.process import ClientLostError
 from dbdyno.bench.kinds import kind_named, kind_of, usages
 from dbdyno.bench.protocol import Circumstances
-from dbdyno.errors import Error, EvidenceError, PlanError
 from dbdyno.evidence.run import Run, new_run, this_process
 from dbdyno.evidence.seal import is_own
 from dbdyno.evidence.trust import refuse_foreign
-from dbdyno.signals import Interrupted, Stopping
 from dbdyno.study.plan.plan import Plan, plan_from_dict
 from dbdyno.study.run.progress import Silent
 from dbdyno.study.run.runner import BLOCK_TRIES, Runner
-from dbdyno.version import VERSION
 
 if TYPE_CHECKING:
     from dbdyno.bench.protocol import Bench, Ready

@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbdyno import _core
+from dbdyno.base.signals import Interrupted, Stopping
 from dbdyno.bench.host.flash import FlashTarget, flash_facts, share_of
 from dbdyno.bench.protocol import Reads
 from dbdyno.bench.recorder import Recorder
 from dbdyno.evidence.run import Block, Run, SliceRecord, new_run
-from dbdyno.signals import Interrupted, Stopping
-from dbdyno.stats.steady import steadiness
+from dbdyno.stats.steady_state import steadiness
 from dbdyno.study.plan.schedule import PlannedBlock, Timing
 from dbdyno.study.run.execute import tool_version
 from dbdyno.study.run.progress import Progress
 
 if TYPE_CHECKING:
-    from dbdyno.core_types import FlashReport
+    from dbdyno.base.core_types import FlashReport
 
 KIND = "flash"
 FIRST, FILL, READ, OVERWRITE = "first write", "fill", "read", "overwrite"

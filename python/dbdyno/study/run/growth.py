@@ -44,7 +44,7 @@ def regrown(ready: Ready, report: dict[str, object]) -> Ready:
 
 def describe(before: Ready, after: Ready, report: dict[str, object], next_block: int) -> str:
     """What grew, why, and how long the rest takes."""
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     each_ns = operation_ns(after, report)
     what, old, new = (

@@ -6,8 +6,8 @@ import sys
 import time
 from typing import Protocol, TextIO
 
-from dbdyno.visible import own
-from dbdyno.visible import text as visible_text
+from dbdyno.base.visible import own
+from dbdyno.base.visible import text as visible_text
 
 
 class Progress(Protocol):

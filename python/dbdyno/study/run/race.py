@@ -18,7 +18,7 @@ from dbdyno.study.analysis.measured.measures import QUANTILES, expected_of, oper
 from dbdyno.study.run.runner import Runner
 
 if TYPE_CHECKING:
-    from dbdyno.core_types import Summary
+    from dbdyno.base.core_types import Summary
     from dbdyno.evidence.run import Run
     from dbdyno.study.plan.schedule import PlannedBlock
 

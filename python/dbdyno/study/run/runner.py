@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
+from dbdyno.base.errors import TargetError
+from dbdyno.base.signals import Interrupted
 from dbdyno.bench.recorder import TICK_S, AgainError, Recorder
-from dbdyno.errors import TargetError
 from dbdyno.evidence.run import Block, Run, SliceRecord
-from dbdyno.signals import Interrupted
 from dbdyno.study.analysis.measured.timeline import STEP, RunClock
 from dbdyno.study.run.growth import describe, regrown
 from dbdyno.study.run.report import begun, hopeless, joined, rates
 
 if TYPE_CHECKING:
+    from dbdyno.base.signals import Stopping
     from dbdyno.bench.protocol import Bench, Ready
-    from dbdyno.signals import Stopping
     from dbdyno.study.plan.schedule import PlannedBlock, Turn
     from dbdyno.study.run.progress import Progress
 

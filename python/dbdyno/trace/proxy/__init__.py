@@ -1,5 +1,5 @@
-"""PostgreSQL from its clients' side: `proxying` runs a proxy on the wire and keeps what it saw as a trace, `join`
-puts it beside a recording of the server, `replay` runs what was captured again.
+"""PostgreSQL seen from its clients: proxy, join with a recording, replay.
 
-The work on the wire is done in `crates/dyno-proxy`.
+`proxying` runs a proxy on the wire and stores what it saw as a trace, `join` combines it with a recording of the
+server, `replay` runs a capture again. The work on the wire is implemented in `crates/dyno-proxy`.
 """

@@ -1,11 +1,11 @@
-"""A call from both sides: how long its client waited, how long its server worked on it, and what lies between.
+"""A call from both sides: how long its client waited, how long the server worked on it, and the time in between.
 
-A session of the proxy and one of the recording are the same where the server's process is (the proxy reads its number
-when a session begins) and their times overlap. Of one session, what the server did in the middle of a call of the
-client's is that call's. Both clocks are the machine's own, so both ran on one machine.
+A session of the proxy and one of the recording are the same if they have the same server process (the proxy reads its
+number when a session begins) and their times overlap. Within a session, a server call belongs to the client call during
+which its middle lies. Both use the clock of the same machine, so both must have run on one machine.
 
-The server's time begins when it has read the message and ends when it waits for the next: the rest is the network, the
-proxy, and processes that were not yet on a processor.
+The server's time begins when it has read the message and ends when it waits for the next one. The rest is the network,
+the proxy, and processes waiting for a processor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.evidence.captures import FORMAT as WIRE
 from dbdyno.evidence.memory import in_memory
 from dbdyno.evidence.run import Run
@@ -23,7 +23,7 @@ from dbdyno.evidence.trace_tables import create_views
 from dbdyno.trace.record.recording import FORMAT as RECORDED
 
 ENOUGH = 0.8
-"""So much of the clients' time must have been matched for an answer."""
+"""Minimum share of the clients' time that must be matched for an answer."""
 SCHEMA = 1
 _PARTS = """
 create table same as
@@ -85,7 +85,11 @@ class _Runs(NamedTuple):
 
 
 def join_page(client: Path, server: Path) -> dict[str, Any]:
-    """The page of two runs. Raises `TraceError` where they are not a proxy's and a recording of the same time."""
+    """Return the page about two runs.
+
+    Raises:
+        TraceError: they are not a proxy run and a recording made at the same time.
+    """
     runs = _Runs(_opened(client, WIRE, "trace proxy"), _opened(server, RECORDED, "trace record"))
     with contextlib.closing(in_memory()) as connection:
         for name, run in zip(runs._fields, runs, strict=True):
@@ -131,7 +135,7 @@ def _opened(folder: Path, form: str, command: str) -> Run:
 
 
 def _share(facts: dict[str, Any]) -> float:
-    """How much of the clients' time was matched, of sessions that both saw."""
+    """Return the matched share of the clients' time."""
     return facts["client_ns"] / facts["client_calls_ns"] if facts["client_calls_ns"] else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What a proxy captured, run again: `replaying` starts it, `Told` says what became of it, in words.
+"""Replay of a proxy's capture: `replaying` runs it, `sentences` describes the result.
 
 with replaying(Path("runs/now"), connection, Wanted(speed=1.0)) as it:
     ...
@@ -15,17 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.evidence.captures import LIMITS, captured
 
 FASTEST = 0.0
-"""The speed that waits for nothing."""
+"""The speed without any waiting."""
 _SPEED_MOST = 1e6
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """How fast, in which order, whether it may write, and which part: ns since the capture's first message."""
+    """Speed of a replay, whether commits keep their order, whether it may write, and the part to run.
+
+    `from_ns` and `to_ns` are relative to the capture's first message.
+    """
 
     speed: float = 1.0
     order: bool = False
@@ -36,27 +39,31 @@ class Wanted:
 
 @dataclass
 class Replaying:
-    """A replay that runs; `told` is what became of it when it is over."""
+    """A running replay; `told` is its result when it is over."""
 
     player: Any
     told: dict[str, Any] = field(default_factory=dict)
 
     def look(self) -> dict[str, Any]:
-        """How far it is."""
+        """Return its progress."""
         found: dict[str, Any] = json.loads(self.player.progress())
         return found
 
     def is_over(self) -> bool:
-        """Whether all sessions came to their end."""
+        """Return True if all sessions have ended."""
         return bool(self.player.is_over())
 
     def stop(self) -> None:
-        """Ends it soon."""
+        """Ask the replay to stop soon."""
         self.player.stop()
 
 
 def speed_of(text: str) -> float:
-    """`2`, `0.5`, `max`. Raises `TraceError`."""
+    """Parse a speed: `2`, `0.5`, `max`.
+
+    Raises:
+        TraceError: the text is not a speed.
+    """
     if text == "max":
         return FASTEST
     try:
@@ -70,7 +77,11 @@ def speed_of(text: str) -> float:
 
 @contextlib.contextmanager
 def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted) -> Iterator[Replaying]:
-    """Runs it again until it is over, or, where the block ends before, stops it. Raises `TraceError`."""
+    """Run a capture again until it is over; stop it if the block ends earlier.
+
+    Raises:
+        TraceError: the folder is no capture, or the replay cannot run.
+    """
     run = captured(folder)
     limits = " ".join(part for part in (connection.get("options"), LIMITS) if part)
     request = {
@@ -92,7 +103,7 @@ def replaying(folder: Path, connection: Mapping[str, Any], wanted: Wanted) -> It
 
 
 def differences(told: Mapping[str, Any]) -> int:
-    """Answers that were not as then, and round trips that were not run."""
+    """Return the number of answers that differ from the capture, plus round trips left out and sessions cut off."""
     return sum(int(told[key]) for key in (*_DIFFERING, "left_out", "broken"))
 
 
@@ -106,7 +117,7 @@ _DIFFERING = {
 
 
 def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
-    """The answer first, then what it rests on."""
+    """Return sentences about the result, the answer first."""
     then_s, now_s = told["then_ns"] / 1e9, told["elapsed_ns"] / 1e9
     found = [_headline(told)]
     pace = "without think time" if wanted.speed == FASTEST else f"at {wanted.speed:g} times its speed"
@@ -147,7 +158,7 @@ def sentences(told: Mapping[str, Any], wanted: Wanted) -> list[str]:
 
 
 def _cut(told: Mapping[str, Any], wanted: Wanted) -> str:
-    """The state that a replay leaves which did not come to its end, and the next step."""
+    """Return a sentence about the state that an incomplete replay leaves, and the next step."""
     if not wanted.writes:
         return "Sessions were read-only: the database is as it was, and the replay can begin again."
     return (

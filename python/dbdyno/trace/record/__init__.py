@@ -1,4 +1,4 @@
-"""Exact waits of a live PostgreSQL, recorded as a trace: `place` finds the server, `recording` records it.
+"""Recording of exact waits of a live PostgreSQL as a trace: `place` finds the server, `recording` records it.
 
-The work is done in `crates/dyno-record`.
+The recording itself is implemented in `crates/dyno-record`.
 """

@@ -1,11 +1,11 @@
-"""A recording from its begin to its end: a run folder that every command on traces reads.
+"""A recording from begin to end: a run folder that every command on traces can read.
 
     with recording(place, Path("runs/now")) as it:
         ...                      # the server works
-    it.told.waits                # what was recorded
+    it.told["waits"]             # what was recorded
 
-The folder appears when it is whole. Killed at any instant, a recording leaves nothing: neither a folder that looks like
-one nor a probe in the server.
+The folder appears when it is complete. A recording that is killed at any moment leaves neither an incomplete folder
+that looks like a run nor a probe in the server.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from dbdyno import _core
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
+from dbdyno.base.version import VERSION
 from dbdyno.evidence.run import SCHEMA, Run
 from dbdyno.evidence.trace_tables import KIND
-from dbdyno.trace.aside import in_place
 from dbdyno.trace.job import cleaned_up
-from dbdyno.trace.record.place import Place
-from dbdyno.version import VERSION
+from dbdyno.trace.record.process import Place
+from dbdyno.trace.staging import in_place
 
 FORMAT = "postgresql waits"
 COST_LIMIT = 0.05
@@ -35,9 +35,10 @@ UNDECODED = "changes of a wait that the code does not tell"
 
 @dataclass(frozen=True)
 class Wanted:
-    """Whom to record, for how long, what it may cost (a share of a backend's time, 0: any), with binds or not, and how.
+    """What to record: database and user, duration, overhead limit, with bind values or not, and how.
 
-    `mode`: `sites` (probes), `watch` (watchpoints), or None: probes where they are allowed, else watchpoints.
+    `cost_limit` is a share of a backend's time (0: no limit). `mode` is `sites` (probes), `watch` (watchpoints), or
+    None: probes if they are permitted, otherwise watchpoints.
     """
 
     database: str | None = None
@@ -50,43 +51,47 @@ class Wanted:
 
 @dataclass
 class Recording:
-    """A recording; `told` is what the core says of it, while it runs and in the end."""
+    """A recording; `told` is the core's report about it, during the recording and at the end."""
 
     recorder: Any
     told: dict[str, Any] = field(default_factory=dict)
 
     def look(self) -> dict[str, Any]:
-        """What it says by now."""
+        """Return the current report."""
         found = json.loads(self.recorder.progress())
         if found:
             self.told = found
         return self.told
 
     def is_over(self) -> bool:
-        """Whether it ended by itself: its time is over, it became too dear, or it failed."""
+        """Return True if it ended without being stopped: its time is over, it exceeded the cost limit, or it failed."""
         return bool(self.recorder.is_over())
 
     @property
     def instead(self) -> str | None:
-        """Why it is done by watchpoints, where nobody asked for them."""
+        """Return the reason why watchpoints are used although they were not requested, or None."""
         _, why = self.recorder.mode()
         return f"recording by watchpoints (--mode watch): {why}" if why else None
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before reading on, in sentences."""
+        """Return the warnings about the recording, as sentences."""
         return warnings_of(self.told)
 
 
 Texts = Callable[[Sequence[str]], Mapping[str, str]]
-"""Texts of statements by their query ids, of whoever knows them."""
+"""Function that returns the texts of statements by their query ids."""
 
 
 @contextlib.contextmanager
 def recording(place: Place, out: Path, wanted: Wanted | None = None, texts: Texts | None = None) -> Iterator[Recording]:
-    """Records until the block ends; then the run is in `out`. `texts` is asked for what could not be read in time.
+    """Record until the block ends; then the run is in `out`.
 
-    Raises `TraceError`."""
+    `texts` is called for statement texts that could not be read in time.
+
+    Raises:
+        TraceError: the recording cannot be made, or there was no session to record.
+    """
     wanted = wanted or Wanted()
     with cleaned_up(), in_place(out) as aside:
         started = datetime.now(UTC).isoformat()
@@ -117,7 +122,7 @@ def recording(place: Place, out: Path, wanted: Wanted | None = None, texts: Text
 
 
 def _complete_texts(folder: Path, told: dict[str, Any], texts: Texts | None) -> None:
-    """Puts texts that could not be read into the run where somebody knows them; counts what is left."""
+    """Add missing texts to the run if `texts` knows them, and count those still missing."""
     without: list[tuple[str, int, int]] = told.pop("textless", None) or []
     found = texts([key for key, _, _ in without]) if texts and without else {}
     if found:
@@ -134,7 +139,7 @@ def _complete_texts(folder: Path, told: dict[str, Any], texts: Texts | None) -> 
 
 
 def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str, Any]:
-    """The manifest of a recording, from what the core told."""
+    """Return the manifest of a recording for the core's report."""
     version = str(told.get("version", ""))
     title = f"PostgreSQL {version.partition(' ')[0]}, {told['elapsed_ns'] / 1e9:.0f} s"
     return {
@@ -170,7 +175,7 @@ def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str,
 
 
 def warnings_of(told: dict[str, Any]) -> list[str]:
-    """What a recording has to say of itself."""
+    """Return the warnings about a recording, as sentences."""
     found = []
     if told.get("lost"):
         found.append(
@@ -226,7 +231,7 @@ def _of_watchpoints(told: dict[str, Any]) -> list[str]:
         found.append(
             f"{textless['statements']:,} statements ({textless['calls']:,} calls,"
             f" {textless['elapsed_ns'] / 1e9:.3f} s) are known by their query ids alone: each call was over, and"
-            " another had come, before a look at its session (next: name the server by --dsn of a role that may read"
+            " another had come, before a look at its session (next: name the server by --target of a role that may read"
             " pg_stat_statements there, or --mode sites)."
         )
     if told.get("trap_ns"):

@@ -1,6 +1,7 @@
-"""Texts of statements that watchpoints could not read in time, from pg_stat_statements: by query id, in the end.
+"""Texts of statements that watchpoints could not read in time, from pg_stat_statements by query id, at the end.
 
-A statement that is over, and followed by another, before a look at its session is known by its query id alone.
+A statement that has ended, and was followed by another before the recorder looked at its session, is known only by its
+query id.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ select queryid::text, max(query) from {}.pg_stat_statements
 where queryid = any(%s::bigint[]) and query is not null and query <> '<insufficient privilege>' group by 1
 """
 _MOST = 4096
-"""Texts are kept so far, as those that were read are."""
+"""Maximum length of a text, the same as for texts that the recorder reads."""
 
 
 def texts_of(dsn: str, ids: Sequence[str]) -> dict[str, str]:
-    """Texts by query id, without literals; none where the extension is not there or may not be read."""
+    """Return texts by query id, without literals; empty if the extension is missing or may not be read."""
     import psycopg
     from psycopg import sql
 
     from dbdyno import _core
-    from dbdyno.trace.record.place import CAREFUL
+    from dbdyno.trace.record.process import CAREFUL
 
     with (
         contextlib.suppress(psycopg.Error),
@@ -39,13 +40,13 @@ def texts_of(dsn: str, ids: Sequence[str]) -> dict[str, str]:
         if schema is not None:
             asked = sql.SQL(_TEXTS).format(sql.Identifier(schema[0]))
             rows = connection.execute(asked, [list(ids)]).fetchall()
-            # The extension leaves the literals of utility statements in.
+            # The extension does not remove literals from utility statements.
             return {key: _core.without_literals(text[:_MOST]) for key, text in rows}
     return {}
 
 
 def put(folder: Path, texts: Mapping[str, str]) -> None:
-    """Writes the texts into the statements of a recorded run."""
+    """Write the texts into the statements of a recorded run."""
     from dbdyno.evidence.memory import for_files
 
     path = folder / "statements.parquet"

@@ -1,19 +1,19 @@
-//! The flash probe: read, write and overwrite one file or device, one phase after the other, every latency kept.
+//! Flash probe: reads, writes and overwrites one file or device in phases, with every latency recorded.
 //!
 //! ```text
-//!   first write   in order, requests of the wanted size, for a while
+//!   first write   in order, requests of the configured size, for a given time
 //!   fill          in order, large requests, up to the end
-//!   read          anywhere, for a while
-//!   overwrite     anywhere, round after round, until the caller says that it is steady
+//!   read          at random offsets, for a given time
+//!   overwrite     at random offsets, round after round, until the caller finds it steady
 //! ```
 //!
-//! `depth` threads have one request under way each. The rows of a phase are written as evidence while the next one
-//! runs, so that the device does not rest between rounds.
+//! `depth` threads have one outstanding request each. The rows of a phase are written as evidence while the next
+//! phase runs, so that the device does not rest between rounds.
 //!
 //! # Limits
 //!
-//! A thread per request, not `io_uring`: see the limits of the [probe](super). Writing evidence beside the load takes
-//! some CPU time from it. Places are drawn with replacement, as SNIA's tests have it. Linux.
+//! One thread per request instead of `io_uring`: see the limits of the [probe](super). Writing evidence during the
+//! load takes some CPU time from it. Offsets are drawn with replacement, as in SNIA's tests. Linux only.
 
 mod rows;
 mod target;
@@ -32,39 +32,39 @@ use super::ProbeError;
 use super::buffer::Buffer;
 use crate::clock::{Clock, sharpen_sleep};
 
-/// Bytes of a request that fills.
+/// Size of a request of the fill phase \[bytes\].
 const FILL: usize = 1 << 20;
 
-/// What a flash probe needs.
+/// Specification of a flash probe.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashSpec {
-    /// Seed of the places and of the bytes.
+    /// Seed of the offsets and of the bytes.
     pub seed: u64,
-    /// A file that is not there yet; with `destroy` a file or block device whose content is given up.
+    /// A file that does not exist yet; with `destroy` a file or block device whose content may be lost.
     pub path: PathBuf,
-    /// Bytes of a request, at most 1 MiB.
+    /// Size of a request \[bytes\], at most 1 MiB.
     pub block_bytes: usize,
-    /// Bytes that are used; none is all that a given-up file or device has.
+    /// Number of bytes to use; `None` for the whole existing file or device.
     pub file_bytes: Option<u64>,
-    /// Requests under way at a time.
+    /// Number of outstanding requests.
     pub depth: u16,
     /// Words of [`Sync`](super::Sync) joined by `+`.
     pub sync: String,
-    /// Whether what is there may be destroyed.
+    /// True if existing content may be destroyed.
     pub destroy: bool,
 }
 
-/// What is done in a phase.
+/// Kind of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Writes in order, from where the last one ended, up to the middle.
+    /// Writes in order, continuing where the last one ended, up to the middle.
     FirstWrite,
     /// Large writes in order, up to the end.
     Fill,
-    /// Reads at any place.
+    /// Reads at random offsets.
     Read,
-    /// Writes at any place.
+    /// Writes at random offsets.
     Overwrite,
 }
 
@@ -72,7 +72,7 @@ impl Phase {
     /// All phases, in the order of their arms in the evidence.
     pub const ALL: [Self; 4] = [Self::FirstWrite, Self::Fill, Self::Read, Self::Overwrite];
 
-    /// Its name in the evidence.
+    /// Returns its name in the evidence.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -84,22 +84,22 @@ impl Phase {
     }
 }
 
-/// What a phase came to.
+/// Result of one phase.
 #[derive(Debug, Clone, Serialize)]
 pub struct FlashReport {
-    /// When it began \[ns since the epoch\].
+    /// Start \[ns since the epoch\].
     pub started_ns: i64,
-    /// When its last request ended \[ns since the epoch\].
+    /// End of its last request \[ns since the epoch\].
     pub ended_ns: i64,
-    /// Requests that ended.
+    /// Number of completed requests.
     pub requests: u64,
-    /// Bytes of a request.
+    /// Size of a request \[bytes\].
     pub request_bytes: u64,
-    /// How far the file or device was written in order \[bytes\].
+    /// Offset up to which the file or device was written in order \[bytes\].
     pub written_to: u64,
 }
 
-/// An open file or device, phase after phase.
+/// Open file or device, on which phases run.
 #[derive(Debug)]
 pub struct Flash {
     spec: FlashSpec,
@@ -111,7 +111,10 @@ pub struct Flash {
 }
 
 impl Flash {
-    /// Checks the specification and opens what it names.
+    /// Checks the specification and opens its file or device.
+    ///
+    /// # Errors
+    /// The specification is invalid, or the path is refused.
     pub fn open(spec: FlashSpec) -> Result<Self, ProbeError> {
         check(&spec)?;
         let unit = if spec.file_bytes.is_some_and(|bytes| bytes < FILL as u64) { spec.block_bytes } else { FILL };
@@ -120,14 +123,19 @@ impl Flash {
         Ok(Self { spec, target, clock: Clock::new(), arms, cursor: AtomicU64::new(0), unsaved: None })
     }
 
-    /// Bytes that are used.
+    /// Returns the number of bytes that are used.
     #[must_use]
     pub const fn span_bytes(&self) -> u64 {
         self.target.span_bytes
     }
 
-    /// Runs a phase for so long, or to where it ends by itself, and at least one request of each session, however late
-    /// it was begun; writes the rows of the phase before it meanwhile.
+    /// Runs a phase for `length_ns`, or until it reaches its end.
+    ///
+    /// Every session makes at least one request, however late it begins. The rows of the previous phase are written
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// A request failed, a thread could not be started, or the evidence cannot be written.
     pub fn run(
         &mut self,
         folder: &Path,
@@ -177,6 +185,9 @@ impl Flash {
     }
 
     /// Writes the rows of the last phase.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn save(&mut self, folder: &Path) -> Result<(), EvidenceError> {
         self.unsaved.take().map_or(Ok(()), |rows| rows.save(folder, &self.arms).map(|_| ()))
     }
@@ -201,7 +212,7 @@ fn check(spec: &FlashSpec) -> Result<(), ProbeError> {
     Ok(())
 }
 
-/// What the threads of a phase share.
+/// State that the threads of a phase share.
 struct Work<'a> {
     flash: &'a Flash,
     phase: Phase,
@@ -212,7 +223,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// One thread: its requests, and the error that ended them.
+    /// Runs one thread; returns its requests, and the error that ended them, if any.
     fn carry_out(&self, session: u16) -> (Vec<Request>, Option<std::io::Error>) {
         sharpen_sleep();
         let Flash { target, clock, spec, .. } = self.flash;
@@ -226,7 +237,7 @@ impl Work<'_> {
                 break;
             }
             let Some(offset) = self.place(&mut dice, bytes) else { break };
-            // Each request has bytes of its own: no device finds a copy of what it has.
+            // Each request has unique bytes, so that no device can deduplicate it.
             let here = buffer.filled_mut(bytes as usize);
             here[..8].copy_from_slice(&dice.next_u64().to_le_bytes());
             let done = match self.phase {
@@ -242,7 +253,7 @@ impl Work<'_> {
         (requests, None)
     }
 
-    /// Where the next request goes; `None` where a phase in order has come to its end.
+    /// Returns the offset of the next request, or `None` if a sequential phase has reached its end.
     fn place(&self, dice: &mut Rng, bytes: u64) -> Option<u64> {
         let span = self.flash.target.span_bytes;
         let most = match self.phase {
@@ -252,7 +263,7 @@ impl Work<'_> {
         };
         let next = |at: u64| (at < most).then(|| (at + bytes).min(span));
         let begin = self.flash.cursor.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok()?;
-        // The first write may have ended between two large requests: the last one reaches back a little.
+        // The first write may have ended between two large requests: the last request starts a little earlier, then.
         Some(begin.min(span - bytes))
     }
 }

@@ -1,10 +1,10 @@
-//! The requests of a phase, kept small until they are saved as calls.
+//! Requests of a phase, kept small until they are saved as calls.
 
 use std::path::Path;
 
 use dyno_evidence::{Call, CallsWriter, EvidenceError};
 
-/// Rows that become calls at once.
+/// Number of rows converted to calls at once.
 const PIECE: usize = 1 << 16;
 
 /// One request.
@@ -14,7 +14,7 @@ pub(super) struct Request {
     pub elapsed_ns: i64,
 }
 
-/// What one phase did, by session.
+/// Requests of one phase, by session.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     pub block: u32,
@@ -23,7 +23,10 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Writes `<folder>/calls/b<block>.parquet`; returns its rows.
+    /// Writes `<folder>/calls/b<block>.parquet`; returns the number of rows.
+    ///
+    /// # Errors
+    /// The evidence cannot be written.
     pub fn save(&self, folder: &Path, arms: &[String]) -> Result<u64, EvidenceError> {
         let name = format!("b{:06}", self.block);
         let mut calls = CallsWriter::create(&folder.join("calls"), &name, arms, arms)?;

@@ -1,4 +1,4 @@
-//! What a flash probe writes to: a file that it makes and that has no name any more, or what its owner gave up.
+//! Target of a flash probe: an unnamed file that it creates, or a file or device whose content may be destroyed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use crate::probe::spec::Sync;
 
 const OWN: &str = "name a file that is not there yet, or a folder; --destroy gives up what is there";
 
-/// The open file or device and how many of its bytes are used.
+/// Open file or device and the number of its bytes that are used.
 #[derive(Debug)]
 pub(super) struct Target {
     pub file: File,
@@ -22,8 +22,12 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// Opens what the specification names. A file that the probe makes loses its name at once, so that
-    /// nothing of it is left, however the probe ends.
+    /// Opens the file or device that the specification names.
+    ///
+    /// A file that the probe creates is unlinked immediately, so that nothing remains of it, however the probe ends.
+    ///
+    /// # Errors
+    /// The path is refused, there is too little space, or the I/O is not possible.
     pub fn open(spec: &FlashSpec, unit_bytes: u64) -> Result<Self, ProbeError> {
         let sync: Sync = spec.sync.parse()?;
         let path = &spec.path;
@@ -44,7 +48,9 @@ impl Target {
         Ok(target)
     }
 
-    /// One write where the first one goes anyway: what the kernel refuses is said before the probe begins.
+    /// Writes once at offset 0, so that refusals are reported before the probe begins.
+    ///
+    /// The first write of the probe goes there anyway.
     fn try_once(&self, spec: &FlashSpec) -> Result<(), ProbeError> {
         let block = spec.block_bytes;
         match self.write(Buffer::new(block, spec.seed).filled(block), 0) {
@@ -73,7 +79,7 @@ fn made(path: &Path, sync: Sync) -> Result<(File, u64), ProbeError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600).custom_flags(flags(sync));
     let opened = options.open(path);
-    let _ = fs::remove_file(path); // also where the kernel made the name and then refused direct I/O
+    let _ = fs::remove_file(path); // also if the kernel created the file and then refused direct I/O
     match opened {
         Ok(file) => Ok((file, u64::MAX)),
         Err(error) if sync.direct && error.kind() == io::ErrorKind::InvalidInput => Err(no_direct(path)),
@@ -81,8 +87,10 @@ fn made(path: &Path, sync: Sync) -> Result<(File, u64), ProbeError> {
     }
 }
 
-/// What the owner gave up. `O_EXCL` on a block device fails while anything has it, or a part of it, in use:
-/// a file system, swap, a volume group.
+/// Opens a file or device whose content may be destroyed; returns it with its size \[bytes\].
+///
+/// `O_EXCL` on a block device fails while the device or a part of it is in use: by a file system, swap or a volume
+/// group.
 fn given_up(path: &Path, sync: Sync) -> Result<(File, u64), ProbeError> {
     let kind = fs::symlink_metadata(path).map_err(|e| ProbeError::io(path, "cannot be looked at", e))?.file_type();
     let device = kind.is_block_device();

@@ -8,9 +8,9 @@ from typing import Any
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
 from dbdyno.snapshot.causes.statements import named, slower_at_same_work
-from dbdyno.snapshot.mariadb.load import INDEXES, TABLES
+from dbdyno.snapshot.engines.mariadb.load import INDEXES, TABLES
 from dbdyno.snapshot.model import Row, moment_us
-from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import rate, three
 
 _VERSIONS = 10_000

@@ -7,12 +7,12 @@ from collections.abc import Hashable
 from functools import cached_property
 
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.mariadb.epochs import JITTER_US
-from dbdyno.snapshot.mariadb.load import TABLES
-from dbdyno.snapshot.mariadb.texts import OWN
-from dbdyno.snapshot.mariadb.views import OTHER, STATEMENTS
-from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.engines.mariadb.epochs import JITTER_US
+from dbdyno.snapshot.engines.mariadb.load import TABLES
+from dbdyno.snapshot.engines.mariadb.texts import OWN
+from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.parquet import literal
 
 _SUMS = (
     ("calls", "COUNT_STAR", 1.0),

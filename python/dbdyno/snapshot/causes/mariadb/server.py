@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.mariadb.reading import MariadbChange
 from dbdyno.snapshot.causes.statements import slower_at_same_work
-from dbdyno.snapshot.ends import relation
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.mariadb.sampler import ACTIVITY
+from dbdyno.snapshot.engines.mariadb.sampler import ACTIVITY
 from dbdyno.snapshot.model import moment_us
+from dbdyno.snapshot.reading.ends import relation
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import rate, setting, three
 
 _LEAST_READS = 10.0

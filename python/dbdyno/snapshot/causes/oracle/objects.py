@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dbdyno.snapshot.causes.change import Cause, Key
 from dbdyno.snapshot.causes.oracle.reading import SEGMENTS, OracleChange
 from dbdyno.snapshot.causes.statements import named
-from dbdyno.snapshot.interval import Interval
 from dbdyno.snapshot.model import moment_us
-from dbdyno.snapshot.parquet import literal
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.parquet import literal
 from dbdyno.snapshot.wording import three, times
 
 _MAIN = 0.5

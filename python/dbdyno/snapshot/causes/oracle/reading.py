@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from dbdyno.snapshot.causes.change import Change, Key, Pair, Rates, rates
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.oracle.scripts import names as scripts
-from dbdyno.snapshot.oracle.scripts import script
-from dbdyno.snapshot.store import Snapshot
+from dbdyno.snapshot.engines.oracle.scripts import names as scripts
+from dbdyno.snapshot.engines.oracle.scripts import script
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.folder import Snapshot
 
 SEGMENTS = "segment_statistics"
 _GOOD = "verdict in ('ok', 'evicted')"
@@ -183,6 +183,6 @@ def _plain(text: str) -> str:
 
 @cache
 def _ours() -> frozenset[str]:
-    from dbdyno.snapshot.oracle.collector import without_literals
+    from dbdyno.snapshot.engines.oracle.collector import without_literals
 
     return frozenset(_plain(without_literals(script(name).sql.strip()[:_TEXT])) for name in scripts())

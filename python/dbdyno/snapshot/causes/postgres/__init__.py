@@ -1,18 +1,8 @@
 """Rules over what PostgreSQL counts."""
 
-from dbdyno.snapshot.causes.postgres import (
-    access,
-    catalog,
-    configured,
-    execution,
-    load,
-    objects,
-    plans,
-    server,
-    standbys,
-)
+from dbdyno.snapshot.causes.postgres import access, catalog, execution, load, objects, plans, server, settings, standbys
 from dbdyno.snapshot.causes.postgres.reading import PostgresChange
 
 __all__ = ["FAMILIES", "PostgresChange"]
 
-FAMILIES = (objects, access, catalog, plans, execution, load, configured, server, standbys)
+FAMILIES = (objects, access, catalog, plans, execution, load, settings, server, standbys)

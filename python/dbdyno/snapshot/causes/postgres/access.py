@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterator
 from typing import cast
 
 from dbdyno.snapshot.causes.change import LEAST_WORK, Cause, Change, Key, Pair
-from dbdyno.snapshot.causes.postgres.reach import WRITE, way_to
+from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, way_to
 from dbdyno.snapshot.wording import three
 
 LEAST_SCANS, LEAST_ROWS = 10.0, 100.0

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.statements import named, no_more_work
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import setting, span, three, times
 
 PART = 0.3

@@ -9,11 +9,11 @@ from typing import Any, cast
 from dbdyno.snapshot.causes.change import HEAVIER, Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.postgres.access import behind
 from dbdyno.snapshot.causes.postgres.plans import analyzed
-from dbdyno.snapshot.causes.postgres.reach import WRITE, way_to
+from dbdyno.snapshot.causes.postgres.reachable_tables import WRITE, way_to
 from dbdyno.snapshot.causes.statements import named, no_more_work
-from dbdyno.snapshot.ends import relation
 from dbdyno.snapshot.model import Row, moment_us
-from dbdyno.snapshot.sessions import History
+from dbdyno.snapshot.reading.ends import relation
+from dbdyno.snapshot.sessions.history import History
 from dbdyno.snapshot.wording import rate, setting, span, three
 
 _DEAD_ROWS = 1000

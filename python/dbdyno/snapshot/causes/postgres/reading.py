@@ -6,12 +6,12 @@ import re
 from collections.abc import Hashable, Sequence
 
 from dbdyno.snapshot.causes.change import Change, Key, Rates, rates
-from dbdyno.snapshot.causes.postgres.unserved import read_whole
-from dbdyno.snapshot.interval import Interval
-from dbdyno.snapshot.postgres.facts import is_ours
-from dbdyno.snapshot.postgres.host import of_stretches, used
-from dbdyno.snapshot.postgres.parts import JIT_TIMES, present
-from dbdyno.snapshot.renumbered import fingerprints, renumbered
+from dbdyno.snapshot.causes.postgres.missing_indexes import read_whole
+from dbdyno.snapshot.engines.postgres.facts import is_ours
+from dbdyno.snapshot.engines.postgres.host import of_stretches, used
+from dbdyno.snapshot.engines.postgres.parts import JIT_TIMES, present
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
 
 HALF = 0.5
 CROWDED = 0.75

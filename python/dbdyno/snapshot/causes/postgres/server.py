@@ -8,12 +8,12 @@ from statistics import median
 
 from dbdyno.snapshot.causes.change import Cause, Change, Key, Pair
 from dbdyno.snapshot.causes.statements import named, no_more_work, slower_at_same_work
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.engines.postgres.epochs import upgraded
+from dbdyno.snapshot.engines.postgres.host import Processors, of_stretches, used
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY, BLOCKED
 from dbdyno.snapshot.model import moment_us
-from dbdyno.snapshot.postgres.epochs import upgraded
-from dbdyno.snapshot.postgres.host import Processors, of_stretches, used
-from dbdyno.snapshot.postgres.sampler import ACTIVITY, BLOCKED
-from dbdyno.snapshot.settled import OURS
+from dbdyno.snapshot.reading.changed_settings import OURS
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import rate, setting, three, times
 
 _ACTIVE = "kind = 'client backend' and state = 'active'"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbdyno.snapshot.causes.change import Cause, Change
-from dbdyno.snapshot.interval import Interval
+from dbdyno.snapshot.engines.postgres.sampler import ACTIVITY
 from dbdyno.snapshot.model import Row
-from dbdyno.snapshot.postgres.sampler import ACTIVITY
+from dbdyno.snapshot.reading.interval import Interval
 from dbdyno.snapshot.wording import span
 
 LEAST_WAITING, TIMES = 0.1, 3.0

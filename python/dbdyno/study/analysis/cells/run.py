@@ -15,10 +15,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from dbdyno.base.errors import EvidenceError
 from dbdyno.cells.listing import Reading
 from dbdyno.cells.rates import Change, changes, totals
 from dbdyno.cells.record import PREFIX
-from dbdyno.errors import EvidenceError
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.cells import verdict as cells_verdict
 from dbdyno.study.analysis.cells.turns import DISK, Turn

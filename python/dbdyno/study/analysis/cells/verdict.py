@@ -67,7 +67,7 @@ def _verdict(model: Model, run: Run, comparisons: list[BlockComparison]) -> Verd
 
 def _noise(rows: tuple[BlockComparison, ...]) -> VerdictRow:
     """The same plan twice: what these blocks could have seen."""
-    from dbdyno.stats.words import percent
+    from dbdyno.stats.wording import percent
 
     main = next(c for c in rows if c.metric == _HEADLINE)
     seen = (
@@ -135,7 +135,7 @@ def _mean_ns(turns: list[Turn], time: str, requests: str) -> float:
 
 
 def _race_sentences(model: Model, run: Run) -> Iterator[str]:
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     for row in model["race"]:
         name = run.manifest.arms[row["arm"]]["name"]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dbdyno.evidence.run import Run
+from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time
 from dbdyno.study.analysis.measured.measures import Measures
-from dbdyno.study.analysis.measured.reads import in_virtual_time
 from dbdyno.study.analysis.measured.timeline import timeline
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ TOLD_MOST = 10
 def sentence(measures: Measures) -> str | None:
     """Client CPU of a transaction by arm, as a sentence; None where no arm has an external client, or the blocks do
     not tell it."""
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     parts = [f"{name} {duration(each_ns)}" for name, each_ns in _each_ns(measures)]
     if not parts:

@@ -63,7 +63,7 @@ def examine(of: Examined) -> list[Gate]:
 
 def rows(found: Sequence[Gate], judge: Judging) -> list[GateRow]:
     """Gates as rows of the model, with what their failure does to the verdict."""
-    from dbdyno.decisions import RULES
+    from dbdyno.base.decisions import RULES
 
     accepted = judge.get("accept", [])
     return [
@@ -229,7 +229,7 @@ def _lost_gates(of: Examined, lost: list[Lost], words: Words) -> Iterator[Gate]:
 def _open_loop(of: Examined) -> Iterator[Gate]:
     from dbdyno.stats import gates
     from dbdyno.stats.gates_lost import ARRIVALS
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     arms = of.measures.arms
     lost = []

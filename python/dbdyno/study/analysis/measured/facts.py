@@ -7,8 +7,8 @@ from typing import Any
 
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.contract.rows import ArmRow, RunRow
+from dbdyno.study.analysis.measured.evidence_kind import in_virtual_time
 from dbdyno.study.analysis.measured.measures import QUANTILES, ArmMeasures, Measures
-from dbdyno.study.analysis.measured.reads import in_virtual_time
 from dbdyno.study.analysis.measured.timeline import timeline
 
 

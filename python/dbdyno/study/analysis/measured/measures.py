@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dbdyno.core_types import Summary
-from dbdyno.errors import EvidenceError
+from dbdyno.base.core_types import Summary
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.run import Block, Run
 
 if TYPE_CHECKING:

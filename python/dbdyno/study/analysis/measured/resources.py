@@ -176,7 +176,7 @@ def sentences(model: Model, measures: Measures) -> list[str]:
 
 def _planned(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     """What planning took, where the server counted it: how often a transaction's statements were planned, how long."""
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     known = [row for row in rows if row.get("plans") is not None]
     told = [f"{duration(row['plan_ns'])} with {names[row['arm']]} (plans: {_count(row['plans'])})" for row in known]
@@ -196,7 +196,7 @@ def _caches(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
 
 
 def _cache(row: ResourceRow, name: str) -> str:
-    from dbdyno.stats.words import size
+    from dbdyno.stats.wording import size
 
     more = "" if row.get("kept_whole", 1) else "at least "
     count = f"{more}{row['kept_statements']:,}" if row["kept_statements"] else f"{more}none"
@@ -233,7 +233,7 @@ def _count(number: float) -> str:
 
 def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
     """Whether the arms were cold or hot: of an arm that is hot, hardly anything came from the storage."""
-    from dbdyno.stats.words import size
+    from dbdyno.stats.wording import size
 
     known = [(row["arm"], read) for row in rows if (read := row["read_bytes"]) is not None]
     cold = [f"{names[arm]} ({size(read)} a transaction)" for arm, read in known if read >= COLD_BYTES]
@@ -248,7 +248,7 @@ def _read(rows: Sequence[ResourceRow], names: dict[int, str]) -> list[str]:
 
 
 def _against(row: ResourceRow, base: ResourceRow) -> str:
-    from dbdyno.stats.words import FACTOR_FROM, duration
+    from dbdyno.stats.wording import FACTOR_FROM, duration
 
     times = _cpu(row) / _cpu(base)
     change = f"{times:.3g} times the" if times >= FACTOR_FROM else f"{100 * (times - 1):+.1f} % against"
@@ -256,7 +256,7 @@ def _against(row: ResourceRow, base: ResourceRow) -> str:
 
 
 def _used(row: ResourceRow) -> str:
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     return f"{duration(_cpu(row))} ({100 * row['system_ns'] / _cpu(row):.0f} % of it in the system)"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dbdyno import decisions
-from dbdyno.errors import EvidenceError
+from dbdyno.base import decisions
+from dbdyno.base.errors import EvidenceError
 from dbdyno.evidence.run import Run, reading
 from dbdyno.study.analysis.contract.declared import SCHEMA
 
@@ -85,7 +85,7 @@ def _times(phases: list[Model], rows: list[tuple[Any, ...]]) -> list[Model]:
 
 
 def _model(run: Run, about: Model, phases: list[Model], times: list[Model]) -> Model:
-    from dbdyno.stats.steady import RANGE_MOST, SLOPE_MOST, WINDOW, steadiness, steady_after
+    from dbdyno.stats.steady_state import RANGE_MOST, SLOPE_MOST, WINDOW, steadiness, steady_after
 
     rounds = [phase for phase in phases if phase["phase"] == OVERWRITE]
     rates = [phase["per_s"] for phase in rounds]
@@ -129,7 +129,7 @@ def _model(run: Run, about: Model, phases: list[Model], times: list[Model]) -> M
 
 
 def _verdict(figures: Model, phases: list[Model]) -> Model:
-    from dbdyno.stats.words import duration, percent
+    from dbdyno.stats.wording import duration, percent
 
     rounds, first, then = figures["rounds"], figures["first_write_ns"], figures["overwrite_ns"]
     if then is None:

@@ -133,7 +133,7 @@ def _log(
 
 def _verdict(model: Model) -> VerdictRow:
     """A probe of one log: what it found, in sentences."""
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     arm, log = model["arms"][0], model["logs"][0]
     if not arm["ops"]:
@@ -152,7 +152,7 @@ def _verdict(model: Model) -> VerdictRow:
 
 
 def _writes(log: LogRow) -> Iterator[str]:
-    from dbdyno.stats.words import duration, size
+    from dbdyno.stats.wording import duration, size
 
     per_write = log["commits_per_write"] or 0
     yield (
@@ -170,7 +170,7 @@ def _writes(log: LogRow) -> Iterator[str]:
 
 def race_sentences(log: LogRow) -> Iterator[str]:
     """How the race of a log went; nothing where there was none."""
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     race = log["race"]
     if race is None or not race["races"]:
@@ -193,7 +193,7 @@ def race_sentences(log: LogRow) -> Iterator[str]:
 
 
 def _cost(logs: list[LogRow]) -> str:
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     costs = " and ".join(duration(log["cost_ns"]) for log in logs)
     return (

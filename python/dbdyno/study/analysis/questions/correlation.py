@@ -11,7 +11,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.evidence.memory import for_files
 from dbdyno.study.analysis.contract.parts import Correlated, CorrelatedStatement, Property
 from dbdyno.study.analysis.contract.rows import Model, VerdictRow

@@ -12,10 +12,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.decisions import PROVISIONAL
+from dbdyno.base.decisions import PROVISIONAL
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates import enough_blocks
-from dbdyno.stats.words import change_of, duration, size
+from dbdyno.stats.wording import change_of, duration, size
 from dbdyno.study.analysis.checks.base_level import drifted_at
 from dbdyno.study.analysis.contract.rows import ArmRow, Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
@@ -78,7 +78,7 @@ def _read(levels: list[str]) -> Iterator[tuple[str, list[float]]]:
 
 def add(model: Model, measures: Measures, run: Run, headline: str) -> None:
     """Puts `factors` into the model, and the verdict that follows from them."""
-    from dbdyno.errors import StatsError
+    from dbdyno.base.errors import StatsError
     from dbdyno.stats.levels import compare_levels
     from dbdyno.stats.metrics import metric_named
 

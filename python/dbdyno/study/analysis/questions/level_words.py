@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dbdyno.stats.power import PROMISED_MOST
-from dbdyno.stats.words import change_of
+from dbdyno.stats.wording import change_of
 
 if TYPE_CHECKING:
     from dbdyno.stats.levels import Levels

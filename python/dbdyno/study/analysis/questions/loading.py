@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dbdyno.evidence.run import Run
-from dbdyno.stats.words import duration
+from dbdyno.stats.wording import duration
 from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import Measures
 

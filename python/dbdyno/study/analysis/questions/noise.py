@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.errors import StatsError
+from dbdyno.base.errors import StatsError
 from dbdyno.study.analysis.contract.rows import Judging, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 
@@ -12,7 +12,7 @@ def noise_verdict(measures: Measures, judge: Judging, headline: str, *, in_virtu
     there both arms must be equal."""
     from dbdyno.stats.metrics import METRICS
     from dbdyno.stats.noise import noise_floor, wanted
-    from dbdyno.stats.words import percent
+    from dbdyno.stats.wording import percent
 
     if in_virtual_time:
         return _equal(measures)

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dbdyno.decisions import PROVISIONAL
-from dbdyno.errors import StatsError
+from dbdyno.base.decisions import PROVISIONAL
+from dbdyno.base.errors import StatsError
 from dbdyno.evidence.run import Run
 from dbdyno.stats.gates import enough_blocks
 from dbdyno.stats.means import mean_interval
-from dbdyno.stats.words import change_of, percent
+from dbdyno.stats.wording import change_of, percent
 from dbdyno.study.analysis.contract.rows import Model, OrderRow, RatioRow
 from dbdyno.study.analysis.measured.measures import Measures
 

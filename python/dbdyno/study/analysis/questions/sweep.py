@@ -13,8 +13,8 @@ from dbdyno.evidence.manifest import ArmRecord
 from dbdyno.evidence.run import Run
 from dbdyno.study.analysis.contract.parts import Sweep, SweepPoint
 from dbdyno.study.analysis.contract.rows import Model, VerdictRow
+from dbdyno.study.analysis.measured.evidence_kind import reads
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
-from dbdyno.study.analysis.measured.reads import reads
 from dbdyno.study.analysis.questions import factors
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _interval(values: NDArray[np.float64], level: float) -> tuple[float, float, 
 
 def _verdict(sweep: Sweep) -> VerdictRow:
     """The best curve against the first where most is asked, and where each one stops growing."""
-    from dbdyno.stats.words import duration
+    from dbdyno.stats.wording import duration
 
     curves = sweep["curves"]
     ends = [curve["points"][-1] for curve in curves]

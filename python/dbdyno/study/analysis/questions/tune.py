@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbdyno.evidence.run import Run
-from dbdyno.stats.words import change_of
+from dbdyno.stats.wording import change_of
 from dbdyno.study.analysis.contract.rows import Judging, Model, VerdictRow
 from dbdyno.study.analysis.measured.measures import Measures
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 
 from dbdyno.study.analysis.contract.parts import Contribution
 from dbdyno.study.analysis.traces.account import COMMIT, CPU, HARD, ROUND_TRIP, UNACCOUNTED, Account, Part
-from dbdyno.study.analysis.traces.changed import Basis, Change, basis_of, changes, differ
-from dbdyno.study.analysis.traces.same import Known
+from dbdyno.study.analysis.traces.statement_changes import Basis, Change, basis_of, changes, differ
+from dbdyno.study.analysis.traces.statement_matching import Known
 from dbdyno.trace.holders import WORK, Held
 
 Key = tuple[str, str]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.stats.comparison import ComparisonRow
 from dbdyno.study.analysis.analyse import cleaned
 from dbdyno.study.analysis.contract.declared import SCHEMA
@@ -31,12 +31,12 @@ from dbdyno.study.analysis.traces.blocks import (
     unit_of,
 )
 from dbdyno.study.analysis.traces.causes import Explained, contributions, explain
-from dbdyno.study.analysis.traces.changed import SAME_WORK, are_transactions_alike, differ, rows_of
 from dbdyno.study.analysis.traces.lines import compare_lines, judge
 from dbdyno.study.analysis.traces.pairs import Pairs, pair
 from dbdyno.study.analysis.traces.question import Question
 from dbdyno.study.analysis.traces.reasons import reasons
-from dbdyno.study.analysis.traces.same import match
+from dbdyno.study.analysis.traces.statement_changes import SAME_WORK, are_transactions_alike, differ, rows_of
+from dbdyno.study.analysis.traces.statement_matching import match
 from dbdyno.study.analysis.traces.strata import What, strata
 from dbdyno.study.analysis.traces.tails import compare_tails
 from dbdyno.study.analysis.traces.why import why_of

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from dbdyno.errors import TraceError
+from dbdyno.base.errors import TraceError
 from dbdyno.trace.source import Traces
 
 TABLES = ("calls", "waits", "sessions", "transactions", "plans", "errors")

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from dbdyno.decisions import PROVISIONAL
-from dbdyno.stats import chance
-from dbdyno.stats.words import FACTOR_FROM, duration, factor, interval, percent
+from dbdyno.base.decisions import PROVISIONAL
+from dbdyno.stats import least_blocks
+from dbdyno.stats.wording import FACTOR_FROM, duration, factor, interval, percent
 from dbdyno.study.analysis.contract.rows import Caution, VerdictRow
 from dbdyno.study.analysis.traces.account import ROUND_TRIP
 from dbdyno.trace.page import merged, warnings
@@ -242,8 +242,8 @@ def method(used: Used, asked: Question, explained: Explained) -> list[str]:
     sentences.append(
         f"Differences within {asked.threshold * 100:g} % count as none. The headline is tested by itself; the other"
         " metrics share a false-discovery rate (Benjamini and Hochberg), and so do all lines, and all statements."
-        f" A verdict from fewer than {chance.blocks_least(asked.level)} independent blocks"
-        f" ({chance.least_in_each(asked.level)} in each set where they are not paired) is provisional."
+        f" A verdict from fewer than {least_blocks.blocks_least(asked.level)} independent blocks"
+        f" ({least_blocks.least_in_each(asked.level)} in each set where they are not paired) is provisional."
     )
     return sentences
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dbdyno.base.why import Cause, Why, chosen, rest
 from dbdyno.study.analysis.traces.causes import Explained
-from dbdyno.why import Cause, Why, chosen, rest
 
 
 def why_of(explained: Explained, reasons: Sequence[dict[str, Any]], names: tuple[str, str]) -> Why:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dbdyno.study.analysis.why.counted import Counted
+from dbdyno.base.why import LEAST_SHARE, MOST, Cause, Why, rest
 from dbdyno.study.analysis.why.pair import Pair, Reason, Station
 from dbdyno.study.analysis.why.parts import CPU, QUEUE, READY, Array, Event, Side
 from dbdyno.study.analysis.why.reasons import kind_of, reasons
-from dbdyno.study.analysis.why.same import compared
-from dbdyno.why import LEAST_SHARE, MOST, Cause, Why, rest
+from dbdyno.study.analysis.why.same_work import compared
+from dbdyno.study.analysis.why.server_counters import Counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

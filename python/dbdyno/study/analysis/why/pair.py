@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dbdyno.study.analysis.why.counted import Counted
+from dbdyno.study.analysis.why.server_counters import Counted
 
 
 @dataclass(frozen=True)

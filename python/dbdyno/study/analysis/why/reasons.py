@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from dbdyno.stats.words import size
+from dbdyno.stats.wording import size
 from dbdyno.study.analysis.why import work
 from dbdyno.study.analysis.why.pair import Pair, Reason, Station, ratio_of
 from dbdyno.study.analysis.why.parts import CPU, READY, Event

@@ -10,10 +10,10 @@ from typing import Any
 from dbdyno.evidence.run import Block, Run
 from dbdyno.study.analysis.contract.rows import Model
 from dbdyno.study.analysis.measured.measures import ArmMeasures, Measures
-from dbdyno.study.analysis.why.counted import Counted, counted
 from dbdyno.study.analysis.why.explain import explain
 from dbdyno.study.analysis.why.pair import Station
 from dbdyno.study.analysis.why.parts import Side, side_of
+from dbdyno.study.analysis.why.server_counters import Counted, counted
 
 ARMS_TOLD = 4
 """With more compared arms than this the largest difference alone is explained."""

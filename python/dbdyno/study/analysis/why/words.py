@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dbdyno.stats.words import duration as plain
+from dbdyno.stats.wording import duration as plain
 
 
 def duration(ns: float) -> str:

@@ -1,0 +1,268 @@
+"""Evidence of a live MariaDB, read-only: one session, with timeouts for every statement and lock.
+
+If a query fails, only its kind of evidence is missing, with the server's message as the reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.engines.mariadb.queries import (
+    BEHIND_KEYS,
+    DATA_FILES,
+    INDEX_SIZES,
+    INDEX_USE,
+    QUERIES,
+    TABLE_SIZES,
+    TABLES_TIMED,
+    Query,
+)
+from dbdyno.advise.engines.postgres.read import APPLICATION_NAME, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, made
+from dbdyno.advise.facts import Facts, Lack
+from dbdyno.advise.kinds import PLACES, Column, Database, Index, Key, Server, Session, Setting, Table
+from dbdyno.advise.placement import Segment
+from dbdyno.base.dsn import sql_without_secrets
+
+_ELSEWHERE = Lack("MariaDB has no such evidence")
+_OFF = Lack("performance_schema is off", "performance_schema = ON in the server's configuration, and a restart")
+_ROW = dict[str, Any]
+
+
+def read(dsn: str) -> Facts:
+    """Return the evidence of the server with this connection string.
+
+    Raises:
+        TargetError: the server does not answer.
+    """
+    from dbdyno.bench.mariadb.server import MariaDB, shown_value
+
+    target = MariaDB.open(dsn)
+    with contextlib.closing(target.connect(name=APPLICATION_NAME)) as connection:
+        _guard(connection)
+        server = _server(connection)
+        values = {str(one["Variable_name"]).lower(): str(one["Value"]) for one in _asked(connection, _STATUS)}
+        rows: dict[type, list[Any]] = {Server: [server], Status: [_status(values)]}
+        rows[Setting] = [
+            Setting(name.lower(), shown_value(name, str(one["Value"])))
+            for one in _asked(connection, "show global variables")
+            for name in [str(one["Variable_name"])]
+        ]
+        lacking = {kind: _ELSEWHERE for kind in PLACES if kind not in rows}
+        timed = _instruments(connection)
+        for query in QUERIES:
+            found = _rows(connection, query, timed)
+            if isinstance(found, Lack):
+                lacking[query.kind] = found
+            else:
+                rows[query.kind] = found
+                del lacking[query.kind]
+    _time_reads(rows)
+    return Facts(target.safe_dsn, "server", rows, lacking, "since the server started")
+
+
+def _time_reads(rows: dict[type, list[Any]]) -> None:
+    """Use reads of data files and their time as counters of the single database that stands for all schemas."""
+    files = next((one for one in rows.get(FileIo, ()) if one.event == DATA_FILES), None)
+    if files is not None and Database in rows:
+        rows[Database] = [replace(one, reads=files.reads, read_ms=files.read_ms) for one in rows[Database]]
+
+
+_STATUS = "show global status"
+
+
+def _guard(connection: Any) -> None:
+    """Set the session's timeouts, and exclude it from performance_schema if permitted."""
+    from dbdyno.bench.mariadb.address import driver
+
+    with contextlib.suppress(driver().Error):
+        _asked(
+            connection,
+            "update performance_schema.threads set instrumented = 'NO' where processlist_id = connection_id()",
+        )
+    lock_s = max(1, LOCK_TIMEOUT_MS // 1000)
+    _asked(
+        connection,
+        f"set session max_statement_time = {STATEMENT_TIMEOUT_MS / 1000}, lock_wait_timeout = {lock_s},"
+        f" innodb_lock_wait_timeout = {lock_s}, tx_read_only = 1, group_concat_max_len = 100000",
+    )
+
+
+def _server(connection: Any) -> Server:
+    (row,) = _asked(
+        connection,
+        "select @@version as version, @@version_compile_machine as platform, @@read_only as standby,"
+        " cast(unix_timestamp(now(6)) * 1000000 as unsigned) as at_us, current_user() as role, @@datadir as data",
+    )
+    text = str(row["version"])
+    service = "Amazon RDS" if str(row["data"]).startswith("/rdsdbdata/") else ""
+    return Server(
+        "mariadb",
+        text,
+        version_number(text),
+        bool(int(row["standby"])),
+        str(row["platform"]),
+        at_us=int(row["at_us"]),
+        role=str(row["role"]),
+        service=service,
+    )
+
+
+def version_number(text: str) -> int:
+    """Return a version as a number: 10.11.6-MariaDB is 101106; 0 if it is not a version."""
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+    return sum(int(part) * 100**place for place, part in enumerate(reversed(found.groups()))) if found else 0
+
+
+def _status(values: Mapping[str, str]) -> Status:
+    numbers = {name: int(value) for name, value in values.items() if re.fullmatch(r"-?\d+", value)}
+    return Status(numbers, float(numbers.get("uptime_since_flush_status") or numbers.get("uptime") or 0))
+
+
+def _instruments(connection: Any) -> frozenset[str] | Lack:
+    """Return the instruments that count and time, or why none does."""
+    from dbdyno.bench.mariadb.address import driver, said
+
+    try:
+        if not int(_asked(connection, "select @@performance_schema as it")[0]["it"]):
+            return _OFF
+        known = _asked(
+            connection,
+            "select name from performance_schema.setup_instruments where enabled = 'YES' and timed = 'YES'",
+        )
+    except driver().Error as error:
+        return Lack(f"performance_schema: {said(error)}", "grant select on performance_schema.* to the user")
+    return frozenset(str(one["name"]) for one in known)
+
+
+def _rows(connection: Any, query: Query, timed: frozenset[str] | Lack) -> list[Any] | Lack:
+    """Return the rows of a kind, or why there are none."""
+    from dbdyno.bench.mariadb.address import driver, said
+
+    if query.accounted and isinstance(timed, Lack):
+        return timed
+    if query.instrument and query.instrument not in timed:  # type: ignore[operator]
+        return Lack(f"the instrument {query.instrument} is off", "switch it on in performance_schema.setup_instruments")
+    try:
+        found = [_plain(row) for row in _asked(connection, query.sql)]
+        if query.kind is Index:
+            _add(found, _INDEX, _optional(connection, INDEX_SIZES), ("bytes",))
+            counted = not isinstance(timed, Lack) and TABLES_TIMED in timed
+            _add(found, _INDEX, _optional(connection, INDEX_USE) if counted else [], ("scans",))
+            keys = {(*(row[name] for name in _TABLE), row["column_name"]) for row in _asked(connection, BEHIND_KEYS)}
+            for row in found:
+                first = str(row["columns_used"]).partition("\n")[0]
+                row["behind_key"] = (*(row[name] for name in _TABLE), first) in keys
+        if query.kind is Table:
+            _add(found, _TABLE, _optional(connection, TABLE_SIZES), ("n_rows", "pages"))
+    except driver().Error as error:
+        return Lack(f"{PLACES[query.kind]}: {said(error)}", "grant process and select on it to the user")
+    shape = _SHAPES.get(query.kind)
+    return [made(query.kind, shape(row) if shape else row) for row in found]
+
+
+def _optional(connection: Any, sql: str) -> list[_ROW]:
+    """Return rows that not every user may read; empty if not permitted."""
+    from dbdyno.bench.mariadb.address import driver
+
+    try:
+        return [_plain(row) for row in _asked(connection, sql)]
+    except driver().Error:
+        return []
+
+
+_TABLE = ("table_schema", "table_name")
+_INDEX = (*_TABLE, "index_name")
+
+
+def _add(rows: list[_ROW], by: tuple[str, ...], more: list[_ROW], names: tuple[str, ...]) -> None:
+    """Add columns from other rows about the same object; None if there is no such row."""
+    known = {tuple(one[name] for name in by): one for one in more}
+    for row in rows:
+        found = known.get(tuple(row[name] for name in by), {})
+        row.update({name: found.get(name) for name in names})
+
+
+def _asked(connection: Any, sql: str) -> list[_ROW]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        names = [one[0] for one in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def _plain(row: _ROW) -> _ROW:
+    return {
+        name: (int(value) if value == value.to_integral_value() else float(value))
+        if isinstance(value, Decimal)
+        else value
+        for name, value in row.items()
+    }
+
+
+def quoted(*names: str) -> str:
+    """Return names as in a statement: `shop.orders`, in backquotes if necessary."""
+    return ".".join(one if re.fullmatch(r"[A-Za-z_]\w*", one) else "`" + one.replace("`", "``") + "`" for one in names)
+
+
+def _table(row: _ROW) -> _ROW:
+    name = quoted(row["table_schema"], row["table_name"])
+    return {**row, "name": name, "rows": row["n_rows"] or 0, "dead": 0, "modified": 0, "seq_scans": 0}
+
+
+def _index(row: _ROW) -> _ROW:
+    return {
+        "name": quoted(row["index_name"]),
+        "table": quoted(row["table_schema"], row["table_name"]),
+        "columns": tuple(str(row["columns_used"]).split("\n")),
+        "rest": str(row["method"]),
+        "bytes": row["bytes"] or 0,
+        "scans": row["scans"],
+        "is_unique": bool(row["is_unique"]),
+        # The use of full-text and spatial indexes is not counted.
+        "is_constraint": row["index_name"] == "PRIMARY"
+        or row["behind_key"]
+        or row["method"] in ("fulltext", "spatial"),
+        "is_valid": True,
+        "method": str(row["method"]),
+    }
+
+
+def _segment(row: _ROW) -> _ROW:
+    return {**row, "name": quoted(row["table_schema"], row["table_name"])}
+
+
+def _column(row: _ROW) -> _ROW:
+    return {**row, "table": quoted(row["db_name"], row["table_name"]), "name": row["column_name"]}
+
+
+def _key(row: _ROW) -> _ROW:
+    table = quoted(row["table_schema"], row["table_name"])
+    most = int(row["most"])
+    column = f"{table}.{quoted(row['column_name'])}"
+    return {"sequence": table, "column": column, "last": int(row["last"]), "sequence_most": most, "column_most": most}
+
+
+def _session(row: _ROW) -> _ROW:
+    blockers = tuple(int(one) for one in str(row["blocked_by"] or "").split(",") if one)
+    row = {**row, "blocked_by": blockers, "xmin_age": None, "application": row["application"] or ""}
+    return {**row, **{name: float(row[name]) for name in ("transaction_s", "state_s", "waited_s")}}
+
+
+def _digest(row: _ROW) -> _ROW:
+    return {**row, "text": sql_without_secrets(row["text"])}
+
+
+_SHAPES: dict[type, Callable[[_ROW], _ROW]] = {
+    Table: _table,
+    Index: _index,
+    Segment: _segment,
+    Column: _column,
+    Key: _key,
+    Session: _session,
+    Digest: _digest,
+}

@@ -1,0 +1,37 @@
+"""Counters of MariaDB that cover the same time: total time of statements, and whether other counters match it."""
+
+from __future__ import annotations
+
+from dbdyno.advise.engines.mariadb.parts import Digest, FileIo, Status
+from dbdyno.advise.engines.mariadb.queries import DATA_FILES
+from dbdyno.advise.facts import Facts
+from dbdyno.advise.rule import Unjudged
+
+ALIKE = 0.5
+"""If one of two counters of the same thing is below this share of the other, they do not cover the same time."""
+
+
+def statement_ms(facts: Facts) -> float | Unjudged:
+    """Return the total time of all statements in ms, or why it does not match the server's other counters."""
+    calls = sum(one.calls for one in facts.all(Digest))
+    questions = facts.one(Status).get("questions") or 0
+    total = sum(one.ms for one in facts.all(Digest))
+    if calls < ALIKE * questions or total <= 0:
+        return Unjudged(
+            f"statements are counted for {calls:,} of {questions:,} questions: emptied since, or not instrumented",
+            "enable statement/% in performance_schema.setup_instruments and wait for a day of work",
+        )
+    return total
+
+
+def file_reads(facts: Facts) -> FileIo | Unjudged:
+    """Return the reads of data files with their time, or why they are not the ones that the status counts."""
+    found = next((one for one in facts.all(FileIo) if one.event == DATA_FILES), None)
+    counted = facts.one(Status).get("innodb_data_reads") or 0
+    reads = found.reads if found is not None else 0
+    if found is None or reads < ALIKE * counted:
+        return Unjudged(
+            f"performance_schema counted {reads:,} reads of data files, the status {counted:,}",
+            "performance_schema = ON from the server's start",
+        )
+    return found

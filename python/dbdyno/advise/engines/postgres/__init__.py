@@ -1,0 +1,1 @@
+"""Evidence of a PostgreSQL: live, and of an interval of snapshots."""

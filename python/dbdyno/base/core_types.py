@@ -1,0 +1,415 @@
+"""Types of the values exchanged between Python and the Rust core: specifications (input) and reports (output).
+
+The core accepts and returns plain dicts with these keys (`crates/dyno-python/src/values.rs`), without serialising them
+to text. The Rust structs are the source of truth: the core refuses a dict with an unknown key, and tests check the keys
+of each report against these types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+
+class Script(TypedDict):
+    """One script of an arm, written in pgbench's script language."""
+
+    name: str
+    text: str
+    weight: NotRequired[int]
+    expected_errors: NotRequired[Sequence[str]]
+
+
+class Line(TypedDict):
+    """Emulated network line between sessions and server: delay [ns] and bandwidth [bit/s], each per direction."""
+
+    delay_ns: int
+    rate_bit_per_s: int | None
+
+
+class LoadArm(TypedDict):
+    """One arm of a load: where it connects, what it runs and with how many sessions."""
+
+    name: str
+    connection: Mapping[str, Any]
+    scripts: Sequence[Script]
+    sessions: int
+    session_sql: NotRequired[Sequence[str]]
+    protocol: NotRequired[str | None]
+    rate_per_s: NotRequired[float | None]
+    latency_limit_ns: NotRequired[int | None]
+    max_tries: NotRequired[int]
+    variables: NotRequired[Mapping[str, str]]
+    statement_timeout_ms: NotRequired[int | None]
+    pooled: NotRequired[bool]
+    expected_errors: NotRequired[Sequence[str]]
+    network: NotRequired[Line | None]
+
+
+class LoadSpec(TypedDict):
+    """Specification that `Load` is created from."""
+
+    seed: int
+    arms: Sequence[LoadArm]
+    protocol: NotRequired[str]
+    clock: NotRequired[str]
+
+
+class DrawnStatement(TypedDict):
+    """One SQL command for an external client: the fragments of its SQL text (`pieces`) between its values."""
+
+    name: str
+    kind: str
+    pieces: list[str]
+
+
+class DrawnScript(TypedDict):
+    """Script for an external client: the numbers of its commands; `single` is True if it sends exactly one."""
+
+    name: str
+    single: bool
+    statements: list[int]
+
+
+class DrawnTransaction(TypedDict):
+    """One drawn transaction: the number of its script and its steps in order.
+
+    A step is (number of a statement, its values); for a pause it is (None, the microseconds).
+    """
+
+    script: int
+    steps: list[tuple[int | None, list[Any]]]
+
+
+class ArmReport(TypedDict):
+    """Report about one arm in one block."""
+
+    arm: int
+    transactions: int
+    errors: int
+    retries: int
+    skipped: int
+    busy_ns: int
+    lag_max_ns: int
+    first_error: str | None
+
+
+class Summary(TypedDict):
+    """Statistics of the operations of one arm in one group of blocks, as `summarise` returns them.
+
+    `count`, `mean_ns`, `m2`, `max_ns` and `quantiles_ns` describe operations of the requested kind, all other counts
+    describe transactions.
+    """
+
+    group: int
+    arm: str
+    count: int
+    transactions: int
+    failed: int
+    skipped: int
+    rows: int
+    mean_ns: float
+    m2: float
+    max_ns: int
+    sessions: int
+    busy_ns: int
+    quantiles_ns: list[float | None]
+    started_ns: int
+    ended_ns: int
+
+
+class ClientArmReport(ArmReport):
+    """Report about one arm in one block that an external client ran, with the CPU time that the client used."""
+
+    client_cpu_ns: int
+
+
+class LineReport(TypedDict):
+    """How late the emulated line of an arm forwarded its pieces in one block: sum and maximum of the delay [ns]."""
+
+    arm: int
+    pieces: int
+    late_ns: int
+    late_max_ns: int
+
+
+class LoadReport(TypedDict):
+    """Report about one block of a load."""
+
+    started_ns: int
+    ended_ns: int
+    reconnects: int
+    cpu_ns: int
+    threads: int
+    interrupted: bool
+    arms: list[ArmReport]
+    lines: list[LineReport]
+    error_codes: list[str]
+
+
+class ProbeSpec(TypedDict):
+    """Specification that `Probe` is created from; docs/probe.md describes the keys of an arm."""
+
+    seed: int
+    arms: Sequence[Mapping[str, Any]]
+
+
+class ProbeReport(TypedDict):
+    """Report about one block of a probe."""
+
+    started_ns: int
+    ended_ns: int
+    reconnects: int
+    cpu_ns: int
+    arms: list[ArmReport]
+
+
+class ProbeCost(TypedDict):
+    """Time and CPU time that the writes of one arm take on a sink: the probe's overhead."""
+
+    commits: int
+    write_ns: int
+    cpu_ns: int
+
+
+class FlashSpec(TypedDict):
+    """Specification that `FlashProbe` is created from (sizes in bytes); `destroy` permits overwriting of `path`."""
+
+    seed: int
+    path: str
+    block_bytes: int
+    file_bytes: int | None
+    depth: int
+    sync: str
+    destroy: bool
+
+
+class FlashReport(TypedDict):
+    """Report about one phase of a flash probe; `written_to` is the end of the sequentially written range [bytes]."""
+
+    started_ns: int
+    ended_ns: int
+    requests: int
+    request_bytes: int
+    written_to: int
+
+
+class ModelArm(TypedDict):
+    """One arm of a modelled run."""
+
+    name: str
+    sessions: int
+    workload: Mapping[str, Any]
+    settings: NotRequired[Mapping[str, str]]
+    warmup_transactions: NotRequired[int]
+
+
+class ModelSpec(TypedDict):
+    """Specification that `ModelRun` is created from."""
+
+    machine: str
+    seed: int
+    transactions: int
+    arms: Sequence[ModelArm]
+    warmup_transactions: NotRequired[int]
+
+
+class ModelArmReport(ArmReport):
+    """Report about one arm in one block of virtual time."""
+
+    virtual_ns: int
+    events: int
+
+
+class ModelReport(TypedDict):
+    """Report about all arms in one block of virtual time, with the CPU and wall time of the simulation."""
+
+    arms: list[ModelArmReport]
+    reconnects: int
+    cpu_ns: int
+    wall_ns: int
+
+
+class Invariants(TypedDict):
+    """Result of checking a model's conservation laws at the end of a block.
+
+    `little`: Little's law held at each of the `stations` checked. `ledgers`: elapsed time was CPU time plus waits for
+    each of the `sessions` checked. `conservation`: redo, flash pages and cache lines add up.
+    """
+
+    little: bool
+    stations: int
+    ledgers: bool
+    sessions: int
+    conservation: bool
+
+
+class ModelBlock(TypedDict):
+    """One block of a modelled run; a block that was `stopped` leaves no evidence."""
+
+    rows: int
+    waits: int
+    report: ModelReport
+    started_ns: int
+    ended_ns: int
+    hash: str
+    invariants: Invariants
+    stopped: bool
+
+
+class MachineParameter(TypedDict):
+    """One parameter of a machine; `given` is True if the machine's text sets it (False: the default applies)."""
+
+    path: str
+    value: Any
+    default: Any
+    unit: str
+    range: list[float] | None
+    meaning: str
+    source: str
+    given: bool
+
+
+class MachinePart(TypedDict):
+    """One part of a machine; `over` names the parts that it is layered on."""
+
+    name: str
+    kind: str
+    over: list[str]
+    count: int
+    text: str
+
+
+class MachineDatabase(TypedDict):
+    """Another database on the machine, besides the one that is studied."""
+
+    name: str
+    text: str
+
+
+class ModelMachine(TypedDict):
+    """Description of a machine for display."""
+
+    title: str
+    databases: list[MachineDatabase]
+    parts: list[MachinePart]
+    parameters: list[MachineParameter]
+
+
+class RackFacts(TypedDict):
+    """State of modelled cells, except their metrics."""
+
+    now_ns: int
+    database: str
+    transactions: int
+    events: int
+    cells: list[dict[str, Any]]
+
+
+class RackCollected(TypedDict):
+    """Metrics of one modelled cell; a row is (object type, object, name, value, unit, kind)."""
+
+    at_ns: int
+    rows: list[tuple[str, str, str, float, str, str]]
+
+
+class MoveChunk(TypedDict):
+    """One unit of work of a move: a statement and the file for its rows (None: the rows are only hashed)."""
+
+    number: int
+    table: int
+    sql: str
+    path: str | None
+    load: NotRequired[bool]
+    groups: NotRequired[tuple[int, int] | None]
+    rows_before: NotRequired[int]
+    place: NotRequired[int | None]
+    into: NotRequired[str | None]
+    partition: NotRequired[str | None]
+    raw: NotRequired[bool]
+
+
+class MoveSpec(TypedDict):
+    """Specification that `MoveJob` is created from."""
+
+    connection: Mapping[str, Any]
+    session_sql: Sequence[str]
+    tables: Sequence[Mapping[str, Any]]
+    chunks: Sequence[MoveChunk]
+    workers: int
+    memory_bytes: int
+    rate_bytes_per_s: NotRequired[int | None]
+    zstd_level: NotRequired[int]
+    target: NotRequired[Mapping[str, Any] | None]
+    cost_sql: NotRequired[str | None]
+    single: NotRequired[Mapping[str, Any] | None]
+    rejects: NotRequired[bool]
+
+
+class MoveCount(TypedDict):
+    """Number of rows and the hash over them."""
+
+    number: int
+    rows: int
+    hash: str
+
+
+class MoveWhole(MoveCount):
+    """Row count and hash of a whole file, with the rows that the server refused."""
+
+    refused: list[MoveRefused]
+
+
+class MoveDone(MoveCount):
+    """Report about a finished chunk."""
+
+    copy_bytes: int
+    file_bytes: int
+    elapsed_ns: int
+    ended_ns: int
+    worker: int
+    process: int
+    cost: str | None
+    refused: list[MoveRefused]
+    parts: list[MovePart]
+
+
+class MoveFailed(TypedDict):
+    """The failure that ended a job; `table` and `column` are set if a value of that column cannot be represented."""
+
+    kind: str
+    message: str
+    chunk: int | None
+    table: NotRequired[int]
+    column: NotRequired[str]
+
+
+class MoveEvent(TypedDict, total=False):
+    """Event of a job: a finished chunk or a failure; empty if there is none yet."""
+
+    done: MoveDone
+    failed: MoveFailed
+
+
+class MoveRecord(MoveDone):
+    """Ledger entry of a finished chunk: its file and the number of the job's snapshot that it was read in."""
+
+    file: str
+    snapshot: int
+
+
+class MovePart(TypedDict):
+    """One file of a chunk: folder and name, number of rows, hash and size."""
+
+    file: str
+    rows: int
+    hash: str
+    file_bytes: int
+
+
+class MoveRefused(TypedDict):
+    """A row of a file that the server refused."""
+
+    row: int
+    column: str
+    reason: str

@@ -1,0 +1,154 @@
+"""Tables of all verdicts and gates: meaning, look and exit code of each verdict, condition and effect of each gate.
+
+`stats` decides, `study` writes the decision into analysis.json, `report` draws it and the commands exit with its code;
+all of them read these tables. A test checks docs/explanation/method.md against them.
+
+A gate whose effect is `withholds` removes the verdict of the arms it concerns: their comparison does not answer the
+question. A gate that `warns` is shown beside the verdict: the comparison is valid, but a reader has to know. The gate
+"blocks" makes a verdict provisional. A plan may accept a gate by its code (`accept = ["work"]` under [verdict]); that
+gate then only warns.
+
+    >>> ANSWERS["no verdict"].word, ANSWERS["no verdict"].exit_of_run
+    ('No verdict', 1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One possible decision.
+
+    `tone` selects its colour: `good`, `bad`, `even` or `doubt`. The exit codes are those of `dbdyno run` and `dbdyno
+    compare`.
+    """
+
+    name: str
+    word: str
+    tone: Literal["good", "bad", "even", "doubt"]
+    exit_of_run: int
+    exit_of_compare: int
+    when: str
+
+
+NO_VERDICT = "no verdict"
+FAILED = "failed"
+PROVISIONAL = "provisional"
+UNCLEAR = "unclear"
+
+_TABLE = (
+    Answer("faster", "Faster", "good", 0, 0, "the headline metric is better, q at most 1 - level"),
+    Answer("slower", "Slower", "bad", 0, 1, "the headline metric is worse, q at most 1 - level"),
+    Answer("same", "No difference that matters", "even", 0, 0, "the whole interval lies within the threshold"),
+    Answer(UNCLEAR, "Cannot tell", "doubt", 0, 0, "none of these"),
+    Answer(PROVISIONAL, "Provisional", "doubt", 0, 0, "one of these, from fewer blocks than the level allows"),
+    Answer(NO_VERDICT, "No verdict", "bad", 1, 1, "a gate that withholds has failed"),
+    Answer(FAILED, "Failed", "bad", 2, 2, "every transaction of an arm failed"),
+    Answer("found", "Found", "even", 0, 0, "a curve, a sweep or a correlation shows what was looked for"),
+    Answer("not found", "Not found", "even", 0, 0, "a curve or a correlation does not show it, a trend has no change"),
+    Answer("noise floor", "Noise floor", "even", 0, 0, "one arm against itself (`--aa`)"),
+    Answer("measured", "Measured", "even", 0, 0, "a probe of one log"),
+)
+ANSWERS = {answer.name: answer for answer in _TABLE}
+
+
+Effect = Literal["withholds", "provisional", "warns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One gate: its code, its effect on the verdict and the condition under which it fails."""
+
+    code: str
+    effect: Effect
+    fails: str
+
+
+_RULES = (
+    Rule(
+        "errors",
+        "withholds",
+        "more than 5 % of an arm's transactions failed, or the arms' shares differ by more than half the threshold",
+    ),
+    Rule(
+        "arrivals",
+        "withholds",
+        "open loop: more than 5 % of an arm's arrivals were given up, or the arms' shares differ by more than half "
+        "the threshold",
+    ),
+    Rule("work", "withholds", "the arms differ by more than 1 % in rows per transaction"),
+    Rule(
+        "answers",
+        "withholds",
+        "a captured run: more than 1 % of an arm's statements ended otherwise than when they were captured",
+    ),
+    Rule(
+        "level",
+        "withholds",
+        "the base's mean latency rose by half or fell by a third over the run, certain at 99 %, and the ratio to it, "
+        "within blocks, moved with it or may have",
+    ),
+    Rule(
+        "difference",
+        "withholds",
+        "the difference between the arms moved over the run, certain at 99 %, and changes its sign within the run",
+    ),
+    Rule(
+        "premise",
+        "withholds",
+        "`tail_times`: the base's longest operation takes fewer times its median: there is no tail to judge",
+    ),
+    Rule("invariants", "withholds", "on a model: a conservation law is broken"),
+    Rule("switched", "withholds", "on cells: no more redo writes raced with the flash log on than with it off"),
+    Rule("blocks", "provisional", "fewer blocks than chance alone needs: n < 1 + log2(1 / (1 - level))"),
+    Rule("missing", "warns", "more than a tenth of the blocks gave no number"),
+    Rule(
+        "drift",
+        "warns",
+        "a metric or canary moved by 5 % or more, certain at 99 %, or by half or more, certain or not",
+    ),
+    Rule(
+        "moving",
+        "warns",
+        "the difference between the arms moved by 5 % or more, and by more than half of itself, certain at 99 %",
+    ),
+    Rule("stall", "warns", "no session got an answer for half a second and twenty times the usual time"),
+    Rule("clock", "warns", "the wall clock was stepped during the run"),
+    Rule("processors", "warns", "commands: others used more than a tenth of this host's processors meanwhile"),
+    Rule(
+        "operations",
+        "warns",
+        "an arm's slice or turn holds fewer than 5 transactions of each session; fewer than one where turns are "
+        "counted in transactions, or are of one session",
+    ),
+    Rule("independence", "warns", "successive blocks' log ratios correlate by more than 2 / sqrt(n)"),
+    Rule("cut off", "warns", "latencies crowd at their maximum, or the maxima of two arms agree"),
+    Rule("tail", "warns", "p99 is judged, and blocks hold too few transactions for one of their own"),
+    Rule("given up", "warns", "open loop: an arrival was given up"),
+    Rule("generator", "warns", "open loop: in a tenth of the blocks the load generator itself was late by over 1 ms"),
+    Rule("writes", "warns", "on cells: a turn saw fewer than 1,000 redo writes"),
+    Rule("others", "warns", "on cells: more than 5 % of redo writes raced although the flash log was off"),
+    Rule("counters", "warns", "on cells: the race's counters do not add up"),
+    Rule("modes", "warns", "a distribution has several modes"),
+)
+RULES = {rule.code: rule for rule in _RULES}
+WITHHOLDING = tuple(rule.code for rule in _RULES if rule.effect == "withholds")
+
+
+def answer(name: Any) -> Answer:
+    """Return the answer with this name, or the "Cannot tell" answer for an unknown name."""
+    return ANSWERS.get(name, ANSWERS[UNCLEAR]) if isinstance(name, str) else ANSWERS[UNCLEAR]
+
+
+def exit_code(verdict: Mapping[str, Any], command: Literal["run", "compare"]) -> int:
+    """Return the exit code of a command for a verdict of analysis.json: the worst code of its decisions.
+
+    An arm whose verdict was withheld counts, even if the headline is about another arm.
+    """
+    names = [verdict.get("decision"), *(entry.get("decision") for entry in verdict.get("withheld") or [])]
+    answers = [answer(name) for name in names]
+    return max(a.exit_of_run if command == "run" else a.exit_of_compare for a in answers)

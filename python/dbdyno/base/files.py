@@ -1,0 +1,199 @@
+"""Files that are written completely or not at all, and that other users can neither redirect nor read.
+
+New content goes to a temporary file with a random name, created exclusively (O_EXCL: no link is followed), which is
+then renamed into place; a link at that place is replaced, never written through. A new file is readable by whoever may
+enter its folder: in a folder of mode 0700 it gets 0600, in a folder that others may read it is readable for them,
+always within the umask. So a run folder is private unless it was created to be shared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+PRIVATE = 0o700
+SHARED = 0o755
+READ_WRITE = 0o066
+READ_ONLY = 0o044
+GIVEN_MOST = 16 << 20
+"""Maximum length of a file written by a user, in characters; the longest known, a list of hosts, has a few thousand."""
+_SHARED: ContextVar[bool] = ContextVar("shared", default=False)
+
+
+def share(shared: bool = True) -> None:
+    """Make folders of evidence created from now on readable by others, within the umask."""
+    _SHARED.set(shared)
+
+
+def state_folder() -> Path:
+    """Return the folder of this user's records: $DBDYNO_STATE, or dbdyno below $XDG_STATE_HOME or ~/.local/state."""
+    own = os.environ.get("DBDYNO_STATE")
+    if own:
+        return Path(own)
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "dbdyno"
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder for evidence and its parents; its mode is 0700 unless `share` was called.
+
+    Raises:
+        FileExistsError: the folder exists.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=SHARED if _SHARED.get() else PRIVATE)
+
+
+def make_inner_folder(path: Path, *, exist_ok: bool = False) -> None:
+    """Create a folder with the same access for others as its parent folder.
+
+    Raises:
+        FileExistsError: the folder exists and `exist_ok` is False.
+    """
+    path.mkdir(mode=PRIVATE | (_mode(path.parent) & 0o077), exist_ok=exist_ok)
+
+
+def read_given(path: Path) -> str:
+    """Return the text of a file that a user wrote: a plan, a script, a list of hosts.
+
+    Raises:
+        OSError: the file cannot be read; with `EFBIG` if it has more than `GIVEN_MOST` characters, so that a device or
+            a data file given by mistake does not fill the memory.
+        UnicodeDecodeError: the file is not UTF-8 text.
+    """
+    with path.open(encoding="utf-8") as file:
+        text = file.read(GIVEN_MOST + 1)
+    if len(text) > GIVEN_MOST:
+        raise OSError(errno.EFBIG, f"it holds more than {GIVEN_MOST >> 20} million characters, so it is no such file")
+    return text
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML file that a user wrote.
+
+    Raises:
+        OSError: as in `read_given`.
+        UnicodeDecodeError: as in `read_given`.
+        tomllib.TOMLDecodeError: as in `toml_tables`.
+    """
+    return toml_tables(read_given(path))
+
+
+def toml_tables(text: str) -> dict[str, Any]:
+    """Return the tables of TOML text.
+
+    Raises:
+        tomllib.TOMLDecodeError: the text is not valid TOML, or is nested too deeply.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise tomllib.TOMLDecodeError("nested too deeply") from error
+
+
+def write_whole(path: Path, content: bytes, *, durable: bool = False, mode: int | None = None) -> None:
+    """Write a file completely or not at all.
+
+    Args:
+        path: where the file appears.
+        content: its bytes.
+        durable: wait until the file is on disk under its name.
+        mode: mode of the file; by default the mode of its folder decides who may read it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    aside = path.with_name(f".{path.name[:80]}.{os.urandom(8).hex()}.tmp")
+    try:
+        with os.fdopen(_made(aside, mode), "wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        aside.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_folder(path.parent)
+
+
+def write_output(path: Path, content: bytes) -> None:
+    """Write a file that the user named, and create the folders above it.
+
+    An existing device or pipe is opened and written to directly. A link is refused, since it may belong to another
+    user.
+
+    Raises:
+        OSError: the file cannot be written, or is a link.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        kind = stat.S_IFREG
+    if stat.S_ISLNK(kind):
+        raise OSError(0, "is a link: name the file that it leads to, or remove the link")
+    if stat.S_ISREG(kind):
+        write_whole(path, content)
+        return
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOFOLLOW), "wb") as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def written_by_name(path: Path) -> Iterator[Path]:
+    """Yield a name in a private folder beside `path`, and rename that file to `path` at the end.
+
+    For libraries that open the file themselves and need a name.
+
+    Raises:
+        OSError: the folder cannot be created, or the file cannot be renamed.
+    """
+    import shutil
+    import tempfile
+
+    folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:80]}.", suffix=".tmp", dir=path.parent))
+    try:
+        yield folder / path.name
+        (folder / path.name).replace(path)
+        narrow(path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def narrow(path: Path) -> None:
+    """Set the mode of a file that another library created to what its folder permits."""
+    path.chmod(0o600 | (_mode(path.parent) & READ_ONLY))
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on disk; a folder without read permission is skipped.
+
+    Raises:
+        OSError: the folder cannot be opened or synced.
+    """
+    with contextlib.suppress(PermissionError):
+        opened = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
+def _made(aside: Path, mode: int | None) -> int:
+    """Create a new file and return its descriptor; who may read it follows from its folder unless `mode` is given."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    return os.open(aside, flags, 0o600 | (_mode(aside.parent) & READ_WRITE) if mode is None else mode)
+
+
+def _mode(folder: Path) -> int:
+    return stat.S_IMODE(folder.stat().st_mode)

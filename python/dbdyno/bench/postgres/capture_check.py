@@ -1,0 +1,104 @@
+"""A captured run as the workload of a plan, before it runs: its content, and whether a server can replay it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbdyno.base.errors import PlanError, TargetError
+from dbdyno.evidence.captures import captured
+from dbdyno.study.plan.replay import FASTEST
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.study.plan.plan import Plan
+
+SESSIONS_MOST = 10_000
+
+
+def with_capture(plan: Plan) -> Plan:
+    """Return the plan with the number of sessions and transactions of its capture; a plan without one is unchanged.
+
+    Raises:
+        TraceError: The capture cannot be read.
+        PlanError: The capture has too many sessions, or no transaction to time.
+    """
+    from dbdyno import _core
+
+    folder = plan.workload.replay
+    if folder is None:
+        return plan
+    told = json.loads(_core.captured(captured(Path(folder)).path))
+    sessions = told["sessions"] if plan.workload.speed == FASTEST else told["at_once"]
+    if told["sessions"] > SESSIONS_MOST:
+        raise PlanError(f"{told['sessions']:,} sessions; a plan has at most {SESSIONS_MOST:,}", where=folder)
+    if not told["transactions"]:
+        raise PlanError("no round trip of the capture was answered: there is nothing to time", where=folder)
+    return replace(
+        plan,
+        sessions=sessions,
+        schedule=replace(plan.schedule, turn_transactions=told["transactions"]),
+        watch=replace(plan.watch, overhead_blocks=0),
+    )
+
+
+def notes(plan: Plan, targets: Sequence[Postgres]) -> tuple[str, ...]:
+    """Return sentences about the replay for the plan's reader; empty if the plan replays nothing.
+
+    Raises:
+        TargetError: A server cannot serve the replay, or the template database cannot be copied.
+    """
+    work = plan.workload
+    if work.replay is None:
+        return ()
+    for target in targets:
+        if target.pooled:
+            raise TargetError(
+                "a captured run needs sessions of its own, and a pooler stands between",
+                where=target.safe_dsn,
+                next_step="connect to the server itself, past the pooler",
+            )
+    pace = "without think times" if work.speed == FASTEST else f"at {work.speed} times its speed"
+    said = (
+        f"each turn replays {plan.schedule.turn_transactions:,} transactions of {plan.sessions} session(s) at once,"
+        f" {pace}; a transaction's time is that of its round trips"
+    )
+    if work.template is not None:
+        sizes = {target.safe_dsn: _template_bytes(target, work.template) for target in targets}
+        amount = max(sizes.values())
+        return (said, f"before each turn {work.template!r} is copied ({amount / 2**20:,.0f} MiB), after it dropped")
+    if work.setup:
+        return (said, "the set-up is run in a database of its own, which is copied before each turn, dropped after it")
+    return (said, "sessions are read-only, in the database itself: name a template to let them write to copies")
+
+
+def _template_bytes(target: Postgres, template: str) -> int:
+    """Return the size in bytes of the database to copy.
+
+    Raises:
+        TargetError: It does not exist, dbdyno is connected to it, or the role may not create databases.
+    """
+    with contextlib.closing(target.connect()) as conn:
+        row = conn.execute(
+            "select (select oid from pg_database where datname = %s), current_database(),"
+            " (select rolcreatedb or rolsuper from pg_roles where rolname = current_user)",
+            [template],
+        ).fetchone()
+        oid, current, may = row or (None, "", False)
+        reasons = {
+            f"there is no database {template!r}": (oid is None, "restore one, as it was when the capture began"),
+            f"{template!r} cannot be copied while dbdyno is connected to it": (
+                current == template,
+                "name another database of the server in the connection string, such as postgres",
+            ),
+            "this role may not create a database": (not may, f"ALTER ROLE {conn.info.user} CREATEDB"),
+        }
+        for why, (holds, step) in reasons.items():
+            if holds:
+                raise TargetError(why, where=target.safe_dsn, next_step=step)
+        size = conn.execute("select pg_database_size(%s::oid)", [oid]).fetchone()
+    return int(size[0]) if size else 0

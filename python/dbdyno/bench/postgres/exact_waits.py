@@ -1,0 +1,210 @@
+"""Waits of the load's sessions with each wait timed: `waits = "exact"` under [watch].
+
+Instead of sampling pg_stat_activity, the kernel records where a backend begins and ends a wait (`crates/dyno-record`).
+The probes are in place from the first stretch to the end of the run, so that all arms bear the same cost; the server
+must run on this machine. If dbdyno may not set probes, watchpoints time the waits at ten times the cost.
+
+A wait is reported without the cost of its probe. The CPU time that a session used inside its waits (nearly always a
+read from the file system's cache) is reported beside the waits, as a metric: it is also part of the CPU time of the
+session's process and must be counted once.
+
+Limits: if arms alternate in slices and a session is opened in the middle of a block, its arm is unknown. A transaction
+that a client leaves open between two statements has no wait there: that time is the client's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno import _core
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.metrics import Metric
+from dbdyno.bench.postgres.watch import COLUMNS
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+EXACT = "exact"
+PROBES, WATCHPOINTS = "probes", "watchpoints"
+"""What timed the waits: the source of the metrics beside them."""
+CPU_IN_WAITS = "cpu_in_waits"
+COST = "cost"
+NOTES = "notes"
+CLIENT = "client backend"
+_SEEN = frozenset({CLIENT, "walwriter", "checkpointer", "background writer", "io worker"})
+_WHO = "select pg_backend_pid(), pid, application_name from pg_stat_activity where backend_type = 'client backend'"
+_ROWS = """
+select session, started_ns, coalesce(p2, elapsed_ns), event, least(coalesce(p1, 0), coalesce(p2, elapsed_ns))
+from read_parquet(?) where not think order by started_ns
+"""
+
+
+@dataclass
+class Stretch:
+    """The assignment of sessions to arms during a stretch of load.
+
+    Attributes:
+        arm: The arm that runs alone, or None if arms alternate.
+        block: Number of the block.
+        arms: Arm of each session, by process ID.
+        others: Process IDs of sessions that do not belong to the load.
+    """
+
+    arm: str | None
+    block: int
+    arms: Mapping[int, str]
+    others: frozenset[int]
+
+    def arm_of(self, pid: int, kind: str) -> str | None:
+        """Return the arm of a process ('' if unknown), or None if its waits do not belong to the load."""
+        if kind != CLIENT:
+            return self.arm or ""
+        return None if pid in self.others else self.arms.get(pid, self.arm or "")
+
+
+class ExactWatcher:
+    """Recorder of a server's waits for the duration of a run, with the interface of a sampler (`Watcher`).
+
+    Args:
+        connect: Returns a connection to the server; the caller owns it.
+        names: The application_name of each arm's sessions.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], names: Mapping[str, str]) -> None:
+        self._connect = connect
+        self._arm_of = {name: arm for arm, name in names.items()}
+        self._recorder: Any = None
+        self._source = PROBES
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._postmaster = 0
+        self._stretch: Stretch | None = None
+        self._rows: list[tuple[Any, ...]] = []
+        self._metrics: list[tuple[str, int, Metric]] = []
+        self._paid = (0, 0)
+
+    def start(self) -> None:
+        """Do nothing: probes are set when the first stretch begins, as the server may be restarted until then."""
+
+    def pause(self) -> None:
+        """Do nothing: the probes stay in place."""
+
+    def resume(self) -> None:
+        """Do nothing: the probes stayed in place."""
+
+    def stop(self) -> None:
+        """Remove the probes."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.finish()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def mark(self, arm: str | None, block: int) -> None:
+        """Assign the waits from now on to this arm and block; earlier ones are kept for their own stretch.
+
+        Raises:
+            TargetError: The server is not on this machine, or is behind a pooler.
+            TraceError: The server cannot be probed.
+        """
+        self._cut()
+        rows = self._connect().execute(_WHO).fetchall()
+        own = int(rows[0][0]) if rows else 0
+        self._probe(own)
+        arms = {int(pid): self._arm_of[name] for _, pid, name in rows if name in self._arm_of}
+        others = frozenset(int(pid) for _, pid, name in rows if name not in self._arm_of)
+        self._cut()
+        self._stretch = Stretch(arm, block, arms, others)
+
+    def take(self) -> dict[str, list[Any]]:
+        """Return all waits since the last call, as columns (`COLUMNS`)."""
+        self._cut()
+        self._stretch = None
+        rows, self._rows = self._rows, []
+        columns = zip(*rows, strict=True) if rows else ([] for _ in COLUMNS)
+        return dict(zip(COLUMNS, map(list, columns), strict=True))
+
+    def take_metrics(self) -> list[tuple[str, int, Metric]]:
+        """Return the cost of the probes and the CPU time inside waits since the last call, as (arm, block, metric)."""
+        metrics, self._metrics = self._metrics, []
+        return metrics
+
+    def _probe(self, pid: int) -> None:
+        """Set the probes, or set them again if the server was restarted."""
+        postmaster = _parent(pid)
+        if postmaster == self._postmaster:
+            return
+        if self._recorder is not None:
+            self._recorder.finish()
+        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="dbdyno-waits-")
+        out = Path(self._folder.name) / str(postmaster)
+        out.mkdir(exist_ok=True)
+        request = {"pid": postmaster, "out": str(out), "cost_limit": 0.0}
+        self._recorder = _core.Recorder(json.dumps(request))
+        self._source = WATCHPOINTS if self._recorder.mode()[0] == "watch" else PROBES
+        self._postmaster, self._paid = postmaster, (0, 0)
+
+    def _cut(self) -> None:
+        """Fetch what was recorded so far; keep it if a stretch is under way."""
+        if self._recorder is None:
+            return
+        sessions = {number: (pid, kind) for number, pid, kind in json.loads(self._recorder.cut()) or []}
+        if self._recorder.is_over():
+            self._recorder.finish()  # raises the error that ended the recording
+        paid = self._price()
+        folder = Path(self._folder.name) / str(self._postmaster) if self._folder else None
+        parts = sorted(str(part) for part in folder.glob("waits/*.parquet")) if folder else []
+        if self._stretch is not None:
+            self._keep(self._stretch, sessions, parts)
+            self._note(self._stretch, "", COST, paid[0] - self._paid[0], "ns")
+            self._note(self._stretch, "", NOTES, paid[1] - self._paid[1], "count")
+        self._paid = paid
+        for part in [*parts, *(map(str, folder.glob("calls/*.parquet")) if folder else [])]:
+            Path(part).unlink()
+
+    def _price(self) -> tuple[int, int]:
+        told = json.loads(self._recorder.progress()) or {}
+        return int(told.get("probes_ns", 0)), int(told.get("notes", 0))
+
+    def _keep(self, stretch: Stretch, sessions: Mapping[int, tuple[int, str]], parts: list[str]) -> None:
+        from dbdyno.evidence.memory import for_files
+
+        if not parts:
+            return
+        with contextlib.closing(for_files()) as connection:
+            found = connection.execute(_ROWS, [parts]).fetchall()
+        inside: dict[str, int] = {}
+        for session, started_ns, elapsed_ns, named, cpu_ns in found:
+            pid, kind = sessions.get(session, (0, ""))
+            arm = stretch.arm_of(pid, kind) if kind in _SEEN else None
+            if arm is None:
+                continue
+            event_type, _, event = named.rpartition(":")
+            row = (arm, stretch.block, pid, started_ns, elapsed_ns, event, event_type, kind, EXACT)
+            self._rows.append(row)
+            if kind == CLIENT:
+                inside[arm] = inside.get(arm, 0) + cpu_ns
+        for arm, cpu_ns in inside.items():
+            self._note(stretch, arm, CPU_IN_WAITS, cpu_ns, "ns")
+
+    def _note(self, stretch: Stretch, arm: str, metric: str, value: int, unit: str) -> None:
+        made = Metric(self._source, "arm", arm, metric, time.time_ns(), value, unit, "gauge")
+        self._metrics.append((arm or stretch.arm or "", stretch.block, made))
+
+
+def _parent(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except (OSError, ValueError, IndexError) as error:
+        raise TargetError(
+            "exact waits need a server on this machine: its process is not here",
+            next_step='run dbdyno where the server runs, or leave out waits = "exact" under [watch]',
+        ) from error

@@ -1,0 +1,58 @@
+"""Commands as plans write them: words split as by a shell, with `{name}` for a variable.
+
+No shell runs them, so a variable's value is part of one word and never a command.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from dbdyno.base.errors import PlanError
+from dbdyno.base.processes import find_program
+
+_NAME = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+
+
+def words_of(command: str, variables: Mapping[str, str], where: str) -> list[str]:
+    """Return the words of a command to start, with the full path of its program.
+
+    Raises:
+        PlanError: The program does not exist, or `filled_in` raises it.
+    """
+    words = filled_in(command, variables, where)
+    program = words[0] if "/" in words[0] else find_program(words[0])
+    if program is None:
+        raise PlanError(
+            f"there is no program {words[0]!r} on PATH", where=where, next_step="install it, or name its path"
+        )
+    return [str(program), *words[1:]]
+
+
+def filled_in(command: str, variables: Mapping[str, str], where: str) -> list[str]:
+    """Return the words of a command with the variables' values filled in; `{{` and `}}` are braces.
+
+    Raises:
+        PlanError: A quote is not closed, the command is empty, or a variable is unknown.
+    """
+    try:
+        given = shlex.split(command)
+    except ValueError as error:
+        raise PlanError(f"{command!r} cannot be split into words: {error}", where=where) from error
+    if not given:
+        raise PlanError("the command is empty", where=where)
+
+    def value(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0][0]
+        if match[1] not in variables:
+            known = ", ".join(sorted(variables)) or "none"
+            raise PlanError(
+                f"{{{match[1]}}} is no variable",
+                where=where,
+                next_step=f"known: {known}; set it under [workload] variables, in an arm, or as a [[factor]]",
+            )
+        return variables[match[1]]
+
+    return [_NAME.sub(value, word) for word in given]

@@ -1,0 +1,265 @@
+"""`dbdyno advise`: what to change, with supporting figures, the expected effect and what would refute it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.base.errors import AdviceError
+from dbdyno.base.files import read_given
+from dbdyno.base.limits import Number
+from dbdyno.cli.output import folder_option, show_rows
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.snap.options import store_option
+
+if TYPE_CHECKING:
+    from dbdyno.advise.facts import Facts
+    from dbdyno.advise.rule import Rule
+
+_LEVELS = ("critical", "warning", "hint")
+_ARTICLE = {"stack": "a stack", "host": "a host", "recording": "storage cells", "trace": "a trace"}
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+@click.command("advise")
+@click.argument("on", required=False, metavar="[DSN|snap:FIRST..LAST|RUN|RECORDING|TRACE.trc|STACK.toml|host|rules]")
+@click.option("--only", multiple=True, metavar="RULE", help="Ask this rule or family of rules; repeatable.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule or family out; repeatable.")
+@click.option(
+    "--fail-on", type=click.Choice(_LEVELS), help="Exit 1 where a finding has this level or a worse one, for builds."
+)
+@click.option(
+    "--fast-gb",
+    type=Number(0.001, 1e6),
+    metavar="GB",
+    help="With snap:FIRST..LAST or a MariaDB: which tables and indexes to put on a fast device of that size.",
+)
+@click.option(
+    "--plan",
+    "plans",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write a plan for each finding that a setting can test.",
+)
+@click.option(
+    "--workload",
+    metavar="SCRIPT.sql|MIX",
+    help="What the plans run: your script, or a built-in mix. Without it a mix that feels the setting.",
+)
+@click.option("--force", is_flag=True, help="Overwrite plans in DIR.")
+@click.option(
+    "--prove",
+    "advice",
+    metavar="PLAN.toml|RULE|NUMBER",
+    help="Run the plan of an advice on --target, and keep the result: proved, refuted, cannot tell.",
+)
+@click.option(
+    "--target",
+    metavar="DSN|postgres|NAME",
+    help="With --prove: the server to run on; postgres is an embedded one. With snap: which target of the store.",
+)
+@click.option("-y", "--yes", is_flag=True, help="With --prove: do not ask about a plan that was changed.")
+@folder_option
+@store_option
+@page_options
+def command(
+    on: str | None,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    fail_on: str | None,
+    fast_gb: float | None,
+    plans: Path | None,
+    workload: str | None,
+    force: bool,
+    advice: str | None,
+    target: str | None,
+    yes: bool,
+    folder: Path,
+    store: Path,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Judge a server, snapshots, a run, a recording of cells, a trace, a storage stack or this host.
+
+    Each finding has its figures and where they stand, the effect to expect, the fix, its risk, its source, and what
+    would refute it. Fixes are printed, never run: a server is only read, with limits on every statement and lock.
+    Rules that could not be judged are listed with the reason. Only --prove runs anything, on the --target named.
+
+    \b
+    dbdyno advise postgresql://me@db1/app
+    dbdyno advise snap:1..12 --skip schema -o advice.html
+    dbdyno advise last
+    dbdyno advise orders.trc
+    dbdyno advise stack.toml
+    dbdyno advise host
+    dbdyno advise snap:1..12 --fast-gb 100
+    dbdyno advise postgresql://me@db1/app --fail-on critical
+    dbdyno advise postgresql://me@db1/app --plan plans --workload report.sql
+    dbdyno advise --prove plans/advise-01-work_mem.toml --target postgresql://me@copy/app
+    dbdyno advise rules
+    """
+    from dbdyno.advise.judge import chosen, worst
+    from dbdyno.cli.advise.prove import load_of, plan_of, prove, write_plans
+
+    _refuse(on, advice, target, plans)
+    asked = chosen(only, skip)
+    if on == "rules":
+        _show_rules(asked, form, output)
+        return
+    load = load_of(workload)
+    if advice is not None and target is not None and _is_file(advice):
+        prove(_text(Path(advice)), advice, target, folder, yes, form, output)
+        return
+    if on is None:
+        raise click.UsageError("name what to judge: a server, snapshots, a run")
+    facts = _with_device(_facts(on, folder, store, None if advice else target), on, fast_gb)
+    model = _judged(facts, asked, on if only else "")
+    if advice is not None and target is not None:
+        prove(plan_of(model, advice, load), f"advice {advice}", target, folder, yes, form, output)
+        return
+    show_page(model, form, output)
+    if plans is not None:
+        write_plans(model, plans, load, force)
+    if fail_on is not None and (found := worst(model, fail_on)):
+        for line in found:
+            click.echo(f"failed on {fail_on}: {line}", err=True)
+        raise click.exceptions.Exit(1)
+
+
+def _with_device(facts: Facts, on: str, fast_gb: float | None) -> Facts:
+    """Return the evidence with the fast device that was requested.
+
+    Raises:
+        AdviceError: the evidence does not show what was read.
+    """
+    from dataclasses import replace
+
+    from dbdyno.advise.facts import Lack
+    from dbdyno.advise.placement import FastDevice
+
+    if fast_gb is None:
+        lack = Lack("no size of a fast device was given", "--fast-gb 100")
+        return replace(facts, lacking={FastDevice: lack, **facts.lacking})
+    if facts.kind != "snapshots" and facts.engine != "mariadb":
+        raise AdviceError(
+            "--fast-gb is for snapshots, and for a MariaDB",
+            where=on,
+            next_step="dbdyno advise snap:1..12 --fast-gb 100",
+        )
+    return replace(facts, rows={**facts.rows, FastDevice: [FastDevice(round(fast_gb * 1024**3))]})
+
+
+def _refuse(on: str | None, advice: str | None, target: str | None, plans: Path | None) -> None:
+    """Raise `click.UsageError` for options that cannot be combined."""
+    if advice is None:
+        return
+    if target is None:
+        raise click.UsageError("--prove changes settings and runs load: name the server with --target")
+    if plans is not None:
+        raise click.UsageError("--plan writes plans, --prove runs one: give one of them")
+    if _is_file(advice) and on is not None:
+        raise click.UsageError(f"a plan file says what it tests: leave {on} out")
+
+
+def _is_file(advice: str) -> bool:
+    return advice.endswith(".toml") or "/" in advice
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_given(path)
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else f"it is not UTF-8 text at byte {error.start}"
+        raise AdviceError(
+            f"cannot be read: {said}", where=str(path), next_step="`dbdyno advise DSN --plan DIR` writes plans"
+        ) from error
+
+
+def _judged(facts: Facts, asked: tuple[Rule, ...], named_on: str) -> dict[str, Any]:
+    """Return the model of the advice.
+
+    Raises:
+        AdviceError: rules were named, and none of them is for this subject.
+    """
+    from dbdyno.advise.judge import concerned, judge
+    from dbdyno.advise.proofs import kept
+
+    if named_on and not concerned(facts, asked):
+        raise AdviceError(
+            f"no rule of those named is for {_ARTICLE.get(facts.kind, 'a database')}",
+            where=named_on,
+            next_step="`dbdyno advise rules --format csv` has what each reads",
+        )
+    return judge(facts, asked, kept())
+
+
+def _show_rules(asked: tuple[Rule, ...], form: str | None, output: Path | None) -> None:
+    from dbdyno.advise.judge import listed
+
+    if form in ("html", "markdown"):
+        raise click.UsageError("the rules are a table; --format table, csv, json, jsonl or arrow")
+    rows = list(listed(asked))
+    if form in (None, "table") and output is None:
+        rows = [{name: row[name] for name in ("rule", "family", "title", "versions")} for row in rows]
+    show_rows(rows, form, output)
+
+
+def _facts(on: str, folder: Path, store: Path, target: str | None) -> Facts:
+    """Return the evidence of the named subject."""
+    found = None if on.startswith("snap:") else _elsewhere(on)
+    return found or _recorded(on, folder, store, target)
+
+
+def _elsewhere(on: str) -> Facts | None:
+    """Return the evidence of a server, host or description, or None if the name refers to something recorded."""
+    if on == "host":
+        from dbdyno.advise.host.read import read as read_host
+
+        return read_host()
+    if on.endswith(".toml"):
+        from dbdyno.advise.stack.read import read as read_stack
+
+        return read_stack(Path(on))
+    if on.startswith(("mariadb://", "mysql://")):
+        from dbdyno.advise.engines.mariadb.read import read as read_mariadb
+
+        return read_mariadb(on)
+    if on.startswith(_SCHEMES) or "=" in on:
+        from dbdyno.advise.engines.postgres.read import read as read_live
+
+        return read_live(on)
+    return None
+
+
+def _recorded(on: str, folder: Path, store: Path, target: str | None) -> Facts:
+    """Return the evidence of snapshots, a trace, a recording of cells or a run."""
+    if on.startswith("snap:"):
+        from dbdyno.advise.engines.postgres.snapshots import read as read_snapshots
+        from dbdyno.cli.snap.options import tell_damage
+        from dbdyno.snapshot.store.folder import Store
+
+        holder = Store(store)
+        facts = read_snapshots(holder, on, target)
+        tell_damage(holder)
+        return facts
+    if on.endswith((".trc", ".trc.gz")):
+        from dbdyno.advise.traces import read as read_traces
+
+        return read_traces([on])
+    from dbdyno.advise.run import read as read_run
+    from dbdyno.cells.record import KIND
+    from dbdyno.evidence import find_run
+    from dbdyno.evidence.query import is_trace
+
+    run = find_run(on, folder)
+    if run.manifest.kind == KIND:
+        from dbdyno.advise.recordings import read as read_recording
+
+        return read_recording(run)
+    if is_trace(run):
+        from dbdyno.advise.traces import read as read_traces
+
+        return read_traces([str(run.path)])
+    return read_run(run)

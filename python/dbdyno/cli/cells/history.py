@@ -1,0 +1,47 @@
+"""`dbdyno cells history`: past activity of the cells, from before any recording."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno.cli.cells.options import access_of, hosts_from, reach_options
+from dbdyno.cli.cells.record import seconds
+from dbdyno.cli.output import share_option
+
+WEEK_S = 7 * 86_400
+
+
+@click.command()
+@reach_options
+@click.option("--last", default="2h", show_default=True, metavar="TIME", callback=seconds, help="How far back.")
+@share_option
+@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
+def command(last: float, out: Path, **reach: Any) -> None:
+    """The last hours of every cell as a recording, from the history that cells keep of each minute (LIST
+    METRICHISTORY, a week by default): no watch needs to have run. Exit 2 when a cell failed.
+
+    \b
+    dbdyno cells history -H @cell_group --last 2h --out lunch
+    dbdyno report lunch
+    """
+    from dbdyno.base.errors import CellsError
+    from dbdyno.cells.history import history
+
+    if not 60 <= last <= WEEK_S:
+        raise CellsError(f"{last:g} s is no time to look back", where="--last", next_step="from 1min to 7d: --last 2h")
+
+    def on_values(minutes: int, values: int) -> None:
+        click.echo(f"the last {minutes} min: {values:,} values", err=True)
+
+    found = history(out, hosts_from(reach), access_of(reach), round(last / 60), on_values)
+    for sentence in found.twice:
+        click.echo(f"dbdyno: {sentence}", err=True)
+    for cell, problem in found.problems.items():
+        click.echo(f"dbdyno: {cell}: {problem}", err=True)
+    click.echo(f"{found.run.path}: {found.values:,} values in {found.rounds:,} round(s)", err=True)
+    click.echo(f"next: dbdyno report {found.run.path}", err=True)
+    if found.problems:
+        raise click.exceptions.Exit(2)

@@ -1,0 +1,164 @@
+"""Options shared by the commands on cells: which cells, how to reach them; and messages about problems."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbdyno.base.limits import DAY_S, Number
+
+if TYPE_CHECKING:
+    from dbdyno.cells.collection import Collection, Column
+    from dbdyno.cells.hosts import Host
+    from dbdyno.cells.selection import Pick
+    from dbdyno.cells.ssh import Access
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def reach_options(function: F) -> F:
+    """Add --hosts and the options for reaching them; `access_of` and `hosts_from` read them."""
+    hosts = click.option(
+        "-H",
+        "--hosts",
+        multiple=True,
+        metavar="HOSTS",
+        help="Cells: names with commas, name[01-14], @FILE, USER@HOST:PORT.",
+    )
+    groups = click.option(
+        "-g",
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="FILE",
+        help="Cells: a file with one name per line, as for dcli.",
+    )
+    return hosts(groups(way_options(function)))
+
+
+def way_options(function: F) -> F:
+    """Add the options for reaching cells that are not named by --hosts; `access_of` reads them."""
+    options = (
+        click.option("-l", "--user", metavar="NAME", help="User on the cells."),
+        click.option(
+            "--key",
+            "keys",
+            multiple=True,
+            metavar="FILE",
+            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            help="Private key; by default the agent and the SSH configuration.",
+        ),
+        click.option(
+            "--known-hosts",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="File of host keys instead of the user's own.",
+        ),
+        click.option(
+            "--ssh-config",
+            metavar="FILE",
+            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            help="SSH configuration instead of the user's own, as ssh -F.",
+        ),
+        click.option("--jump", metavar="[USER@]HOST[:PORT]", help="Connect through this host (ssh -J)."),
+        click.option(
+            "--timeout",
+            default=30.0,
+            show_default=True,
+            metavar="S",
+            type=Number(0.1, DAY_S),
+            help="Seconds for a cell to answer.",
+        ),
+        click.option(
+            "--parallel",
+            default=64,
+            show_default=True,
+            type=click.IntRange(1, 1000),
+            help="Cells asked at the same time.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def hosts_from(reach: dict[str, Any]) -> list[Host]:
+    """Return the cells given by `reach_options`."""
+    from dbdyno.cells.hosts import hosts_of
+
+    groups = [f"@{file}" for file in reach.get("groups", ())]
+    return hosts_of([*reach["hosts"], *groups], user=reach["user"])
+
+
+def access_of(reach: dict[str, Any]) -> Access:
+    """Return how to reach the cells."""
+    from dbdyno.cells.ssh import Access
+
+    return Access(
+        keys=tuple(reach["keys"]),
+        known_hosts=reach["known_hosts"],
+        jump=reach["jump"],
+        timeout_s=reach["timeout"],
+        parallel=reach["parallel"],
+        config=reach.get("ssh_config") or True,
+    )
+
+
+def confirm() -> None:
+    """Ask whether to do what was shown; exit with code 2 if the answer is no or there is no answer."""
+    try:
+        agreed = click.confirm("Do it?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise  # Ctrl-C
+        click.echo("\ndbdyno: nobody answered; nothing was sent\n  next: --yes answers", err=True)
+        agreed = False
+    if not agreed:
+        raise click.exceptions.Exit(2)
+
+
+def pick_options(function: F) -> F:
+    """Add --mask, --exclude, --object and --database; `pick_from` reads them."""
+    options = (
+        click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches."),
+        click.option("--exclude", metavar="REGEX", help="No metric whose whole name matches."),
+        click.option("--object", "item", metavar="REGEX", help="Only objects whose whole name matches: 'CD_03_.*'."),
+        click.option("--database", "databases", metavar="NAMES", help="Only what is of these databases."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def pick_from(given: dict[str, Any]) -> Pick:
+    """Return the selection given by `pick_options`, and remove these options from `given`."""
+    from dbdyno.cells.selection import pick_of
+
+    return pick_of(*(given.pop(name) for name in ("mask", "exclude", "item", "databases")))
+
+
+def tell_twice(collection: Collection) -> None:
+    """Print a line for each cell that was named twice."""
+    for sentence in collection.twice:
+        click.echo(f"dbdyno: {sentence}", err=True)
+
+
+def _named(host: Host) -> str:
+    """Return a cell's own name, followed by its address if that differs."""
+    from dbdyno.cells.identity import shown
+
+    way = shown(host)
+    return host.name if way in host.name else f"{host.name} ({way})"
+
+
+def tell_problems(columns: Sequence[Column]) -> bool:
+    """Print a line for each cell with missing data; return True if there was one."""
+    for column in columns:
+        if column.problem:
+            click.echo(f"dbdyno: {_named(column.host)}: {column.problem}", err=True)
+            if column.next_step:
+                click.echo(f"  next: {column.next_step}", err=True)
+    return any(column.problem for column in columns)

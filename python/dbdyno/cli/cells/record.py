@@ -1,0 +1,67 @@
+"""`dbdyno cells record`: repeated collections, stored as evidence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.cells.options import access_of, hosts_from, reach_options, tell_problems, tell_twice
+from dbdyno.cli.output import share_option
+
+if TYPE_CHECKING:
+    from dbdyno.cells.collection import Collection
+
+
+def seconds(ctx: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """Return a duration such as 60s, 5min or 1h in seconds."""
+    from dbdyno.trace.units import length_ns
+
+    return None if text is None else length_ns(text, f"--{option.name}") / 1e9
+
+
+every_option = click.option(
+    "--every", default="60s", show_default=True, metavar="TIME", callback=seconds, help="Time between two rounds."
+)
+
+
+@click.command()
+@reach_options
+@every_option
+@click.option("--for", "lasting", metavar="TIME", callback=seconds, help="How long; without it until Ctrl-C.")
+@share_option
+@click.option("--out", required=True, metavar="RUN", type=click.Path(path_type=Path), help="The run folder to be made.")
+def command(every: float, lasting: float | None, out: Path, **reach: Any) -> None:
+    """Keeps every metric of every cell as evidence: a round at once, then one every so often.
+    Exit 2 when a cell failed in any round.
+
+    \b
+    dbdyno cells record -H @cell_group --for 1h --out before
+    """
+    from dbdyno.cells.record import Pace, record
+
+    failed = False
+    known: dict[str, str | None] = {}
+
+    def on_round(index: int, rows: int, collection: Collection) -> None:
+        """Report a round; a cell that fails as in the round before is only counted."""
+        nonlocal failed
+        columns = collection.columns
+        silent = sum(not column.everything for column in columns)
+        left = f"; {silent} of {len(columns)} gave nothing" if silent else ""
+        click.echo(f"round {index + 1}: {rows:,} values of {len(columns) - silent} cells{left}", err=True)
+        if index == 0:
+            tell_twice(collection)
+        new = [column for column in columns if column.problem != known.get(column.host.name)]
+        for column in new:
+            if not column.problem:
+                click.echo(f"dbdyno: {column.host.name}: answers again", err=True)
+        tell_problems(new)
+        known.update((column.host.name, column.problem) for column in columns)
+        failed = failed or any(column.problem for column in columns)
+
+    run = record(out, hosts_from(reach), access_of(reach), Pace(every, lasting), on_round)
+    click.echo(f"next: dbdyno compare BEFORE {run.path}", err=True)
+    if failed:
+        raise click.exceptions.Exit(2)

@@ -1,0 +1,93 @@
+"""`dbdyno cells restore`: restore the IORM plans that a run on cells left changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.cells.options import access_of, confirm, way_options
+from dbdyno.cli.output import folder_option
+
+if TYPE_CHECKING:
+    from dbdyno.cells.hosts import Host
+    from dbdyno.cells.iorm_switch import Look, PlanUndo
+
+
+@click.command()
+@click.argument("name", metavar="RUN")
+@folder_option
+@click.option("--dry-run", is_flag=True, help="Show what would be sent; change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Put the plans back without asking.")
+@way_options
+def command(name: str, folder: Path, dry_run: bool, yes: bool, **ways: Any) -> None:
+    """Puts the IORM plans back that RUN, a run of flash-log on cells, found: for a run whose
+    machine stopped, or whose cells could not be reached at its end.
+
+    Looks at every cell first, reached as the options and your SSH configuration say: what RUN says of
+    the way is not used. A plan that somebody else has made since is left as it is. Exit 2 where a
+    cell does not show the plan that was found.
+
+    \b
+    dbdyno cells restore last --dry-run
+    """
+    from dbdyno.base.errors import CellsError
+    from dbdyno.bench.cells.restore import undo_of, way_of
+    from dbdyno.evidence import find_run
+    from dbdyno.evidence.trust import refuse_foreign
+
+    run = find_run(name, folder)
+    refuse_foreign(run.path)
+    undo = undo_of(run)
+    if run.status == "running":
+        raise CellsError(
+            "is still running, and puts the plans back itself",
+            where=run.id,
+            next_step="wait for it, or stop it with Ctrl-C",
+        )
+    undo = undo.reached(way_of(run, undo, access_of(ways)), ways["user"])
+    looks = undo.look()
+    _show(undo, looks)
+    left = [host for host, look in looks.items() if look.state == "ours"]
+    well = sum(look.state == "found" for look in looks.values())
+    if not left:
+        unread = any(look.state == "unread" for look in looks.values())
+        click.echo(f"nothing to restore{' on the cells that answered' if unread else ''}")
+    elif dry_run:
+        click.echo("nothing was changed")
+    else:
+        if not yes:
+            confirm()
+        well += _put_back(undo.only(left))
+    if well + (len(left) if dry_run else 0) < len(looks):
+        raise click.exceptions.Exit(2)
+    if not dry_run:
+        run.save(restored=True)
+
+
+def _show(undo: PlanUndo, looks: dict[Host, Look]) -> None:
+    from dbdyno.cells.iorm_plan import alter
+
+    for host, directives in undo.directives_before.items():
+        look = looks[host]
+        if look.state == "found":
+            click.echo(f"{host.name}: as it was found")
+        elif look.state == "ours":
+            click.echo(f"{host.name}: to be put back: {alter(directives)}")
+        elif look.state == "other":
+            click.echo(f"{host.name}: left as it is, somebody else made its plan: {look.words}")
+            click.echo(f"  next: by hand, if it is to be as it was found: {alter(directives)}", err=True)
+        else:
+            click.echo(f"dbdyno: {host.name}: {look.words}", err=True)
+
+
+def _put_back(undo: PlanUndo) -> int:
+    """Restore the plans, report each cell, and return the number of cells that show their plan again."""
+    problems = undo.put_back()
+    for host in undo.directives_before:
+        if host in problems:
+            click.echo(f"dbdyno: {host.name}: {problems[host]}", err=True)
+        else:
+            click.echo(f"{host.name}: put back")
+    return len(undo.cells) - len(problems)

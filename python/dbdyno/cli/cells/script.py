@@ -1,0 +1,7 @@
+"""`dbdyno cells script`: registers the command, which is implemented in `cells_run`."""
+
+from __future__ import annotations
+
+from dbdyno.cli.cells.run import script as command
+
+__all__ = ["command"]

@@ -1,0 +1,192 @@
+"""`dbdyno cells setup-keys`: install a private key's public part on every cell, after checking host keys."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.cells.options import access_of, confirm, hosts_from, reach_options
+
+if TYPE_CHECKING:
+    from dbdyno.cells.hosts import Host
+    from dbdyno.cells.keys import HostKey
+
+NEW_KEY = Path("~/.ssh/dbdyno_cells")
+_STRICT = (
+    "there, the home and ~/.ssh must be writable by nobody else (StrictModes), and "
+    "AuthorizedKeysFile of sshd_config must be ~/.ssh/authorized_keys"
+)
+
+
+@click.command()
+@reach_options
+@click.option(
+    "--new-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=NEW_KEY,
+    show_default=True,
+    help="The key to use, made where there is none.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would happen; change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do it without asking, host keys excepted.")
+@click.option("--remove", is_flag=True, help="Remove the public key from every cell.")
+@click.option("--accept-new", is_flag=True, help="Accept unknown host keys. A changed one is never accepted.")
+def command(new_key: Path, dry_run: bool, yes: bool, remove: bool, accept_new: bool, **reach: Any) -> None:
+    """Makes an ed25519 key where there is none, shows the host key of every cell, and puts the
+    public key on each. What is done already is left alone; a second call changes nothing.
+
+    The first visit to a cell may need its password: the system's ssh asks for it on the terminal.
+
+    \b
+    dbdyno cells setup-keys -H @cell_group --user celladmin --dry-run
+    dbdyno cells setup-keys -H @cell_group --user celladmin --remove
+    """
+    from dbdyno.cells.access import Reach
+    from dbdyno.cells.keys import install_command, key_steps, look, make_key
+
+    hosts = hosts_from(reach)
+    key = new_key.expanduser()
+    if remove:
+        _remove(hosts, key, dry_run, yes, reach)
+        return
+    known_hosts = Reach(access_of(reach), hosts[0]).own_known_hosts
+    for step in key_steps(key):
+        click.echo(f"{'there ' if step.done else 'to do '} {step.text}")
+    shown = look(hosts, known_hosts, access_of(reach))
+    _show_host_keys(shown)
+    if dry_run:
+        public = Path(f"{key}.pub")
+        text = public.read_text(encoding="utf-8") if public.is_file() else "ssh-ed25519 <new key>"
+        click.echo(f"on each cell: {install_command(text)}")
+        return
+    if not yes and not click.confirm("Go on?", err=True):
+        raise click.exceptions.Exit(2)
+    make_key(key, "dbdyno cells")
+    _trust(shown, known_hosts, accept_new)
+    reach |= {"known_hosts": known_hosts}
+    good = [entry.host for entry in shown if entry.known != "changed" and not entry.problem]
+    failed = _install(good, key, reach)
+    failed += _refused([host for host in good if host not in failed], key, reach)
+    failed += [entry.host for entry in shown if entry.host not in good]
+    if failed:
+        click.echo(f"dbdyno: not done on {', '.join(host.name for host in failed)}", err=True)
+        raise click.exceptions.Exit(2)
+    click.echo(f"next: dbdyno cells show -H ... --key {new_key}", err=True)
+
+
+def _remove(hosts: Sequence[Host], key: Path, dry_run: bool, yes: bool, reach: dict[str, object]) -> None:
+    """Remove the public key from every cell; the user's local files are kept."""
+    from dbdyno.base.errors import CellsError
+    from dbdyno.cells.commands import failure
+    from dbdyno.cells.keys import remove_command
+    from dbdyno.cells.ssh import run_everywhere
+
+    public = Path(f"{key}.pub")
+    if not public.is_file():
+        raise CellsError(
+            "is not there: it says which key to take away", where=str(public), next_step="--new-key names it"
+        )
+    text = remove_command(public.read_text(encoding="utf-8"))
+    click.echo(f"on each of {', '.join(host.name for host in hosts)}: {text}", err=True)
+    if dry_run:
+        return
+    if not yes:
+        confirm()
+    answers = run_everywhere(
+        hosts, access_of({**reach, "keys": reach["keys"] or ((key,) if key.is_file() else ())}), text
+    )
+    failed = [answer for answer in answers if failure(answer)]
+    for answer in answers:
+        if answer in failed:
+            click.echo(f"dbdyno: {answer.host.name}: {failure(answer)}; the key may still be there", err=True)
+        else:
+            click.echo(f"{answer.host.name}: the key is not there")
+    if failed:
+        raise click.exceptions.Exit(2)
+    click.echo(f"{key} and {public} are still here; remove them by hand once no cell has the key", err=True)
+
+
+def _show_host_keys(shown: Sequence[HostKey]) -> None:
+    words = {"yes": "known  ", "no": "NEW    ", "changed": "CHANGED"}
+    for entry in shown:
+        what = entry.problem or f"{words[entry.known]} {entry.fingerprint}"
+        click.echo(f"{entry.host.name}: {what}")
+        if entry.known == "changed":
+            click.echo(
+                f"  next: its key is another than before: find out why, then remove the old one: {entry.forget}",
+                err=True,
+            )
+
+
+def _trust(shown: Sequence[HostKey], known_hosts: Path, accept_new: bool) -> None:
+    from dbdyno.cells.keys import trust
+
+    new = [entry for entry in shown if entry.known == "no" and not entry.problem]
+    if not new:
+        return
+    if accept_new or click.confirm(
+        f"Take {len(new)} new host key(s)? Compare the fingerprints by another way first", err=True
+    ):
+        trust(new, known_hosts)
+        return
+    raise click.exceptions.Exit(2)
+
+
+def _install(hosts: Sequence[Host], key: Path, reach: dict[str, Any]) -> list[Host]:
+    """Install the key on cells that do not have it yet, and return the cells on which that failed.
+
+    Cells are reached with the key itself, then with other keys, then with the system's ssh. A cell that permits the
+    login but fails afterwards is not asked for a password, because the command would fail again.
+    """
+    from dbdyno.base.processes import child_environment, find_program
+    from dbdyno.cells.commands import failure
+    from dbdyno.cells.keys import install_command, install_with_ssh
+    from dbdyno.cells.ssh import run_everywhere
+
+    text = Path(f"{key}.pub").read_text(encoding="utf-8")
+    left = list(hosts)
+    failed: list[Host] = []
+    for keys in ((key, *reach["keys"]), *(() if reach["keys"] else ((),))):
+        if not left:
+            return failed
+        access = access_of({**reach, "keys": keys})
+        answers = run_everywhere(left, access, install_command(text))
+        for answer in answers:
+            if answer.problem is None and answer.code == 0:
+                click.echo(f"{answer.host.name}: the key is there")
+                left.remove(answer.host)
+            elif answer.problem is None:
+                click.echo(f"dbdyno: {answer.host.name}: it lets in and keeps no key: {failure(answer)}", err=True)
+                left.remove(answer.host)
+                failed.append(answer.host)
+    ssh = find_program("ssh")
+    if left and ssh is None:
+        click.echo("dbdyno: there is no ssh in the folders of PATH, which could ask for a password", err=True)
+        return [*failed, *left]
+    for host in list(left):
+        click.echo(f"{host.name}: not yet let in; ssh may ask for the password", err=True)
+        visit = install_with_ssh(host, text, reach["known_hosts"], access_of(reach))
+        if subprocess.run(visit, executable=ssh, env=child_environment(), check=False).returncode == 0:
+            click.echo(f"{host.name}: the key is there now")
+            left.remove(host)
+    return [*failed, *left]
+
+
+def _refused(hosts: Sequence[Host], key: Path, reach: dict[str, object]) -> list[Host]:
+    """Return the cells that have the key but refuse a login with it."""
+    from dbdyno.cells.failures import REFUSED
+    from dbdyno.cells.ssh import run_everywhere
+
+    if not hosts:
+        return []
+    answers = run_everywhere(hosts, access_of({**reach, "keys": (key,)}), "true")
+    refused = [answer for answer in answers if answer.problem]
+    for answer in refused:
+        name, unlocked = answer.host.name, answer.problem == REFUSED
+        click.echo(f"dbdyno: {name}: the key is there, but: {answer.problem}", err=True)
+        click.echo(f"  next: {_STRICT if unlocked else answer.next_step}", err=True)
+    return [answer.host for answer in refused]

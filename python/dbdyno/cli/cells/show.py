@@ -1,0 +1,137 @@
+"""`dbdyno cells show`: the metrics of every cell, side by side."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.base.errors import CellsError
+from dbdyno.cli.cells.options import (
+    access_of,
+    hosts_from,
+    pick_from,
+    pick_options,
+    reach_options,
+    tell_problems,
+    tell_twice,
+)
+from dbdyno.cli.output import FLAT, form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS
+from dbdyno.cli.pages import show_page as show_whole
+
+if TYPE_CHECKING:
+    from dbdyno.cells.page import ShowPage
+
+MANY = 8
+FIXED, CELL_WIDTH = 60, 15
+"""Approximate width of the columns metric, `all` and unit, and of the column of a cell."""
+
+
+@click.command()
+@reach_options
+@pick_options
+@click.option(
+    "--by",
+    type=click.Choice(("cell", "object", "both")),
+    default="cell",
+    show_default=True,
+    help="Aggregate objects, or cells, or neither.",
+)
+@click.option("-d", "--desc", is_flag=True, help="The meaning of each metric, from the cells.")
+@click.option(
+    "-c",
+    "--cells",
+    "per_cell",
+    is_flag=True,
+    help=f"A column per cell even for more than {MANY} cells.",
+)
+@click.option("--cell", "chosen", metavar="NAMES", help="Columns of these cells; `all` stays over all of them.")
+@click.option("-s", "--sci", is_flag=True, help="Numbers as 1.5e+07.")
+@click.option("-a", "--stats", is_flag=True, help="Least, most and mean of the cells.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Output format; --json means json.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file; its suffix selects the format.",
+)
+def command(
+    by: str,
+    desc: bool,
+    per_cell: bool,
+    chosen: str | None,
+    sci: bool,
+    stats: bool,
+    form: str | None,
+    output: Path | None,
+    **reach: Any,
+) -> None:
+    """What every cell says now: metric, value per cell, and what stands for all of them.
+
+    Counters, rates and space are summed; a latency per request is weighted with the requests of
+    its minute; percentages, loads and temperatures have a least and a most. A cell that fails is
+    marked with ! and costs only its own column. Of many cells shown are all, the worst, and those of --cell.
+
+    \b
+    dbdyno cells show --hosts exa1cel01,exa1cel02 --mask 'FC_IO_RQ_R.*'
+    dbdyno cells show -H @cell_group -m 'CD_IO_TM.*' --by object --desc
+    """
+    from dbdyno.cells.collect import collect_once
+    from dbdyno.cells.show import age_words, flat_rows, show_page, table_rows
+
+    kind = form_of(form, output, FORMATS)
+    mask, pick = reach["mask"], pick_from(reach)
+    found = collect_once(hosts_from(reach), access_of(reach), describe=desc)
+    tell_twice(found)
+    pick.apply(found)
+    page = show_page(found, by=by)
+    if kind == "html":
+        show_whole(page, kind, output)
+    elif kind == "json":
+        text = json.dumps(page, indent=1, ensure_ascii=False) + "\n"
+        write_text(output, text) if output else click.echo(text, nl=False)
+    elif kind in FLAT:
+        show_rows(flat_rows(page), kind, output)
+    elif page["rows"]:
+        columns = _columns(page, by, per_cell, chosen, output)
+        rows = table_rows(page, cells=columns, stats=stats, describe=desc, scientific=sci)
+        show_rows(rows, "table", output)
+        for sentence in age_words(page):
+            click.echo(sentence, err=True)
+    failed = tell_problems(found.columns)
+    if not page["rows"] and not failed:
+        click.echo(f"dbdyno: no metric matches {mask!r}" if mask else "dbdyno: no metric matches", err=True)
+        click.echo("  next: a mask matches the whole name: 'FL_.*'", err=True)
+    if failed:
+        raise click.exceptions.Exit(2)
+
+
+def _columns(page: ShowPage, by: str, per_cell: bool, chosen: str | None, output: Path | None) -> bool | Sequence[str]:
+    """Return which cells have a column: all if they fit, otherwise the selected ones beside `all` and the worst."""
+    names = [cell["name"] for cell in page["cells"]]
+    if chosen:
+        wanted = [name.strip() for name in chosen.split(",") if name.strip()]
+        for name in wanted:
+            if name not in names:
+                raise CellsError(
+                    f"{name!r} is none of the cells", where="--cell", next_step=f"they are {', '.join(names)}"
+                )
+        return wanted
+    if by == "object" or per_cell:
+        return per_cell
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() and output is None else 200
+    most = min(MANY, max(2, (room - FIXED) // CELL_WIDTH))
+    if len(names) > most:
+        click.echo(f"{len(names)} cells: --cells shows a column for each, --cell {names[0]} one", err=True)
+    return len(names) <= most or ()

@@ -1,0 +1,101 @@
+"""`dbdyno cells skew`: which cells, disks or flash modules differ from their siblings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.base.limits import Number
+from dbdyno.cli.output import folder_option, form_of, show_rows, write_text
+from dbdyno.cli.pages import FORMATS, show_page
+
+if TYPE_CHECKING:
+    from dbdyno.judge.cells_skew import Sibling
+
+
+@click.command()
+@click.argument("name", metavar="RUN")
+@click.option("-m", "--mask", metavar="REGEX", help="Only metrics whose whole name matches.")
+@click.option(
+    "--threshold",
+    type=Number(0.01, 10),
+    default=0.25,
+    show_default=True,
+    help="The smallest difference that matters, as a share.",
+)
+@click.option("--all", "everything", is_flag=True, help="Siblings that do not differ, too.")
+@folder_option
+@click.option("--format", "form", type=click.Choice(FORMATS))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file; its suffix selects the format.",
+)
+def command(
+    name: str,
+    mask: str | None,
+    threshold: float,
+    everything: bool,
+    folder: Path,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Which cell, disk or flash module of the recording RUN differs from its siblings: rates and
+    latencies against the siblings' median, round by round, all tests under one false-discovery
+    control. Exit 1 when one differs.
+
+    \b
+    dbdyno cells record -H @cell_group --for 15min --out rec
+    dbdyno cells skew rec
+    """
+    from dbdyno.cells.collect import pattern_of
+    from dbdyno.cells.series import measured
+    from dbdyno.evidence.run import find_run
+    from dbdyno.judge.cells_skew import ROUNDS_LEAST, skew_page
+
+    kind = form_of(form, output, FORMATS)
+    pattern = pattern_of(mask)
+    with measured(find_run(name, folder)) as found:
+        page = skew_page(found.siblings(), found.intervals, threshold=threshold)
+    rows = [row for row in page["rows"] if pattern is None or pattern.fullmatch(row["metric"])]
+    different = [row for row in rows if row["differs"]]
+    if kind == "html":
+        shown = rows if everything else different
+        show_page({**page, "rows": shown, "facts": {"title": name}}, kind, output)
+    elif kind == "json":
+        text = json.dumps({**page, "rows": rows}, indent=1) + "\n"
+        write_text(output, text) if output else click.echo(text, nl=False)
+    elif kind in ("csv", "jsonl"):
+        show_rows(rows if everything else different, kind, output)
+    elif rows if everything else different:
+        show_rows([_line(row) for row in (rows if everything else different)], "table", output)
+    if not page["enough"]:
+        click.echo(
+            f"dbdyno: {page['rounds']} interval(s) are recorded; {ROUNDS_LEAST} are needed to test anything", err=True
+        )
+        click.echo("  next: record longer: dbdyno cells record --for 15min", err=True)
+    else:
+        click.echo(
+            f"{len(different)} of {page['tested']} siblings differ by more than "
+            f"{threshold:.0%} (false discoveries held to 5 %)",
+            err=True,
+        )
+    if different:
+        raise click.exceptions.Exit(1)
+
+
+def _line(row: Sibling) -> dict[str, str]:
+    return {
+        "metric": str(row["metric"]),
+        "siblings": f"{row['n_siblings']} {row['siblings']}",
+        "which": str(row["name"]),
+        "times the median": f"{row['ratio']:.2f}",
+        "95 %": f"{row['low']:.2f} to {row['high']:.2f}",
+        "rounds": str(row["rounds"]),
+        "q": f"{row['q']:.2g}",
+        "": "differs" if row["differs"] else "",
+    }

@@ -1,0 +1,126 @@
+"""`dbdyno cells watch`: activity of the cells from round to round, beside their average."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.cells.options import (
+    access_of,
+    hosts_from,
+    pick_from,
+    pick_options,
+    reach_options,
+    tell_problems,
+    tell_twice,
+)
+from dbdyno.cli.cells.record import every_option, seconds
+from dbdyno.cli.output import heading, show_rows
+
+if TYPE_CHECKING:
+    from dbdyno.cells.collection import Collection
+    from dbdyno.cells.page import WatchedRow, WatchPage
+
+
+@click.command()
+@reach_options
+@every_option
+@click.option("--for", "lasting", metavar="TIME", callback=seconds, help="How long.")
+@pick_options
+@click.option(
+    "--by",
+    type=click.Choice(("cell", "object", "both")),
+    default="cell",
+    show_default=True,
+    help="Aggregate objects, or cells, or neither.",
+)
+@click.option("--top", type=Count(), help="Show the top N lines: errors first, then what is farthest from its average.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("table", "jsonl")),
+    default="table",
+    help="Output format; --json means json.",
+)
+def command(every: float, lasting: float | None, by: str, top: int | None, form: str, **reach: Any) -> None:
+    """What the cells do from round to round: rates, latencies and levels, each beside its average since the watch
+    began. Rates are over each cell's own times of collection.
+
+    A cell collects once a minute: asked sooner, it has nothing new, which is told from zero.
+
+    \b
+    dbdyno cells watch -H @cell_group --every 60s --mask 'FL_.*'
+    dbdyno cells watch -H @cell_group --database SALES --top 20
+    """
+    from dbdyno.cells.record import Pace, rounds
+    from dbdyno.cells.watch import Since, watch_page
+
+    failed, since, pick = False, Since(), pick_from(reach)
+
+    async def work() -> None:
+        nonlocal failed
+        before: Collection | None = None
+        async for collection in rounds(hosts_from(reach), access_of(reach), Pace(every, lasting)):
+            failed = tell_problems(collection.columns) or failed
+            pick.by_object.apply(collection)
+            if before is None:
+                tell_twice(collection)
+                click.echo(f"{len(collection.readings):,} values; differences from the next round on", err=True)
+            else:
+                page = watch_page(since, before, collection, by=by)
+                page["rows"] = [row for row in page["rows"] if pick.wants_name(row["metric"])]
+                page["without"] = [entry for entry in page["without"] if pick.wants_name(entry["metric"])]
+                _print(page, collection, top, form)
+            before = collection
+
+    asyncio.run(work())
+    if failed:
+        raise click.exceptions.Exit(2)
+
+
+def _print(page: WatchPage, collection: Collection, top: int | None, form: str) -> None:
+    """Print a round; rows without any activity so far are left out."""
+    from dbdyno.cells.show import age_words, show_page
+    from dbdyno.cli.cells.diff import tell_without
+
+    rows = [row for row in page["rows"] if row["now"] or row["average"]][:top]
+    at = time.strftime("%H:%M:%S")
+    if form == "jsonl":
+        for row in rows:
+            click.echo(json.dumps({"at": at, **row}, ensure_ascii=False))
+        return
+    ages = age_words(show_page(collection))
+    heading(f"{at}  {'; '.join(ages)}")
+    if rows:
+        show_rows(_lines(rows), "table", None)
+    tell_without(page["without"])
+    if not rows and not page["without"]:
+        click.echo("nothing moved")
+
+
+def _lines(rows: list[WatchedRow]) -> list[dict[str, str]]:
+    lines = [
+        {
+            "metric": row["metric"],
+            "cell": row["cell"],
+            "object": row["object"],
+            "now": digits(row["now"]),
+            "average": digits(row["average"]),
+            "unit": row["unit"],
+        }
+        for row in rows
+    ]
+    shown = [key for key in lines[0] if any(line[key] for line in lines)]
+    return [{key: line[key] for key in shown} for line in lines]
+
+
+def digits(value: float | None) -> str:
+    """Return a number with four digits, or with all digits before the point if it is 1,000 or more."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

@@ -1,7 +1,0 @@
-"""`dbdyno cells script`: its place among the commands; the work is `cells_run`'s."""
-
-from __future__ import annotations
-
-from dbdyno.cli.cells_run import script as command
-
-__all__ = ["command"]

@@ -1,0 +1,61 @@
+"""`dbdyno client check`: the conformance test of external clients."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from dbdyno.base.errors import PlanError
+from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.probe.redo import time
+
+FOUND = 1
+"""Exit code if a check failed."""
+PATIENCE_LEAST_NS = 10**9
+
+
+@click.command("check", context_settings={"ignore_unknown_options": True})
+@click.argument("client", nargs=-1, required=True, metavar="NAME|COMMAND...")
+@click.option(
+    "--target",
+    "dsn",
+    help="Engine: postgresql://user@host/db, mariadb://user@host/db or mariadb. [default: embedded]",
+)
+@click.option(
+    "--patience",
+    "patience_ns",
+    type=time,
+    default="10s",
+    show_default=True,
+    help="How long it may be silent when asked; three times that to start.",
+)
+@format_options
+@click.pass_context
+def command(
+    context: click.Context,
+    client: tuple[str, ...],
+    dsn: str | None,
+    patience_ns: int,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Hold a client to the protocol: a built-in one by its name, or the command that starts your own.
+
+    Every check is printed with its verdict; exit 1 where one failed. A client that hangs in two of them is not asked
+    for the others. Nothing is changed on the server. Write options of the command behind two dashes:
+    `dbdyno client check -- java -jar client.jar`.
+    """
+    from dbdyno.bench.clients.conformance_run import verdicts
+
+    if patience_ns < PATIENCE_LEAST_NS:
+        raise PlanError("is shorter than what is asked takes", where="--patience", next_step="give 1s or more")
+    lines = []
+    for verdict in verdicts(client, dsn, patience_ns / 1e9):
+        lines.append(verdict)
+        if form in (None, "table") and output is None:
+            click.echo(f"{verdict.verdict:<8}{verdict.check}: {verdict.detail}")
+    if form not in (None, "table") or output is not None:
+        show_rows([asdict(verdict) for verdict in lines], form, output, title="checks")
+    context.exit(FOUND if any(verdict.verdict == "failed" for verdict in lines) else 0)

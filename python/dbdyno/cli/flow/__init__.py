@@ -1,0 +1,28 @@
+"""`dbdyno flow`: commands about the order of steps in a data flow, one file per command."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "check": ("dbdyno.cli.flow.check", "The same answer from all engines, with and without their optimizers."),
+    "show": ("dbdyno.cli.flow.show", "The plan as written and as executed, side by side."),
+}
+
+
+class _FlowGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("flow", cls=_FlowGroup)
+def command() -> None:
+    """Who orders the steps of a data flow: the user who wrote them, or an optimizer.
+
+    \b
+    dbdyno flow show query.sql --engine duckdb --table orders=orders.parquet
+    dbdyno flow show script.pig --engine pig
+    """

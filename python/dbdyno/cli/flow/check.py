@@ -1,0 +1,39 @@
+"""`dbdyno flow check`: whether all engines return the same answers, before times are compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("check")
+@click.argument("query", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--engine", "engines", default="duckdb", show_default=True, help="Engines, with commas between.")
+@click.option("--pig", type=click.Path(path_type=Path, dir_okay=False), help="The same flow as Pig's script.")
+@click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
+def command(query: Path, engines: str, pig: Path | None, tables: tuple[str, ...]) -> None:
+    """Carry QUERY out on each engine, with its optimizer and without, and compare the rows. Exit 1 where one differs:
+    then no time of theirs is worth comparing.
+
+    \b
+    dbdyno flow check query.sql --engine duckdb,polars,spark --pig script.pig --table orders=orders.csv
+    """
+    from dbdyno.flow.answers import answers, difference
+    from dbdyno.flow.show import ENGINES
+    from dbdyno.flow.tables import given, text_of
+
+    chosen = [one.strip() for one in engines.split(",") if one.strip()]
+    odd = next((one for one in chosen if one not in ENGINES), None)
+    if odd is not None:
+        raise click.UsageError(f"--engine {odd}: expected some of {', '.join(ENGINES)}")
+    if pig is not None and "pig" not in chosen:
+        chosen.append("pig")
+    found = list(answers(text_of(query).rstrip(";"), pig, chosen, given(tables)))
+    differing = [said for one in found[1:] if (said := difference(found[0], one)) is not None]
+    for said in differing:
+        click.echo(f"DIFFERS: {said}.")
+    if differing:
+        raise click.exceptions.Exit(1)
+    rows = sum(found[0].rows.values())
+    click.echo(f"The same {rows:,} rows from all: {'; '.join(one.name for one in found)}.")

@@ -1,0 +1,34 @@
+"""`dbdyno flow show`: both plans of a flow, and what the optimizer changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("show")
+@click.argument("script", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--engine",
+    type=click.Choice(["duckdb", "polars", "spark", "pig"]),
+    help="Whose plans; by default Pig's for a .pig file, else DuckDB's.",
+)
+@click.option("--table", "tables", multiple=True, metavar="NAME=FILE", help="A table of the query. Repeatable.")
+@page_options
+def command(script: Path, engine: str | None, tables: tuple[str, ...], form: str | None, output: Path | None) -> None:
+    """The plan of SCRIPT as written (the engine's optimizer off) and as executed, side by side: which steps moved,
+    merged or went, with rows and time where the engine tells. DuckDB and Spark carry the query out; Pig and Polars only
+    plan it.
+
+    \b
+    dbdyno flow show query.sql --engine spark --table orders=orders.csv --table customers=customers.csv
+    dbdyno flow show script.pig -o plans.svg
+    """
+    from dbdyno.flow.show import show
+    from dbdyno.flow.tables import given
+
+    chosen = engine or ("pig" if script.suffix == ".pig" else "duckdb")
+    show_page(show(script, chosen, given(tables)), form, output)

@@ -1,0 +1,33 @@
+"""`dbdyno model`: commands on machines and models, one file per command."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "list": ("dbdyno.cli.model.list", "The machines that come with dbdyno."),
+    "show": ("dbdyno.cli.model.show", "A machine: its parts drawn, every parameter explained."),
+    "new": ("dbdyno.cli.model.new", "Write a machine file to start from."),
+    "check": ("dbdyno.cli.model.check", "Check a machine file."),
+    "calibrate": ("dbdyno.cli.model.calibrate", "Fit a device to measured latencies."),
+    "cells": ("dbdyno_rig.command", "Modelled storage cells that answer over SSH."),
+    "trace": ("dbdyno.cli.model.trace", "Write a modelled run as Oracle trace files."),
+    "claims": ("dbdyno.cli.model.claims", "Validate the model against published results."),
+}
+
+
+class _ModelGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("model", cls=_ModelGroup)
+def command() -> None:
+    """A database instance and its storage in virtual time: machines, their parts, what they give.
+
+    NAME is a machine that comes with dbdyno (`dbdyno model list`) or a file of your own. A study
+    runs on one with `dbdyno run STUDY --target model:NAME`.
+    """

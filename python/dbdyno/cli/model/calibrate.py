@@ -1,0 +1,118 @@
+"""`dbdyno model calibrate`: fit a device to measured latencies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.base.errors import ModelError
+from dbdyno.cli.output import folder_option
+from dbdyno.cli.pages import page_options, show_page
+
+if TYPE_CHECKING:
+    from dbdyno.cli.stats.source import Source
+
+UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3, "s": 1e6}
+
+
+@click.command("calibrate")
+@click.argument("operand", metavar="RUN|FILE")
+@click.option("--event", help="Of a run: the waits for this event, such as 'WALSync'.")
+@click.option("--calls", "kind", metavar="KIND", help="Of a run: the calls of this kind.")
+@click.option("--arm", metavar="NAME", help="Of a run: only this arm; needed where there are several.")
+@click.option("--column", "-y", help="Of a file: the column with the latencies.")
+@click.option("--unit", type=click.Choice(list(UNITS)), help="Its unit; else the column's ending.")
+@click.option("--where", metavar="SQL", help="Only rows for which this holds.")
+@click.option("--name", default="measured", show_default=True, help="The device's name.")
+@page_options
+@folder_option
+def command(
+    operand: str,
+    event: str | None,
+    kind: str | None,
+    arm: str | None,
+    column: str | None,
+    unit: str | None,
+    where: str | None,
+    name: str,
+    form: str | None,
+    output: Path | None,
+    folder: Path,
+) -> None:
+    """Fit an empirical device to latencies of a RUN, or of a column of a CSV or Parquet FILE.
+
+    Latencies are taken in the order of the rows, which should be the order measured. Of a run only what
+    counts is taken: no warm-up, one arm, and no waits that were sampled. -o FILE.toml writes the device
+    for a machine file.
+
+    \b
+    dbdyno model calibrate last --calls commit --arm base
+    dbdyno model calibrate latencies.csv --column write_us -o device.toml
+    """
+    from dbdyno.cli.stats import source as stats_source
+    from dbdyno.model.calibrate import calibration
+
+    if event and kind:
+        raise ModelError("is it waits or calls?", next_step="give --event or --calls, not both")
+    if arm is not None and not (event or kind):
+        raise ModelError("--arm chooses among the arms of a run", next_step="add --event 'NAME' or --calls commit")
+    if event or kind:
+        conditions = [f"event = {_quoted(event)}" if event else f"kind = {_quoted(str(kind))}"]
+        conditions += [f"arm = {_quoted(arm)}"] if arm is not None else []
+        conditions += [f"({where})"] if where else []
+        where = " and ".join(conditions)
+        operand = f"{operand}:{'waits' if event else 'calls'}"
+    elif stats_source.is_run(operand, folder):
+        raise ModelError("which latencies of the run?", where=operand, next_step="add --event 'NAME' or --calls commit")
+    source = stats_source.resolve(operand, folder)
+    where = _counted(source, where)
+    _refuse_mixtures(source, where)
+    column = column or stats_source.default_column(stats_source.columns_of(source))
+    ending = column.rpartition("_")[2]
+    if unit is None and ending not in UNITS:
+        raise ModelError(
+            f"the column {column!r} does not tell its unit", next_step=f"add --unit with one of {', '.join(UNITS)}"
+        )
+    values = stats_source.take(source, [column], where=where).numbers[0] * UNITS[unit or ending]
+    title = f"{column} of {operand}" + (f" where {where}" if where else "")
+    show_page(calibration(values, name=name, title=title), form, output)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _counted(source: Source, where: str | None) -> str | None:
+    """Return the condition extended to exclude blocks of a run that do not count; calls are already restricted."""
+    if (
+        source.run is None
+        or source.table != "waits"
+        or not any(block.kind != "measure" for block in source.run.blocks())
+    ):
+        return where
+    counts = "block in (select block from slices where counts)"
+    return f"{where} and {counts}" if where else counts
+
+
+def _refuse_mixtures(source: Source, where: str | None) -> None:
+    """Raise `ModelError` for values that are not measured latencies, or that mix several arms."""
+    from dbdyno.cli.stats import source as stats_source
+
+    known = stats_source.columns_of(source)
+    words = [name for name in ("fidelity", "arm") if name in known]
+    taken = stats_source.take(source, [], words, where) if words and source.form != "csv" else None
+    found = dict(zip(words, (names for _, names in taken.words), strict=True)) if taken else {}
+    if sampled := [name for name in found.get("fidelity", []) if name != "exact"]:
+        raise ModelError(
+            f"these waits are {sampled[0]}: each is as long as the time between two samples, whatever it took",
+            where=source.label,
+            next_step="fit calls, which are timed one by one (--calls commit), or waits of a trace",
+        )
+    if source.run is not None and len(arms := found.get("arm", [])) > 1:
+        raise ModelError(
+            f"{len(arms)} arms together are no one device: {', '.join(arms[:6])}",
+            where=source.label,
+            next_step=f"add --arm {arms[0]!r}",
+        )

@@ -1,0 +1,60 @@
+"""`dbdyno model claims`: check the model against published results."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.base.visible import own
+from dbdyno.cli.pages import page_options, show_page
+
+
+@click.command("claims")
+@click.option("--only", default="", metavar="N5,N6", help="Only these claims.")
+@click.option(
+    "--replications",
+    type=Count(2),
+    default=8,
+    show_default=True,
+    help="Runs of each arm, each with other dice.",
+)
+@click.option(
+    "--most",
+    type=Count(2),
+    help="Runs where the verdict might change with the dice: eight times as many, unless said. `--most 8` is the"
+    " quick way; rows say which verdicts it leaves open.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="The dice; the default is always the same.")
+@page_options
+def command(
+    only: str, replications: int, most: int | None, seed: int | None, form: str | None, output: Path | None
+) -> None:
+    """Validate the model against the published results N1 to N15: expected range, result, confirmed or not.
+
+    Every number comes out of a run on a built-in machine; nothing is stored. Exit 1 if a claim
+    does not hold, 2 if one could not be measured.
+
+    \b
+    dbdyno model claims
+    dbdyno model claims --only N5,N6 --replications 20
+    """
+    from dbdyno.model.claims import SEED, hold
+
+    shown = sys.stderr.isatty()
+
+    def on_progress(words: str) -> None:
+        if shown:
+            own(sys.stderr).write(f"\r\x1b[K{words[:78]}")
+            sys.stderr.flush()
+
+    dice = SEED if seed is None else seed
+    page = hold(only.split(","), replications=replications, most=most, seed=dice, on_progress=on_progress)
+    on_progress("")
+    show_page(page, form, output)
+    if any("error" in claim for claim in page["claims"]):
+        raise click.exceptions.Exit(2)
+    if any(claim["verdict"] == "does not hold" for claim in page["claims"]):
+        raise click.exceptions.Exit(1)

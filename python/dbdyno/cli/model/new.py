@@ -1,0 +1,33 @@
+"""`dbdyno model new`: write a machine file to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.errors import ModelError
+from dbdyno.cli.output import write_text
+
+
+@click.command("new")
+@click.argument("path", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.toml")
+@click.option(
+    "--like", default="sas-and-flash", show_default=True, metavar="NAME|FILE", help="The machine to start from."
+)
+def command(path: Path, like: str) -> None:
+    """Write a machine as FILE.toml: what it gives, and all else as comments with its default.
+
+    \b
+    dbdyno model new my.toml --like sas-and-flash
+    dbdyno model check my.toml
+    dbdyno run redo-size --target model:./my.toml
+    """
+    from dbdyno.model.describe import commented
+
+    if path.suffix != ".toml":
+        raise ModelError("is no name of a machine file", where=str(path), next_step=f"call it {path.stem or 'my'}.toml")
+    if path.exists():
+        raise ModelError("is there already", where=str(path), next_step="choose another name")
+    write_text(path, commented(like))
+    click.echo(f"{path}: like {like}; change it, then `dbdyno model check {path}`", err=True)

@@ -1,0 +1,124 @@
+"""`dbdyno move FOLDER postgresql://...`: load files into a table."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.move import options as shared
+
+if TYPE_CHECKING:
+    from dbdyno.move.loading.request import Into, Loaded, LoadedAll
+    from dbdyno.move.reading.run import How
+
+IN_ONLY = ("mode", "key", "create", "defer_indexes", "rejects", "max_rejects")
+OUT_ONLY = (
+    "patterns",
+    "query",
+    "where",
+    "columns",
+    "as_text",
+    "piece",
+    "hold",
+    "into",
+    "partition_by",
+)
+OPTIONS = {"patterns": "tables", "as_text": "text"}
+
+
+def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Load the files and print the result."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.loading.dry_run import rehearse
+    from dbdyno.move.loading.load import bring
+
+    refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
+    if len(rest["tables"]) != 1:
+        raise click.UsageError("name the table to load: --table, once")
+    goal = into(rest["tables"][0], rest)
+    again, compare = level in ("source", "target"), level == "target"
+    if rest["job"] is not None:
+        _as_job(source, to, level, how, rest, goal)
+        return
+    with given_file(source) as path:
+        if rest["dry_run"]:
+            for line in rehearse(
+                Postgres.open(to, keep_first=True), path, goal, how, read_again=again, compare=compare
+            ):
+                click.echo(line)
+            return
+        show(bring(Postgres.open(to, keep_first=True), path, goal, how, shared.say, read_again=again, compare=compare))
+
+
+def _as_job(source: str, to: str, level: str, how: How, rest: Mapping[str, Any], goal: Into) -> None:
+    """Load with a ledger, so that the load can be resumed after any interruption."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.loading.load_job import load
+
+    refuse_as_job(source, rest)
+    target = Postgres.open(to, keep_first=True)
+    with shared.goes_on(Path(rest["job"])):
+        show(load(target, Path(source), goal, Path(rest["job"]), how, shared.say, level))
+
+
+def refuse_as_job(source: str, rest: Mapping[str, Any]) -> None:
+    """Raise `click.UsageError` for options that cannot be combined with --job."""
+    if source == "-":
+        raise click.UsageError("--job goes on from files, and stdin comes once: write it into a file first")
+    refuse(rest, ("dry_run",), "shows a load without --job, which loads the same")
+
+
+def given_file(source: str) -> contextlib.AbstractContextManager[Path]:
+    """Return the named file or folder, or the content of stdin."""
+    from dbdyno.move.loading.files import spooled
+
+    if source != "-":
+        return contextlib.nullcontext(Path(source))
+    if sys.stdin.isatty():
+        raise click.UsageError("- reads Arrow IPC from stdin, which is a terminal here")
+    return spooled(sys.stdin.buffer)
+
+
+def into(table: str, rest: Mapping[str, Any]) -> Into:
+    """Return how rows go into a table, from the options."""
+    from dbdyno.move.loading.request import PARTITIONS, REJECTS_MOST, Into
+
+    mode, key = rest["mode"] or "insert", rest["key"]
+    if (mode in ("update", "merge")) != (key is not None):
+        raise click.UsageError("--mode update and --mode merge need a --key, and the others take none")
+    if rest["create"] and mode != "insert":
+        raise click.UsageError("--create makes a new table: there is nothing in it for another --mode than insert")
+    if rest["max_rejects"] is not None and rest["rejects"] is None:
+        raise click.UsageError("--max-rejects needs --rejects FILE, where such rows go")
+    if rest["defer_indexes"] and mode in ("update", "merge"):
+        raise click.UsageError("--defer-indexes is for insert and replace: update and merge need the index of the key")
+    if rest["defer_indexes"] and mode == PARTITIONS:
+        raise click.UsageError("--defer-indexes: new partitions get their indexes after their rows in any case")
+    most = rest["max_rejects"] or REJECTS_MOST
+    return Into(table, mode, names(key), rest["create"], rest["defer_indexes"], rest["rejects"], most)
+
+
+def show(loaded: Loaded | LoadedAll) -> None:
+    """Print the result, and exit with 1 if rows were rejected or values were changed on loading."""
+    for line in loaded.sentences():
+        click.echo(line)
+    if loaded.rejected or loaded.rounded:
+        click.get_current_context().exit(1)
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """Return names separated by commas."""
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def refuse(rest: Mapping[str, Any], options: tuple[str, ...], why: str) -> None:
+    """Raise `click.UsageError` if one of these options is given."""
+    given = [name for name in options if rest[name]]
+    if given:
+        option = OPTIONS.get(given[0], given[0]).replace("_", "-")
+        raise click.UsageError(f"--{option} {why}")

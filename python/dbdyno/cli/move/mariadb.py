@@ -1,0 +1,208 @@
+"""`dbdyno move` with a MariaDB server: out of it, into it, and from server to server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.move import options as shared
+from dbdyno.cli.move.finish import finish
+from dbdyno.cli.move.load import OUT_ONLY, given_file, into, names, refuse, refuse_as_job, show
+from dbdyno.cli.move.plan import show_plan, show_target
+from dbdyno.cli.move.request import refuse_wish
+from dbdyno.cli.move.transfer import target_of
+
+if TYPE_CHECKING:
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.loading.request import Into
+    from dbdyno.move.reading.run import How, Plan
+
+URLS = ("mariadb://", "mysql://")
+NOT_INTO = ("defer_indexes",)
+
+
+def is_mariadb(dsn: str) -> bool:
+    """Return True if a connection string names a MariaDB server."""
+    return dsn.startswith(URLS)
+
+
+def server(dsn: str) -> Postgres | MariaDB:
+    """Return the server of a connection string.
+
+    Raises:
+        TargetError: the server does not answer.
+    """
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.bench.postgres.server import Postgres
+
+    return MariaDB.open(dsn) if is_mariadb(dsn) else Postgres.open(dsn, keep_first=True)
+
+
+def _wish(rest: Mapping[str, Any]) -> Wish:
+    from dbdyno.move.engines.postgres.source import Wish
+
+    columns, as_text = names(rest["columns"]), names(rest["as_text"])
+    wish = Wish(rest["tables"], rest["patterns"], rest["where"], columns, rest["query"], as_text, rest["partition_by"])
+    refuse_wish(wish)
+    return wish
+
+
+def take(source: str, folder: Path, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Copy tables of a MariaDB to Parquet files."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.engines.mariadb.job import begin, read_into, work
+    from dbdyno.move.proof.statement import compare_again
+
+    refuse(rest, ("hold",), "is for PostgreSQL: a snapshot of MariaDB belongs to the session that took it")
+    target, wish = MariaDB.open(source), _wish(rest)
+    if rest["dry_run"]:
+        _show_plan(target, wish, how)
+        return
+    ledger = begin(target, wish, folder, how, shared.say)
+    with shared.goes_on(folder):
+        second = work(target, ledger, how, shared.say, read_into(folder, again=level == "source"))
+    finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
+
+
+def write(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Copy one table of a MariaDB to one Arrow file, or to stdout."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.engines.mariadb.single import write as write_one
+
+    refuse(rest, ("hold", "dry_run", "partition_by"), "is for jobs with a folder of files")
+    if level == "source":
+        raise click.UsageError("--verify source is for jobs with a folder; --verify files reads the file again")
+    wish = _wish(rest)
+    for line in write_one(MariaDB.open(source), wish, to, how, shared.say, read_again=level == "files").sentences():
+        click.echo(line, err=to == "-")
+
+
+def bring_in(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Load files into a table of a MariaDB."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.engines.mariadb.dry_run import rehearse
+    from dbdyno.move.engines.mariadb.load import bring
+    from dbdyno.move.engines.mariadb.load_job import load
+
+    refuse(rest, OUT_ONLY, "is for the way out, where SOURCE is a connection string")
+    if len(rest["tables"]) != 1:
+        raise click.UsageError("name the table to load: --table, once")
+    _refuse_into(rest)
+    goal = into(rest["tables"][0], rest)
+    again, compare = level in ("source", "target"), level == "target"
+    if rest["job"] is not None:
+        refuse_as_job(source, rest)
+        with shared.goes_on(Path(rest["job"])):
+            show(load(MariaDB.open(to), Path(source), goal, Path(rest["job"]), how, shared.say, level))
+        return
+    with given_file(source) as path:
+        if rest["dry_run"]:
+            for line in rehearse(MariaDB.open(to), path, goal):
+                click.echo(line)
+            return
+        show(bring(MariaDB.open(to), path, goal, how, shared.say, read_again=again, compare=compare))
+
+
+def hand_on(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Move rows from server to server, one of which is a MariaDB."""
+    from dbdyno.move.engines.mariadb.transfer import move
+
+    if is_mariadb(to):
+        _refuse_into(rest)
+    wish = _wish(rest)
+    goal = into(target_of(wish, rest["into"]), rest)
+    if rest["dry_run"]:
+        _show_across(server(source), wish, how, server(to), goal)
+        return
+    job = shared.job_folder(rest)
+    with shared.goes_on(job):
+        show(move(server(source), wish, server(to), goal, job, how, shared.say, level))
+
+
+def _refuse_into(rest: Mapping[str, Any]) -> None:
+    from dbdyno.move.loading.request import PARTITIONS
+
+    why = "a MariaDB commits at each change of an index: a load that fails could not bring them back"
+    refuse(rest, NOT_INTO, f"is for the way into a PostgreSQL; {why}")
+    if rest["mode"] == PARTITIONS:
+        why = "a MariaDB exchanges one partition at a time, each with a commit of its own"
+        raise click.UsageError(f"--mode {PARTITIONS} is for the way into a PostgreSQL; {why}")
+
+
+def go_on(
+    job: Path, source: str, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
+) -> None:
+    """Resume a job of a MariaDB."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.engines.mariadb.job import read_into, resume
+    from dbdyno.move.engines.mariadb.transfer import go_on as hand_on_again
+    from dbdyno.move.proof.statement import compare_again
+    from dbdyno.move.reading.resume import refuse_ended
+
+    with shared.goes_on(job):
+        if ledger.plan.get("into"):
+            if to is None:
+                raise click.UsageError("the job goes from server to server: name the target by --target")
+            loaded = hand_on_again(
+                server(source), server(to), ledger, how, shared.say, restart=restart, as_of_now=as_of_now, level=level
+            )
+            if loaded is None:
+                click.echo("The job was published before it was ended: nothing is left to do.")
+            else:
+                show(loaded)
+            return
+        refuse_ended(ledger)
+        pieces = read_into(job, again=level == "source")
+        target = MariaDB.open(source)
+        second = resume(target, ledger, how, shared.say, pieces, restart=restart, as_of_now=as_of_now)
+    finish(ledger, level, lambda proved: compare_again(ledger, proved, second))
+
+
+def _show_across(source: Postgres | MariaDB, wish: Wish, how: How, target: Postgres | MariaDB, goal: Into) -> None:
+    """Print what would be moved, and the table that it would become at the other server."""
+    from dbdyno.bench.mariadb.server import MariaDB
+    from dbdyno.move.engines.mariadb.dry_run import tables_of
+
+    def told(plan: Plan, place: int) -> None:
+        if not isinstance(target, MariaDB):
+            show_target(plan, place, target, goal)
+            return
+        for line in tables_of(target, plan, goal)[place]:
+            click.echo(line)
+
+    if isinstance(source, MariaDB):
+        _show_plan(source, wish, how, told)
+    else:
+        show_plan(source, wish, how, told)
+
+
+def _show_plan(target: MariaDB, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
+    import contextlib
+
+    from dbdyno.move.engines.mariadb.job import aloud, plan_of
+    from dbdyno.move.engines.mariadb.source import connect, select_sql
+    from dbdyno.move.nouns import counted
+    from dbdyno.move.reading.run import new_id
+
+    job = new_id()
+    with contextlib.closing(connect(target, job)) as conn:
+        plan = plan_of(target, conn, wish, job, how)
+    for line in aloud(plan)[1:]:
+        click.echo(line)
+    for place, table in enumerate(plan.tables):
+        chunks = [chunk for chunk in plan.chunks if chunk.table == place]
+        size = sum(chunk.bytes for chunk in chunks)
+        name = f"{table.schema}.{table.name}" if table.schema else "the query"
+        click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
+        for column in table.columns if told is None else ():
+            held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
+            click.echo(f"  {column.name}: {column.mariadb_type} -> {held}{', in words' if column.cast else ''}")
+        if told is not None:
+            told(plan, place)
+        click.echo(f"  {select_sql(plan.tables, chunks[0])}")

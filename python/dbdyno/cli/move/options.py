@@ -1,0 +1,160 @@
+"""Options shared by the commands of `dbdyno move`: sizes, workers, progress."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dbdyno.base.errors import MoveError
+from dbdyno.base.visible import own
+from dbdyno.move.reading.run import MEMORY_BYTES, How
+
+F = TypeVar("F", bound=Callable[..., Any])
+_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_SIZE = re.compile(r"\s*+(\d++(?:\.\d++)?)\s*+([kmg]?i?b?)\s*+", re.IGNORECASE)
+STEP_S = 0.5
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes with a unit: 64MB, 1.5GiB; a rate may end in /s."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Convert the value to bytes."""
+        if isinstance(value, int):
+            return value
+        text = str(value).removesuffix("/s")
+        found = _SIZE.fullmatch(text)
+        unit = found[2].lower() if found else ""
+        unit = unit if unit.endswith("b") or not unit else f"{unit}b"
+        size = round(float(found[1]) * _UNITS[unit]) if found and unit in _UNITS else 0
+        if size <= 0:
+            self.fail(f"{value!r} is no size: write 64MB, 1GiB or a number of bytes", param, ctx)
+        return size
+
+
+def job_folder(rest: Mapping[str, Any]) -> Path:
+    """Return the job's folder: that of --job, or a new name in jobs/, which is reported on stderr."""
+    if rest["job"] is not None:
+        return Path(rest["job"])
+    table = next(iter(rest["tables"]), "") or "tables"
+    name = re.sub(r"\W+", "_", table).strip("_")[:40] or "tables"
+    folder = Path("jobs") / f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{name}"
+    folder.parent.mkdir(exist_ok=True)
+    say(f"job: {folder}; if it is interrupted: dbdyno move resume {folder}")
+    return folder
+
+
+def how_options(command: F) -> F:
+    """Add --workers, --memory and --rate-limit."""
+    for option in reversed(
+        [
+            click.option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Sessions."),
+            click.option("--memory", type=Size(), default=MEMORY_BYTES, help="For rows of all workers [256MiB]."),
+            click.option("--rate-limit", type=Size(), help="Of all workers together, such as 50MB/s."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+job_argument = click.argument("job", type=click.Path(path_type=Path, file_okay=False))
+verify_option = click.option(
+    "--verify",
+    "level",
+    type=click.Choice(["counts", "files", "source", "target"]),
+    default="counts",
+    show_default=True,
+    help="What to check at the end: rows; the files too, read again; the source too, read again in the same snapshot;"
+    " on the way in: the staged rows (source), or what stands in the table before the commit (target).",
+)
+
+
+def in_options(command: F) -> F:
+    """Add the options for loading."""
+    for option in reversed(
+        [
+            click.option(
+                "--mode",
+                type=click.Choice(["insert", "replace", "replace-partitions", "update", "merge"]),
+                help="On the way in: add rows, empty the table first, replace the partitions that rows come for, change"
+                " rows with the same key, or change and add.",
+            ),
+            click.option("--key", help="Columns that tell rows apart, for update and merge, with commas between."),
+            click.option("--create", is_flag=True, help="Make the table, from the types that the files note."),
+            click.option(
+                "--defer-indexes",
+                is_flag=True,
+                help="Drop indexes and constraints first and make them again at the end, in the same transaction.",
+            ),
+            click.option(
+                "--rejects",
+                type=click.Path(path_type=Path, dir_okay=False),
+                help="A new file for the rows that the table does not take, each with its reason and place.",
+            ),
+            click.option(
+                "--max-rejects",
+                type=click.IntRange(1, 1_000_000),
+                help="How many rows may be rejected before the load is given up [100].",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def how(workers: int, memory: int, rate_limit: int | None, piece: int | None = None) -> How:
+    """Return how a job works, with progress if stderr is a terminal."""
+    shown = _Progress() if sys.stderr.isatty() else None
+    return How(workers, memory, rate_limit, piece, progress=shown)
+
+
+@contextlib.contextmanager
+def goes_on(folder: Path) -> Iterator[None]:
+    """Report, if a signal ends the work on a job, what is kept and how the job is resumed."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        from dbdyno.move.ledger.folder import Ledger
+        from dbdyno.move.ledger.next_steps import command
+
+        try:
+            next_step = f"next: `{command(Ledger.open(folder))}`"
+        except MoveError:
+            raise KeyboardInterrupt("the job had not begun") from stop
+        raise KeyboardInterrupt(f"finished chunks are kept; {next_step}") from stop
+
+
+def say(line: str) -> None:
+    """Print a line to stderr, beside the data."""
+    click.echo(line, err=True)
+
+
+class _Progress:
+    """One line on a terminal: share, bytes of total bytes, rate, time left."""
+
+    def __init__(self) -> None:
+        self.begun = self.shown = time.monotonic()
+
+    def __call__(self, share: float, copied: int, expected: int) -> None:
+        now = time.monotonic()
+        if now - self.shown < STEP_S and share < 1:
+            return
+        self.shown = now
+        spent = now - self.begun
+        rate = copied / spent / 1e6 if spent else 0.0
+        whole = f" of {'about ' if share < 1 else ''}{expected / 1e6:,.0f}" if expected else ""
+        left = f", {(expected - copied) / rate / 1e6:,.0f} s left" if share < 1 and expected and rate else ""
+        end = "\n" if share >= 1 else ""
+        stream = own(sys.stderr)
+        stream.write(f"\r{share:4.0%}  {copied / 1e6:,.0f}{whole} MB  {rate:,.0f} MB/s{left}\x1b[K{end}")
+        stream.flush()

@@ -1,0 +1,59 @@
+"""`dbdyno move oracle://... FOLDER`: copy a table of an Oracle database to Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.move import options as shared
+from dbdyno.cli.move.finish import finish
+from dbdyno.cli.move.load import IN_ONLY, names, refuse
+
+if TYPE_CHECKING:
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.reading.run import How
+
+SCHEME = "oracle://"
+NOT_HERE = (*IN_ONLY, "patterns", "query", "where", "as_text", "hold", "into", "job", "partition_by", "dry_run")
+
+
+def take(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Run a new job."""
+    from dbdyno.move.engines.oracle.job import begin, work
+    from dbdyno.move.engines.oracle.source import Address, safe
+    from dbdyno.move.engines.postgres.source import Wish
+
+    if "://" in to or to == "-" or Path(to).suffix in (".arrow", ".csv"):
+        raise click.UsageError("an Oracle is moved into a folder of Parquet files; from there into a server")
+    refuse(rest, NOT_HERE, "is not for an Oracle")
+    _refuse_level(level, rest["engine"])
+    wish, address = Wish(tables=rest["tables"], columns=names(rest["columns"])), Address.of(source)
+    ledger = begin(address, safe(source), wish, Path(to), how, shared.say)
+    with shared.goes_on(Path(to)):
+        work(address, ledger, how)
+    finish(ledger, level)
+
+
+def go_on(job: Path, source: str, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool) -> None:
+    """Resume a job, as of its SCN."""
+    from dbdyno.move.engines.oracle.job import work
+    from dbdyno.move.engines.oracle.source import Address
+    from dbdyno.move.reading.resume import refuse_ended
+
+    if restart or as_of_now:
+        raise click.UsageError("a job of an Oracle goes on as of its SCN; to read another instant, begin a new one")
+    _refuse_level(level, "here")
+    ledger.refuse_foreign()
+    refuse_ended(ledger)
+    ledger.attempt("resumed", how.workers, how.memory_bytes)
+    with shared.goes_on(job):
+        work(Address.of(source), ledger, how)
+    finish(ledger, level)
+
+
+def _refuse_level(level: str, engine: str) -> None:
+    if level in ("source", "target") or engine != "here":
+        raise click.UsageError("an Oracle is read here, once: --verify files reads the files again")

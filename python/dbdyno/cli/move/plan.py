@@ -1,0 +1,58 @@
+"""`dbdyno move ... --dry-run`: the plan of an export or a server-to-server move; nothing is read or written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.base.errors import MoveError
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.loading.request import Into
+    from dbdyno.move.reading.run import How, Plan
+
+
+def show_plan(source: Postgres, wish: Wish, how: How, told: Callable[[Plan, int], None] | None = None) -> None:
+    """Print the chunks, the types and the first statement.
+
+    `told` prints, for a move to another server, what each table becomes there.
+    """
+    from dbdyno.move.engines.postgres.source import copy_sql, take
+    from dbdyno.move.nouns import counted
+    from dbdyno.move.reading.run import aloud, new_id, plan_of
+
+    with take(source, wish, new_id()) as snapshot:
+        plan = plan_of(source, snapshot, new_id(), how)
+        for line in aloud(plan, snapshot.conn.info.server_version)[1:]:
+            click.echo(line)
+        for place, table in enumerate(plan.tables):
+            chunks = [chunk for chunk in plan.chunks if chunk.table == place]
+            if not chunks:
+                raise MoveError("has no relation with rows of its own", where=f"{table.schema}.{table.name}")
+            name = f"{table.schema}.{table.name}" if table.schema else "the query"
+            size = sum(chunk.bytes for chunk in chunks)
+            click.echo(f"{name}: {table.kind}, {size / 1e6:,.1f} MB, {counted(len(chunks), 'chunk')}")
+            for column in table.columns if told is None else ():
+                held = f"decimal({column.precision},{column.scale})" if column.kind == "decimal" else column.kind
+                click.echo(f"  {column.name}: {column.pg_type} -> {held}{', in words' if column.cast else ''}")
+            if told is not None:
+                told(plan, place)
+            click.echo(f"  {copy_sql(snapshot.conn, plan.tables, chunks[0])}")
+
+
+def show_target(plan: Plan, place: int, target: Postgres, into: Into) -> None:
+    """Print the table of a PostgreSQL that would receive the rows, and what each column becomes."""
+    from dbdyno.move.loading.dry_run import columns_of
+    from dbdyno.move.loading.staged_rows import goals_of
+    from dbdyno.move.loading.transfer import reached_target
+    from dbdyno.move.reading.run import across
+
+    with reached_target(target, into) as conn:
+        goal = goals_of(conn, across(plan, {}), into)[place]
+        click.echo(f"into {goal.schema}.{goal.name} of {target.safe_dsn}: {into.mode}")
+        for line in columns_of(goal):
+            click.echo(line)

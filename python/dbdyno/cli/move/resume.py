@@ -1,0 +1,139 @@
+"""`dbdyno move resume JOB`: resume an interrupted job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.move import options as shared
+from dbdyno.cli.move import oracle as move_oracle
+from dbdyno.cli.move.finish import finish
+from dbdyno.cli.move.load import show
+from dbdyno.cli.move.mariadb import go_on, is_mariadb
+from dbdyno.cli.move.wide import resume_load
+
+if TYPE_CHECKING:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.loading.request import Loaded, LoadedAll
+    from dbdyno.move.reading.run import How
+
+LOAD = "load.json"
+"""File in the folder of a job that loads into Cassandra."""
+
+
+@click.command("resume")
+@shared.job_argument
+@click.option("--source", help="The connection string; a job's folder never says where to connect. Not for files.")
+@click.option("--target", "to", help="The connection string of the target, for a job into a server.")
+@click.option("--restart", is_flag=True, help="Read all again, as of one instant.")
+@click.option("--as-of-now", is_flag=True, help="Read only the missing chunks, as they are now.")
+@shared.verify_option
+@shared.how_options
+def command(
+    job: Path,
+    source: str | None,
+    to: str | None,
+    restart: bool,
+    as_of_now: bool,
+    level: str,
+    workers: int,
+    memory: int,
+    rate_limit: int | None,
+) -> None:
+    """Go on with the job in the folder JOB.
+
+    The job's snapshot ends with the process that held it. Then finished chunks are as of the old instant, and you
+    choose: `--restart` is exact; `--as-of-now` repeats nothing, and is exact only where the table has not changed.
+    """
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.proof.statement import check_source
+    from dbdyno.move.reading.resume import resume
+    from dbdyno.move.spark.remote_jobs import made_away, settled
+
+    if restart and as_of_now:
+        raise click.UsageError("--restart and --as-of-now exclude each other")
+    how = shared.how(workers, memory, rate_limit)
+    if (job / LOAD).is_file():
+        resume_load(job, _given(source), to, level, how)
+        return
+    ledger = Ledger.open(job)
+    if ledger.plan.get("files"):
+        if source is not None or as_of_now:
+            raise click.UsageError("the job loads files, which it knows: --source and --as-of-now are not for it")
+        _files(to, ledger, how, level, restart=restart)
+        return
+    source = _given(source)
+    if source.startswith(move_oracle.SCHEME):
+        move_oracle.go_on(job, source, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        return
+    if is_mariadb(source) or (to is not None and is_mariadb(to)):
+        go_on(job, source, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        return
+    target = Postgres.open(source, keep_first=True)
+    if ledger.plan.get("into"):
+        _across(target, to, ledger, how, level, restart=restart, as_of_now=as_of_now)
+        return
+    if to is not None or level == "target":
+        raise click.UsageError("--target and --verify target are for jobs from server to server")
+    with (
+        shared.goes_on(job),
+        made_away(ledger) as make,
+        resume(target, ledger, how, shared.say, restart=restart, as_of_now=as_of_now, make=make) as snapshot,
+    ):
+        if make is not None:
+            settled(ledger)
+        finish(ledger, level, lambda proved: check_source(target, ledger, snapshot, how, proved))
+
+
+def _given(source: str | None) -> str:
+    if source is None:
+        raise click.UsageError("the job reads a server: --source, its connection string")
+    return source
+
+
+def _files(to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool) -> None:
+    if to is None:
+        raise click.UsageError("the job goes into a server: --target, the connection string of the target")
+    with shared.goes_on(ledger.folder):
+        if is_mariadb(to):
+            from dbdyno.bench.mariadb.server import MariaDB
+            from dbdyno.move.engines.mariadb.load_job import go_on as load_into_mariadb
+
+            _show_loaded(load_into_mariadb(MariaDB.open(to), ledger, how, shared.say, level, restart=restart))
+            return
+        from dbdyno.bench.postgres.server import Postgres
+        from dbdyno.move.loading.load_job import go_on as load_on
+
+        _show_loaded(load_on(Postgres.open(to, keep_first=True), ledger, how, shared.say, level, restart=restart))
+
+
+def _across(
+    source: Postgres, to: str | None, ledger: Ledger, how: How, level: str, *, restart: bool, as_of_now: bool
+) -> None:
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.loading.transfer import go_on
+
+    if to is None:
+        raise click.UsageError("the job goes from server to server: --target, the connection string of the target")
+    loaded = go_on(
+        source,
+        Postgres.open(to, keep_first=True),
+        ledger,
+        how,
+        shared.say,
+        restart=restart,
+        as_of_now=as_of_now,
+        level=level,
+    )
+    _show_loaded(loaded)
+
+
+def _show_loaded(loaded: Loaded | LoadedAll | None) -> None:
+    if loaded is None:
+        click.echo("The job was published before it was ended: nothing is left to do.")
+    else:
+        show(loaded)

@@ -1,0 +1,61 @@
+"""`dbdyno move status JOB`: what a job has finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.move.options import job_argument
+from dbdyno.cli.output import format_options, show_rows
+
+
+@click.command("status")
+@job_argument
+@click.option("--cost", is_flag=True, help="What each session cost the source, in place of what is finished.")
+@format_options
+def command(job: Path, cost: bool, form: str | None, output: Path | None) -> None:
+    """Show what the job in the folder JOB has finished, and what to do next. Nothing is changed."""
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.ledger.next_steps import command as command_of
+    from dbdyno.move.proof.statement import known
+
+    ledger = Ledger.open(job)
+    if cost:
+        sessions = ledger.manifest.get("cost", [])
+        show_rows([{**one, "waits": _waits(one["waits"])} for one in sessions], form, output)
+        return
+    records, plan = ledger.records(), ledger.plan
+    into = plan.get("into")
+    rows = []
+    for place, table in enumerate(plan["tables"]):
+        chunks = [chunk["number"] for chunk in plan["chunks"] if chunk["table"] == place]
+        done = [records[number] for number in chunks if number in records]
+        rows.append(
+            {
+                "table": f"{table['schema']}.{table['name']}".removeprefix("."),
+                "chunks": len(chunks),
+                "finished": len(done),
+                "rows": sum(record["rows"] for record in done),
+                **({} if into else {"file_bytes": sum(record["file_bytes"] for record in done)}),
+            }
+        )
+    show_rows(rows, form, output)
+    if form in (None, "table") and output is None:
+        state = ledger.manifest["status"]
+        if state == "running" and not ledger.is_held():
+            state = f"ended before it was done; next: {command_of(ledger)}"
+        click.echo(f"\nJob {plan['id']}: {state}. Source: {plan['source']}.")
+        if plan.get("place"):
+            click.echo(f"Files: {plan['place']}.")
+        if into:
+            table = "each table" if into["table"] == "*" else into["table"]
+            click.echo(f"Target: {table} of {into['target']}, {into['mode']}.")
+        proved = known(ledger)
+        click.echo(proved.sentences()[1] if records else "Nothing is finished yet.")
+        if proved.cost is not None:
+            click.echo(proved.cost)
+
+
+def _waits(waits: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in waits.items())

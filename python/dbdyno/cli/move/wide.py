@@ -1,0 +1,138 @@
+"""`dbdyno move` to and from Cassandra: rows of a query folded into wide rows, and a wide table to Parquet."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.move import options as shared
+from dbdyno.cli.move.load import names, refuse
+
+if TYPE_CHECKING:
+    from dbdyno.move.reading.run import How
+    from dbdyno.wide.address import Address
+    from dbdyno.wide.load import State
+
+SCHEME = "cassandra://"
+NOT_IN = (
+    *("patterns", "where", "columns", "piece", "dry_run", "hold", "into", "partition_by"),
+    *("mode", "defer_indexes", "rejects", "max_rejects"),
+)
+NOT_OUT = (*NOT_IN, "query", "as_text", "key", "create", "job", "cluster", "static", "direct")
+
+
+def load_rows(source: str, to: str, level: str, how: How, rest: Mapping[str, Any]) -> None:
+    """Move the rows of a query into a wide table."""
+    from dbdyno.base.files import make_folder
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.engines.postgres.source import Wish
+    from dbdyno.move.reading.run import begin as begin_rows
+    from dbdyno.move.reading.run import work
+    from dbdyno.wide.address import address
+    from dbdyno.wide.java import jars
+    from dbdyno.wide.load import ROWS, begin
+    from dbdyno.wide.target import Shape
+
+    refuse(rest, NOT_IN, "is not for the way into a Cassandra")
+    _refuse_level(level)
+    if rest["query"] is None or len(rest["tables"]) != 1:
+        raise click.UsageError("name the rows by --query and the wide table that takes them by --table")
+    if rest["key"] is None:
+        raise click.UsageError("name the columns of the partition key by --key")
+    shape = Shape(rest["tables"][0], names(rest["key"]), names(rest["cluster"]), names(rest["static"]))
+    where, folder = address(to), shared.job_folder(rest)
+    target = Postgres.open(source)
+    if folder.exists():
+        raise click.UsageError(f"{folder} is there already: `dbdyno move resume` goes on with a job")
+    query = _ordered(rest["query"], shape)
+    if rest["direct"]:
+        jars()
+    make_folder(folder)
+    state = begin(folder, where, shape, create=rest["create"], direct=rest["direct"])
+    wish = Wish(query=query, as_text=names(rest["as_text"]))
+    with _goes_on(folder):
+        ledger, snapshot = begin_rows(target, wish, folder / ROWS, how, shared.say)
+        with snapshot:
+            work(target, ledger, snapshot, how, shared.say)
+        _load(state, where, level, how)
+
+
+def _ordered(query: str, shape: Any) -> str:
+    """Return the query with its rows ordered so that those of a partition are adjacent."""
+    from psycopg import sql
+
+    from dbdyno.move.engines.postgres.sql import whole
+
+    text = whole(query, "--query").rstrip().rstrip(";")
+    order = sql.SQL(", ").join(sql.Identifier("q", one) for one in (*shape.key, *shape.cluster))
+    return f"select * from (\n{text}\n) as q order by {order.as_string(None)}"  # noqa: S608 (a query is what it is)
+
+
+def resume_load(job: Path, source: str, to: str | None, level: str, how: How) -> None:
+    """Resume a load; its rows are read again only if they were not all in its files."""
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.move.ledger.folder import Ledger
+    from dbdyno.move.reading.resume import resume
+    from dbdyno.wide.address import address
+    from dbdyno.wide.load import ROWS, State
+
+    if to is None:
+        raise click.UsageError("the job goes to a Cassandra: --target, its address")
+    _refuse_level(level)
+    state, where = State.open(job), address(to)
+    ledger = Ledger.open(job / ROWS)
+    with _goes_on(job):
+        if ledger.manifest["status"] != "complete":
+            resume(Postgres.open(source), ledger, how, shared.say, restart=True, as_of_now=False).__exit__()
+        _load(state, where, level, how)
+
+
+def _refuse_level(level: str) -> None:
+    if level not in ("counts", "target"):
+        raise click.UsageError("--verify counts or target: here the wide table is the target")
+
+
+def _load(state: State, where: Address, level: str, how: How) -> None:
+    from dbdyno.wide.compare import compare
+    from dbdyno.wide.load import files_of, load
+
+    loaded = load(state, where, at_once=16 * how.workers, say=shared.say)
+    for line in loaded.sentences():
+        click.echo(line)
+    if level != "target":
+        click.echo("Not checked: the table was not read back (--verify target does).")
+        return
+    compared = compare(where, state.shape.table, files_of(state.folder))
+    for line in compared.sentences():
+        click.echo(line)
+    if compared.lost:
+        click.get_current_context().exit(1)
+
+
+@contextlib.contextmanager
+def _goes_on(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        next_step = f"next: `dbdyno move resume {folder} --source DSN --target cassandra://...`"
+        raise KeyboardInterrupt(f"what is acknowledged is kept; {next_step}") from stop
+
+
+def take_rows(source: str, to: str, rest: Mapping[str, Any]) -> None:
+    """Move a wide table into Parquet files; the same command resumes an interrupted job."""
+    from dbdyno.wide.address import address
+    from dbdyno.wide.unload import unload
+
+    refuse(rest, NOT_OUT, "is not for the way out of a Cassandra")
+    if len(rest["tables"]) != 1:
+        raise click.UsageError("name the wide table: --table, once")
+    if "://" in to or to == "-":
+        raise click.UsageError(
+            "from a Cassandra rows go into a folder of Parquet; `dbdyno move FOLDER postgresql://...` takes it on"
+        )
+    for line in unload(address(source), rest["tables"][0], Path(to)).sentences():
+        click.echo(line)

@@ -1,0 +1,106 @@
+"""`dbdyno probe flash`: read, write and overwrite a file or device until it is in a steady state."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.base.errors import PlanError
+from dbdyno.cli.output import out_option, seed_option
+from dbdyno.cli.probe.redo import size, time
+
+if TYPE_CHECKING:
+    from dbdyno.bench.host.flash import FlashTarget
+
+ROUND_NS, ROUNDS = 5 * 10**9, 25
+QUICK_ROUND_NS, QUICK_ROUNDS, QUICK_BYTES = 5 * 10**8, 10, 64 << 20
+ROUND_LEAST_NS = 10**7
+
+
+@click.command("flash")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--size", "block", type=size, default="4KiB", show_default=True, help="Bytes of a request, to 1MiB.")
+@click.option(
+    "--depth", type=click.IntRange(1, 256), default=1, show_default=True, help="Requests under way at a time."
+)
+@click.option(
+    "--sync",
+    default="direct",
+    show_default=True,
+    metavar="WAY",
+    help="direct, direct+dsync, dsync, fdatasync or direct+fdatasync.",
+)
+@click.option(
+    "--file-size",
+    type=size,
+    default=None,
+    help="Bytes to write to.  [default: 1GiB of a new file, all of what --destroy gives up]",
+)
+@click.option("--round", "round_ns", type=time, default=None, help="How long a round is.  [default: 5s]")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=None, help="Rounds at most.  [default: 25]")
+@click.option("--for", "limit_ns", type=time, default="10min", show_default=True, help="How long in all, at most.")
+@click.option("--quick", is_flag=True, help="64MiB and 10 rounds of 500ms: to try it out.")
+@click.option("--destroy", is_flag=True, help="PATH is there, and all that is on it may be overwritten; asks first.")
+@seed_option
+@out_option
+def command(
+    path: Path,
+    block: int,
+    depth: int,
+    sync: str,
+    file_size: int | None,
+    round_ns: int | None,
+    rounds: int | None,
+    limit_ns: int,
+    quick: bool,
+    destroy: bool,
+    seed: int | None,
+    out: Path,
+) -> None:
+    """Write all of a file once, read it, and overwrite it at random until the rate is steady, or the rounds are over.
+
+    PATH is a file that is not there yet, or a folder; the file has no name while it is written to, and is gone at
+    the end. With --destroy it is a file or a block device of yours that nothing uses.
+
+    \b
+    dbdyno probe flash /flash --quick
+    dbdyno probe flash /flash --size 8KiB --depth 16 --file-size 20GiB --round 60s --for 2h
+    """
+    from dbdyno.base.signals import Interrupted
+    from dbdyno.bench.host.flash import FlashTarget, flash_path
+    from dbdyno.study.run.flash import Pace, measure
+    from dbdyno.study.run.progress import for_stream
+
+    pace = Pace(
+        round_ns or (QUICK_ROUND_NS if quick else ROUND_NS), rounds or (QUICK_ROUNDS if quick else ROUNDS), limit_ns
+    )
+    if pace.round_ns < ROUND_LEAST_NS:
+        raise PlanError("is too short to tell anything", where="--round", next_step="give 10ms or more")
+    wanted = file_size or (QUICK_BYTES if quick else None)
+    target = FlashTarget(flash_path(path, destroy), block, wanted, depth, sync, destroy)
+    if destroy:
+        _ask(target)
+    try:
+        run = measure(target, pace, out, for_stream(), seed)
+    except Interrupted as stop:
+        click.echo("interrupted: whole phases are kept", err=True)
+        raise click.exceptions.Exit(130) from stop
+    from dbdyno.cli.run import show
+
+    show(run)
+
+
+def _ask(target: FlashTarget) -> None:
+    """Ask the owner to type the path of what will be destroyed; any other input ends the command."""
+    from dbdyno.bench.host.flash import capacity
+    from dbdyno.stats.wording import size as words
+
+    path, whole = str(target.path), capacity(target.path)
+    part = min(target.file_bytes or whole, whole)
+    click.echo(f"{path} has {words(whole)}. The first {words(part)} of it will be overwritten and cannot be got back.")
+    click.echo("Type its path to go on:")
+    if sys.stdin.readline().strip() != path:
+        raise PlanError("was not typed: nothing was changed", where=path, next_step="type the path as it is shown")

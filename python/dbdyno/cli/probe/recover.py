@@ -1,0 +1,44 @@
+"""`dbdyno probe recover`: what a crash left of a log, and which copy is newer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+
+
+@click.command("recover")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH [PATH2]", type=click.Path(path_type=Path))
+@format_options
+def command(paths: tuple[Path, ...], form: str | None, output: Path | None) -> None:
+    """Read the file PATH that `probe redo` left, or both copies of a race, without changing them.
+
+    The log is the first path up to its last whole write, then the second path as long as write
+    follows write. Every acknowledged commit is in it.
+    """
+    from dbdyno import _core
+    from dbdyno.bench.host.probe import log_file
+
+    if len(paths) > 2:
+        raise click.UsageError("recover takes one file or two")
+    found = _core.recover_probe([log_file(path) for path in paths])
+    show_rows(found["copies"], form, output)
+    if form in (None, "table") and output is None:
+        click.echo("\n" + sentence(found))
+
+
+def sentence(found: dict[str, object]) -> str:
+    """Return a sentence about what was recovered."""
+    if not found["last_sequence"]:
+        return "No whole write is in it: nothing had been acknowledged."
+    words = (
+        f"Recovered: writes {found['first_sequence']:,} to {found['last_sequence']:,}, "
+        f"{found['last_commit']:,} commits."
+    )
+    if found["from_second"]:
+        return f"{words} The last {found['from_second']:,} writes are on the second path only."
+    if found["newer"]:
+        return f"{words} Copy {found['newer']} is newer."
+    return words

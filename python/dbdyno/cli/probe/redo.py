@@ -1,0 +1,205 @@
+"""`dbdyno probe redo`: the I/O of a log writer on real files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.base.errors import PlanError
+from dbdyno.base.limits import Count, Number
+from dbdyno.cli.output import out_option, seed_option
+
+if TYPE_CHECKING:
+    from dbdyno.study.plan.plan import Schedule
+
+_TIME = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+_SIZE = {
+    "": 1,
+    "b": 1,
+    "k": 2**10,
+    "kib": 2**10,
+    "m": 2**20,
+    "mib": 2**20,
+    "g": 2**30,
+    "gib": 2**30,
+    "t": 2**40,
+    "tib": 2**40,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+}
+QUANTITY_MOST = float(2**62)
+"""Maximum bytes, or nanoseconds (146 years): what the core can hold, with room to add the time of day."""
+BLOCKS = 20
+BLOCK_NS_MAX = 2 * 10**9
+BLOCK_COMMITS_MAX = 200_000
+
+
+def _quantity(text: str, units: dict[str, int], what: str, example: str) -> int:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text.lower())
+    if match is None or match[2] not in units:
+        raise click.BadParameter(f"{text!r} is no {what}; write it like {example}")
+    number = float(match[1]) * units[match[2]]
+    if number > QUANTITY_MOST:
+        raise click.BadParameter(f"{text!r} is more than any {what} here can be")
+    return round(number)
+
+
+def time(text: str) -> int:
+    """Return a time such as `10s` or `500ms` in nanoseconds."""
+    return _quantity(text, _TIME, "time", "500ms or 10s")
+
+
+def size(text: str) -> int:
+    """Return a size such as `4KiB` or `4096` in bytes."""
+    return _quantity(text, _SIZE, "size", "4KiB or 64MiB")
+
+
+@click.command("redo")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path2", required=False, type=click.Path(path_type=Path))
+@click.option("--race", is_flag=True, help="Two paths: go on with the first that is durable.")
+@click.option(
+    "--size",
+    "sizes",
+    default="512",
+    show_default=True,
+    metavar="SIZES",
+    help="Redo of a commit: 4KiB, a list 512,4KiB, a range 4KiB..1MiB, or exp(8KiB).",
+)
+@click.option("--block-size", type=size, default="4KiB", show_default=True, help="Bytes of a redo block.")
+@click.option(
+    "--sync",
+    default="direct+dsync",
+    show_default=True,
+    metavar="WAY",
+    help="direct+dsync, dsync, fdatasync, direct+fdatasync, or direct (not durable "
+    "where the device has a volatile cache).",
+)
+@click.option(
+    "--sessions",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Sessions that commit.",
+)
+@click.option("--think", type=time, default=None, help="Mean pause of a session between commits.")
+@click.option(
+    "--rate",
+    type=Number(0, 1e7, min_open=True),
+    help="Open loop: so many commits arrive a second, whatever the log does.",
+)
+@click.option("--for", "length", type=time, default=None, help="How long.  [default: 10s]")
+@click.option("--commits", type=Count(), default=None, help="Or how many commits.")
+@click.option(
+    "--file-size",
+    type=size,
+    default="64MiB",
+    show_default=True,
+    help="Bytes of each file; it is filled first, and the log goes round in it.",
+)
+@click.option(
+    "--backlog",
+    type=size,
+    default=None,
+    help="Most that a copy may be behind.  [default: a quarter of the file, <= 32MiB]",
+)
+@click.option(
+    "--outlier",
+    type=time,
+    default="500ms",
+    show_default=True,
+    help="From here on a write counts as an outlier.",
+)
+@click.option("--keep", is_flag=True, help="Leave the files, for `dbdyno probe recover`.")
+@seed_option
+@out_option
+def command(
+    path: Path,
+    path2: Path | None,
+    race: bool,
+    sizes: str,
+    block_size: int,
+    sync: str,
+    sessions: int,
+    think: int | None,
+    rate: float | None,
+    length: int | None,
+    commits: int | None,
+    file_size: int,
+    backlog: int | None,
+    outlier: int,
+    keep: bool,
+    seed: int | None,
+    out: Path,
+) -> None:
+    """Write redo to the file PATH as a log writer does, and keep every latency.
+
+    PATH is a file that is not there yet, or a folder; the probe makes the file and removes it.
+    With PATH2 every write goes to both: it is done when both copies are durable, or with --race
+    when the first is.
+
+    \b
+    dbdyno probe redo /disk/redo --size 512,4KiB,64KiB --sessions 20 --for 10s
+    dbdyno probe redo /disk/redo /flash/redo --race --sessions 20
+    """
+    from dbdyno.base.signals import Interrupted
+    from dbdyno.bench.host.probe import LogArm
+    from dbdyno.study.plan.host import log_plan
+    from dbdyno.study.run.execute import start
+    from dbdyno.study.run.progress import for_stream
+
+    if race and path2 is None:
+        raise PlanError("a race needs two paths", where="--race", next_step="name a second file")
+    arm = LogArm(
+        name="race" if race else "log",
+        paths=(path,) if path2 is None else (path, path2),
+        rule="first" if race else "all",
+        sync=sync,
+        size=sizes,
+        block_bytes=block_size,
+        file_bytes=file_size,
+        sessions=sessions,
+        think_ns=think or 0,
+        rate_per_s=rate,
+        backlog_bytes=backlog,
+        outlier_ns=outlier,
+        keep=keep,
+    )
+    plan = log_plan(
+        "probe redo race" if race else "probe redo",
+        [arm.with_files()],
+        question="How long do the writes of a log take here?",
+        kind="probe",
+        schedule=_schedule(length, commits),
+    )
+    progress = for_stream()
+    try:
+        run = start(plan, out, progress, seed=seed)
+    except Interrupted as stop:
+        progress.end()
+        click.echo("interrupted: the probe's files are removed; whole blocks are kept", err=True)
+        raise click.exceptions.Exit(130) from stop
+    from dbdyno.cli.run import show
+
+    show(run)
+
+
+def _schedule(length: int | None, commits: int | None) -> Schedule:
+    """Return twenty blocks, or more if one would be too large for memory, and one more to warm up."""
+    from dbdyno.study.plan.plan import Schedule
+
+    if length is not None and commits is not None:
+        raise PlanError("--for and --commits are given", next_step="give one of them")
+    if commits is not None:
+        blocks = max(min(BLOCKS, commits), -(-commits // BLOCK_COMMITS_MAX))
+        return Schedule(blocks=blocks, warmup_blocks=1, turn_transactions=-(-commits // blocks), settle_ns=0)
+    whole = 10 * 10**9 if length is None else length
+    if whole < BLOCKS * 10**6:
+        raise PlanError("is too short to tell anything", where="--for", next_step="give 1s or more")
+    blocks = max(BLOCKS, -(-whole // BLOCK_NS_MAX))
+    return Schedule(blocks=blocks, warmup_blocks=1, turn_ns=whole // blocks, settle_ns=0)

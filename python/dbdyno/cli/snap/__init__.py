@@ -1,0 +1,36 @@
+"""`dbdyno snap`: commands on snapshots, one file per command, imported when called."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "take": ("dbdyno.cli.snap.take", "Take one snapshot of a live engine."),
+    "watch": ("dbdyno.cli.snap.watch", "Take one per period, and sample the sessions between."),
+    "list": ("dbdyno.cli.snap.list", "List the snapshots."),
+    "report": ("dbdyno.cli.snap.report", "What happened between two snapshots."),
+    "sessions": ("dbdyno.cli.snap.sessions", "Who was active between two snapshots, on what, and who blocked whom."),
+    "plans": ("dbdyno.cli.snap.plans", "Plans of statements from the server's log, and when they changed."),
+    "baseline": ("dbdyno.cli.snap.baseline", "Give a period a name, to compare others with."),
+    "prune": ("dbdyno.cli.snap.prune", "Thin out a store by age; reports over that time still work."),
+    "check": ("dbdyno.cli.snap.check", "Check every file of a store, and repair it."),
+    "export": ("dbdyno.cli.snap.export", "The latest snapshots for Prometheus and OpenTelemetry."),
+    "top": ("dbdyno.cli.snap.top", "What a server does right now, refreshed."),
+}
+
+
+class _SnapGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("snap", cls=_SnapGroup)
+def command() -> None:
+    """Snapshots of a live engine: take some, and report what happened between two.
+
+    Nothing is created, installed or reset in the target; sessions are read-only, and every
+    statement and lock has a timeout. Two periods: `dbdyno compare snap:1..2 snap:7..8`.
+    """

@@ -1,0 +1,69 @@
+"""`dbdyno snap check`: check and repair a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.snap.options import store_option
+
+
+@click.command("check")
+@click.option("--repair", "mend", is_flag=True, help="Set aside what is torn, delete what killed processes left.")
+@click.option("--target", "dsn", metavar="DSN", help="Ask an Oracle instance for each query instead, reading no row.")
+@store_option
+@format_options
+def command(mend: bool, dsn: str | None, store: Path, form: str | None, output: Path | None) -> None:
+    """Check every manifest and file of a store, and their sums.
+
+    A torn file costs its own snapshots alone. --repair sets it aside as *.torn and deletes nothing that can be read.
+    Exit 1 where something is wrong, after a repair where something stays wrong.
+
+    \b
+    dbdyno snap check
+    dbdyno snap check --repair
+    dbdyno snap check --target oracle://perf@db1/ORCLPDB1
+    """
+    if dsn is not None:
+        _check_target(dsn, form, output)
+        return
+    from dbdyno.snapshot.store.check import check, repair
+    from dbdyno.snapshot.store.folder import Store
+
+    holder = Store(store)
+    numbers = holder.numbers()
+    if not numbers:
+        raise click.UsageError(f"there is no store in {store}/; name one with --store")
+    faults = check(holder)
+    stay = repair(holder, faults) if mend and faults else faults
+    rows = [
+        {
+            "where": fault.where,
+            "what": fault.what,
+            "snapshots": ", ".join(map(str, fault.costs)),
+            "repair": ("done: " if mend else "") + fault.repair if fault.repair else "restore it from a copy",
+        }
+        for fault in faults
+    ]
+    if rows or form not in (None, "table"):
+        show_rows(rows, form, output)
+    if not faults:
+        click.echo(f"{store}/: {sum(1 for _ in holder)} snapshots, nothing wrong", err=True)
+    elif not mend and any(fault.repair for fault in faults):
+        click.echo("next: dbdyno snap check --repair", err=True)
+    if stay:
+        raise click.exceptions.Exit(1)
+
+
+def _check_target(dsn: str, form: str | None, output: Path | None) -> None:
+    from dbdyno.snapshot.engines.oracle.check import check
+    from dbdyno.snapshot.engines.registry import engine_of
+
+    if engine_of(dsn) != "oracle":
+        raise click.UsageError("--target is for oracle://; `dbdyno doctor --target DSN` checks the other engines")
+    rows = check(dsn)
+    show_rows(rows, form, output)
+    if any(row["answer"] != "ok" for row in rows):
+        raise click.exceptions.Exit(1)

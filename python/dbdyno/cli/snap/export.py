@@ -1,0 +1,143 @@
+"""`dbdyno snap export`: the last snapshots for Prometheus and OpenTelemetry."""
+
+from __future__ import annotations
+
+import http.server
+import ipaddress
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import click
+
+from dbdyno.cli.snap.options import store_option
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.sending.exports import Cached
+
+
+@click.command("export")
+@click.option("--prometheus", "listen", metavar="[HOST]:PORT", help="Answer /metrics here; the host is 127.0.0.1.")
+@click.option("--otlp", "url", metavar="URL", help="Post to this collector, such as http://127.0.0.1:4318/v1/metrics.")
+@click.option("--every", default="60s", show_default=True, metavar="TIME", help="How often to post.")
+@click.option("--once", is_flag=True, help="Post once, or print the text for Prometheus, and end.")
+@click.option("--tables", is_flag=True, help="The counters of each table too.")
+@click.option("--anywhere", is_flag=True, help="Let --prometheus listen on an address that other machines reach.")
+@store_option
+def command(
+    listen: str | None, url: str | None, every: str, once: bool, tables: bool, anywhere: bool, store: Path
+) -> None:
+    """Give the latest snapshot of each target to a monitoring system.
+
+    Reads the store alone (one, or a folder with those of a fleet): it asks no server. Ctrl-C ends it.
+
+    \b
+    dbdyno snap export --prometheus 127.0.0.1:9187
+    dbdyno snap export --otlp http://127.0.0.1:4318/v1/metrics
+    dbdyno snap export --once
+    """
+    from dbdyno.snapshot.sending.exports import Cached, samples
+    from dbdyno.trace.units import length_ns
+
+    if url is not None and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        raise click.UsageError("--otlp: write an address such as http://127.0.0.1:4318/v1/metrics")
+    if listen is None and url is None and not once:
+        raise click.UsageError("name --prometheus HOST:PORT, --otlp URL, or --once")
+    every_s = length_ns(every, "--every") / 1e9
+    if once:
+        if url is not None:
+            _post(url, store, tables)
+        else:
+            from dbdyno.snapshot.sending.exports import prometheus
+
+            click.echo(prometheus(samples(store, tables=tables)), nl=False)
+        return
+    stop = threading.Event()
+    server = _server(*_address(listen, anywhere), Cached(store, tables=tables)) if listen else None
+    try:
+        if server is not None:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            host, port = server.server_address[:2]
+            click.echo(f"http://{host!s}:{port}/metrics")
+        while True:
+            if url is not None:
+                _try_post(url, store, tables)
+            stop.wait(every_s if url is not None else 3600.0)
+    finally:
+        if server is not None:
+            server.shutdown()
+            server.server_close()
+
+
+def _address(text: str, anywhere: bool) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise click.UsageError("--prometheus: write HOST:PORT, such as 127.0.0.1:9187")
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = host == "localhost"
+    if not loopback and not anywhere:
+        raise click.UsageError(
+            f"--prometheus: other machines reach {host}, and names of databases and tables are told to whoever asks;"
+            " add --anywhere if that is meant"
+        )
+    return host, int(port)
+
+
+def _server(host: str, port: int, cached: Cached) -> http.server.ThreadingHTTPServer:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        """Handler that answers /metrics and nothing else."""
+
+        timeout = 10
+
+        def do_GET(self) -> None:
+            """Send the metrics as text."""
+            if self.path.partition("?")[0] != "/metrics":
+                self.send_error(404, "try /metrics")
+                return
+            body = cached.text().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Log nothing: a scrape per minute is not worth a message."""
+
+    from dbdyno.base.errors import SnapshotError
+
+    try:
+        return http.server.ThreadingHTTPServer((host, port), Handler)
+    except OSError as error:
+        raise SnapshotError(
+            f"cannot listen: {error.strerror}", where=f"{host}:{port}", next_step="name another port"
+        ) from error
+
+
+def _post(url: str, store: Path, tables: bool) -> None:
+    from dbdyno.base.dsn import sql_without_secrets
+    from dbdyno.base.errors import SnapshotError
+    from dbdyno.snapshot.sending.alerts import PATIENCE_S, post_json
+    from dbdyno.snapshot.sending.exports import otlp, samples
+
+    try:
+        post_json(url, otlp(samples(store, tables=tables)), PATIENCE_S)
+    except OSError as error:
+        raise SnapshotError(
+            f"cannot be posted to: {error}",
+            where=sql_without_secrets(url.partition("?")[0]),
+            next_step="see that the collector listens",
+        ) from error
+
+
+def _try_post(url: str, store: Path, tables: bool) -> None:
+    from dbdyno.base.errors import Error
+
+    try:
+        _post(url, store, tables)
+    except Error as error:
+        click.echo(f"dbdyno: {error}", err=True)

@@ -1,0 +1,47 @@
+"""`dbdyno snap list`: the snapshots in a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.snap.options import name_option, store_option
+
+
+@click.command("list")
+@store_option
+@name_option
+@format_options
+def command(store: Path, target: str | None, form: str | None, output: Path | None) -> None:
+    """List the snapshots: number, target, when, note."""
+    from dbdyno.cli.snap.options import tell_damage
+    from dbdyno.snapshot.store.folder import Snapshot, Store
+
+    def row(one: Snapshot) -> dict[str, Any]:
+        unread = [name for name, record in one.views.items() if record.get("problem")]
+        return {
+            "number": one.number,
+            "target": one.target,
+            "at": one.at.strftime("%Y-%m-%d %H:%M:%S UTC"),
+            "engine": f"{one.engine} {str(one.facts.get('version') or '').split(' ')[0]}",
+            "databases": ", ".join(one.facts.get("databases") or []),
+            "looks": one.manifest["cost"].get("looks"),
+            "note": one.note,
+            "not read": ", ".join(unread),
+        }
+
+    holder = Store(store)
+    rows = [row(one) for one in holder if target in (None, one.target)]
+    tell_damage(holder)
+    if not rows and form in (None, "table"):
+        inside = sorted(one.parent.parent.name for one in store.glob("*/[0-9]*/manifest.json"))
+        names = list(dict.fromkeys(inside))
+        known = (
+            f"it is a fleet's, with a store for each of {', '.join(names)}: --store {store / names[0]}" if names else ""
+        )
+        click.echo(f"no snapshots in {store}/; " + (known or "`dbdyno snap take --target DSN` takes one"), err=True)
+        return
+    show_rows(rows, form, output)

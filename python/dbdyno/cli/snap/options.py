@@ -1,0 +1,119 @@
+"""Options shared by the commands on snapshots: store, target, output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbdyno.base.limits import DAY_S, Number
+from dbdyno.snapshot.engines.view import Options
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store.folder import Store
+
+FORMATS = ("table", "csv", "json", "jsonl", "html")
+F = TypeVar("F", bound=Callable[..., Any])
+
+store_option = click.option(
+    "--store",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("snaps"),
+    show_default=True,
+    envvar="DBDYNO_SNAPS",
+    help="Folder with the snapshots.",
+)
+
+name_option = click.option(
+    "--target",
+    metavar="NAME",
+    help="Which target of the store, where it holds several (see `dbdyno snap list`).",
+)
+
+
+def target_options(function: F) -> F:
+    """Add --target and the options for what is read from it."""
+    return _target_options(function, required=True)
+
+
+def target_or_fleet_options(function: F) -> F:
+    """Add the same options, with --target optional because a file may name the targets."""
+    return _target_options(function, required=False)
+
+
+def _target_options(function: F, *, required: bool) -> F:
+    options = (
+        click.option(
+            "--target",
+            "dsn",
+            required=required,
+            metavar="DSN",
+            envvar="DBDYNO_TARGET",
+            help="Connection string: postgresql://user@host/database",
+        ),
+        click.option("--name", metavar="NAME", help="Its name in the store (default: host:port)."),
+        click.option(
+            "--database",
+            "databases",
+            multiple=True,
+            metavar="NAME",
+            help="Read the objects of this database too; several times for several.",
+        ),
+        click.option("--all-databases", is_flag=True, help="Read the objects of every database."),
+        click.option("--redact", is_flag=True, help="Store no text of any statement."),
+        click.option(
+            "--statement-timeout",
+            type=Number(0.01, DAY_S),
+            default=5.0,
+            show_default=True,
+            metavar="SECONDS",
+            help="For each query of ours.",
+        ),
+        click.option(
+            "--lock-timeout",
+            type=Number(0.01, DAY_S),
+            default=0.5,
+            show_default=True,
+            metavar="SECONDS",
+            help="For each lock that we wait for.",
+        ),
+        click.option(
+            "--plans",
+            type=click.IntRange(0, 200),
+            default=0,
+            metavar="N",
+            help="Keep the generic plans of the N statements that took most time; none is run (PostgreSQL).",
+        ),
+        click.option("--note", default="", help="A name for the snapshot, such as 'before batch'."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def options_of(
+    name: str | None,
+    databases: tuple[str, ...],
+    all_databases: bool,
+    redact: bool,
+    statement_timeout: float,
+    lock_timeout: float,
+    plans: int = 0,
+) -> Options:
+    """Return how to collect, from the command line."""
+    return Options(
+        ("*",) if all_databases else databases or None,
+        redact,
+        round(statement_timeout * 1000),
+        round(lock_timeout * 1000),
+        name,
+        plans=plans,
+    )
+
+
+def tell_damage(store: Store) -> None:
+    """Print a line to stderr for each snapshot left out because its manifest cannot be read."""
+    for number, error in sorted(store.damaged.items()):
+        click.echo(f"dbdyno: snapshot {number} is left out: {error}", err=True)

@@ -1,0 +1,141 @@
+"""`dbdyno snap plans`: plans of statements from the server's log, and when they changed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.snap.options import store_option
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+
+@click.command("plans")
+@click.argument("more", metavar="[LOG]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--log",
+    "logs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="Server logs: text, csvlog, jsonlog, or JSON of a log service, plain or .gz. A file, a folder or a quoted"
+    " pattern; also as LOG.",
+)
+@click.option(
+    "--trace",
+    "runs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    help="A run of `dbdyno trace record`: latencies of all its executions, without plans.",
+)
+@click.option("--from-server", metavar="DSN", help="Read the current log of this server, for a role that may.")
+@click.option(
+    "--most",
+    metavar="MIB",
+    type=click.IntRange(1, 1 << 20),
+    default=64,
+    show_default=True,
+    help="With --from-server: of a larger log its end, in MiB.",
+)
+@click.option(
+    "--generic",
+    metavar="QUERYID",
+    type=click.IntRange(-(2**63), 2**63 - 1),
+    help="With --from-server: the generic plan of this statement, which is not run; no log is read.",
+)
+@click.option("--from", "since", metavar="TIME", help="From this time on (UTC unless it has a zone).")
+@click.option("--to", "until", metavar="TIME", help="Up to this time.")
+@click.option("--line-prefix", metavar="TEXT", help="log_line_prefix of text logs (default: found from the log).")
+@click.option("--timezone", metavar="NAME", help="log_timezone, where it is not UTC; such as Europe/Berlin.")
+@click.option("--keep/--no-keep", default=True, help="Keep what was read beside the target's snapshots.")
+@click.option("--redact", is_flag=True, help="Keep no text of any statement.")
+@click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
+@store_option
+@click.option("--target", metavar="NAME", help="Whose log it is, where the store holds several targets.")
+@page_options
+def command(
+    more: tuple[Path, ...],
+    logs: tuple[Path, ...],
+    runs: tuple[Path, ...],
+    from_server: str | None,
+    most: int,
+    generic: int | None,
+    since: str | None,
+    until: str | None,
+    line_prefix: str | None,
+    timezone: str | None,
+    keep: bool,
+    redact: bool,
+    top: int,
+    store: Path,
+    target: str | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Show the plans that statements ran with, from PostgreSQL's log with auto_explain; what changed comes first.
+
+    What was read is kept beside the snapshots of its target, without values. Without --log, what is kept is shown.
+    With --trace, latencies come from a recording; reports of snapshots show them then.
+
+    \b
+    dbdyno snap plans --log postgresql.log
+    dbdyno snap plans --log /var/log/postgresql
+    dbdyno snap plans --log postgresql.csv --from 2026-11-21T00:30 -o plans.html
+    dbdyno snap plans --from 2026-11-21
+    dbdyno snap plans --trace runs/now
+    dbdyno snap plans --from-server postgresql://admin@db1/app
+    dbdyno snap plans --from-server postgresql://admin@db1/app --generic 8342006184126112
+    """
+    from dbdyno.snapshot.plans.command import Asked, of_kept, of_logs, of_recordings, of_server
+    from dbdyno.snapshot.store.folder import Store
+
+    logs = (*logs, *more)
+    if generic is not None and (from_server is None or logs):
+        raise click.UsageError("--generic needs --from-server DSN, and no --log")
+    if sum(map(bool, (logs, runs, from_server))) > 1:
+        raise click.UsageError("one of --log, --trace and --from-server")
+    asked = Asked(_moment(since, "--from"), _moment(until, "--to"), target, keep, redact, top)
+    holder, zone = Store(store), _zone(timezone)
+    if generic is not None and from_server is not None:
+        from dbdyno.snapshot.plans.server import generic as generic_plan
+
+        model = generic_plan(from_server, generic)
+    elif from_server is not None:
+        model = of_server(holder, from_server, asked, most=most << 20, prefix=line_prefix, zone=zone)
+    elif runs:
+        model = of_recordings(holder, runs, asked)
+    elif logs:
+        model = of_logs(holder, logs, asked, prefix=line_prefix, zone=zone)
+    else:
+        model = of_kept(holder, asked)
+    show_page(model, form, output)
+
+
+def _moment(text: str | None, name: str) -> int | None:
+    """Return a time in microseconds since 1970, or None for None."""
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r:.40} is no time such as 2026-11-21T00:59", param_hint=name) from error
+    return round((at.replace(tzinfo=UTC) if at.tzinfo is None else at).timestamp() * 1e6)
+
+
+def _zone(name: str | None) -> ZoneInfo | None:
+    from zoneinfo import ZoneInfo
+
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError, LookupError) as error:
+        raise click.BadParameter(
+            f"{name!r:.40} is no time zone that this machine knows, such as Europe/Berlin", param_hint="--timezone"
+        ) from error

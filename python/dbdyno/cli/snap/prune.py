@@ -1,0 +1,89 @@
+"""`dbdyno snap prune`: thin out a store by age."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import format_options, show_rows
+from dbdyno.cli.snap.options import name_option, store_option
+
+
+@click.command("prune")
+@click.option(
+    "--keep",
+    "kept",
+    required=True,
+    metavar="RULES",
+    help="Such as 'minute:2d, hour:60d, day:2y': one of each minute for two days, and so on.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would go; change nothing.")
+@click.option(
+    "--drop-rows",
+    is_flag=True,
+    help="Do not keep the snapshots beside which only single rows ended (dropped objects, evicted statements).",
+)
+@store_option
+@name_option
+@format_options
+def command(
+    kept: str,
+    dry_run: bool,
+    drop_rows: bool,
+    store: Path,
+    target: str | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Delete old snapshots, so that coarser ones stay; pack what stays.
+
+    Counters are cumulative: reports over the thinned time still work. Both snapshots beside each reset, crash,
+    failover and eviction stay, and those with a note or in a baseline. Samples go to the next snapshot that stays.
+
+    \b
+    dbdyno snap prune --keep 'minute:2d, hour:60d, day:2y' --dry-run
+    dbdyno snap prune --keep 'minute:2d, hour:60d, day:2y'
+    """
+    from dbdyno.cli.snap.options import tell_damage
+    from dbdyno.snapshot.reading.sums.index import targets
+    from dbdyno.snapshot.store.folder import Store
+    from dbdyno.snapshot.store.prune import carry_out, plan
+    from dbdyno.snapshot.store.retention import rules_of
+
+    rules = rules_of(kept)
+    holder = Store(store)
+    names = [one for one in targets(holder) if target in (None, one)]
+    if not names:
+        raise click.UsageError(f"no snapshots{f' of {target}' if target else ''} in {store}/")
+    rows = []
+    for name in names:
+        asked = plan(holder, name, rules, time.time_ns(), rows=not drop_rows)
+        if not dry_run:
+            carry_out(holder, asked)
+        rows.append(
+            {
+                "target": name,
+                "would go" if dry_run else "gone": len(asked.go),
+                "stay": len(asked.stay),
+                "of them beside a break": len(asked.breaks),
+                "with a name": len(asked.noted),
+                "logs' plans": len(asked.plans),
+                "numbers": _ranges(asked.go),
+            }
+        )
+    show_rows(rows, form, output)
+    tell_damage(holder)
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Return numbers as ranges such as `1-3, 7`, at most the first eight."""
+    stretches: list[list[int]] = []
+    for number in numbers:
+        if stretches and stretches[-1][1] == number - 1:
+            stretches[-1][1] = number
+        else:
+            stretches.append([number, number])
+    shown = [str(a) if a == b else f"{a}-{b}" for a, b in stretches[:8]]
+    return ", ".join(shown) + (", ..." if len(stretches) > 8 else "")

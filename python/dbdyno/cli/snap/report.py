@@ -1,0 +1,58 @@
+"""`dbdyno snap report`: what happened between two snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.snap.options import name_option, store_option
+
+
+@click.command("report")
+@click.argument("first")
+@click.argument("last", required=False)
+@click.option("--top", type=Count(), default=10, show_default=True, help="Rows of each table.")
+@store_option
+@name_option
+@page_options
+def command(
+    first: str,
+    last: str | None,
+    top: int,
+    store: Path,
+    target: str | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Report the interval from snapshot FIRST to snapshot LAST.
+
+    Each is a number, a note, a time (UTC unless it has a zone) or `last`, `last-1`; `last` alone
+    is the latest interval.
+
+    \b
+    dbdyno snap report 1 2
+    dbdyno snap report 'before batch' 'after batch' -o batch.html
+    dbdyno snap report last
+    """
+    from dbdyno.cli.snap.options import tell_damage
+    from dbdyno.judge.interval_report import judged_report
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.store.folder import Store
+
+    holder = Store(store)
+    if last is None:
+        end = holder.find(first, target)
+        known = [one for one in holder.of(end.target) if one.at_ns < end.at_ns]
+        if not known:
+            raise click.UsageError(f"snapshot {end.number} is the first of {end.target}: name two")
+        start = known[-1]
+    else:
+        start = holder.find(first, target)
+        end = holder.find(last, target or (start.target if first.isdigit() else None))
+    with Interval(holder, start, end) as interval:
+        model = judged_report(interval, top)
+    tell_damage(holder)
+    show_page(model, form, output)

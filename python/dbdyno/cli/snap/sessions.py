@@ -1,0 +1,75 @@
+"""`dbdyno snap sessions`: active sessions between two snapshots, what they did, and who blocked whom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.snap.options import name_option, store_option
+
+DIMENSIONS = ("statement", "user", "database", "application", "client", "event", "class", "session")
+
+
+@click.command("sessions")
+@click.argument("first")
+@click.argument("last")
+@click.option(
+    "--by", type=click.Choice(DIMENSIONS), default="statement", show_default=True, help="What to group them by."
+)
+@click.option(
+    "--where",
+    "kept",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Only these, such as user=app or class=lock; several times for all of them.",
+)
+@click.option("--top", type=Count(), default=20, show_default=True, help="Rows of each table.")
+@store_option
+@name_option
+@page_options
+def command(
+    first: str,
+    last: str,
+    by: str,
+    kept: tuple[str, ...],
+    top: int,
+    store: Path,
+    target: str | None,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """Show the active sessions between snapshot FIRST and snapshot LAST, from the samples of `snap watch`.
+
+    Each is a number, a note, a time (UTC unless it has a zone) or `last`, `last-1`.
+
+    \b
+    dbdyno snap sessions 1 60
+    dbdyno snap sessions 1 60 --by client --where class=lock
+    dbdyno snap sessions 1 60 --by event -o sessions.html
+    """
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.sessions.report import sessions
+    from dbdyno.snapshot.store.folder import Store
+
+    only = _where(kept)
+    holder = Store(store)
+    start = holder.find(first, target)
+    end = holder.find(last, target or (start.target if first.isdigit() else None))
+    with Interval(holder, start, end) as interval:
+        model = sessions(interval, by, only, top)
+    show_page(model, form, output)
+
+
+def _where(kept: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for one in kept:
+        name, sign, value = one.partition("=")
+        if not sign or name not in DIMENSIONS:
+            raise click.BadParameter(
+                f"{one!r:.60} is no NAME=VALUE with a NAME of {', '.join(DIMENSIONS)}", param_hint="--where"
+            )
+        found[name] = value
+    return found

@@ -1,0 +1,306 @@
+"""`dbdyno snap top`: current activity of a server, refreshed, in any terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import sys
+import textwrap
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.base import visible
+from dbdyno.base.errors import SnapshotError
+from dbdyno.base.limits import Count
+from dbdyno.cli import screen
+from dbdyno.cli.output import echo_own
+from dbdyno.cli.snap.top_keys import Desk, split
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.engines.live import Frame, Progress, Session
+
+    class Seen(Frame):
+        """A frame with its time, all sessions, and commands in progress."""
+
+        at: str
+        all_sessions: list[Session]
+        progress: list[Progress]
+
+
+ABOVE = 5
+"""Number of sessions that stay visible above the selected one."""
+
+
+@click.command("top")
+@click.option(
+    "--target",
+    "dsn",
+    required=True,
+    metavar="DSN",
+    envvar="DBDYNO_TARGET",
+    help="Connection string: postgresql://user@host/database, mariadb://user@host/",
+)
+@click.option("--every", default="2s", show_default=True, metavar="TIME", help="The refresh.")
+@click.option(
+    "--sample",
+    default="100ms",
+    show_default=True,
+    metavar="TIME",
+    help="Look at the sessions so often.",
+)
+@click.option(
+    "--frames",
+    type=Count(),
+    metavar="N",
+    help="End after so many refreshes (default: 1 where the output is no terminal).",
+)
+@click.option("--top", type=Count(), default=10, show_default=True, metavar="N", help="So many statements.")
+@click.option("--once", is_flag=True, help="Print one refresh and end, in a terminal too.")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep the samples: a snapshot into this store now, one a minute, and one at the end.",
+)
+@click.option("--allow-cancel", is_flag=True, help="Let the key c cancel a statement, after a question.")
+def command(
+    dsn: str, every: str, sample: str, frames: int | None, top: int, once: bool, record: Path | None, allow_cancel: bool
+) -> None:
+    """Show load, active sessions by class, top SQL and sessions of the last seconds, again and again.
+
+    Nothing is stored without --record, and nothing is ended without --allow-cancel. Works over plain SSH. Keys: 1 to 4
+    for the load, the sessions, who blocks whom, progress; arrows choose a session, e its plan, v its text; s sort,
+    f filter, p pause, + and - the refresh, h all keys, q quit. Piped, or with TERM=dumb, each refresh is printed once,
+    below the one before.
+
+    \b
+    dbdyno snap top --target postgresql://monitor@db1/app
+    dbdyno snap top --target mariadb://monitor@db2/ --every 5s --frames 3 | cat
+    """
+    from dbdyno.trace.units import length_ns
+
+    every_s = length_ns(every, "--every") / 1e9
+    sample_s = length_ns(sample, "--sample") / 1e9
+    source = _Source(dsn, sample_s, top, record)
+    if screen.usable() and not once:
+        _on_screen(source, frames, Desk(allow_cancel=allow_cancel, every_s=every_s))
+        return
+    with source.open() as watched:
+        try:
+            for at in range(1 if once else frames or 1):
+                time.sleep(every_s)
+                text = _text(shown(watched.frame(), Desk(view="all")), 100, None)
+                echo_own(f"{text}\n" if at == 0 else f"\n{text}\n")
+        except BrokenPipeError:  # the reader has closed the pipe; click itself would report a failure
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            return
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What is watched, and how; it can be opened again after a server returned."""
+
+    dsn: str
+    sample_s: float
+    top: int
+    record: Path | None
+
+    def open(self) -> _Watched:
+        """Connect to the server.
+
+        Raises:
+            SnapshotError: the server does not answer.
+        """
+        return _Watched(self)
+
+
+class _Watched:
+    """A connected target with its sampler running; makes frames between two readings."""
+
+    def __init__(self, source: _Source) -> None:
+        from dbdyno.snapshot.engines.live import open_live
+        from dbdyno.snapshot.engines.view import Options
+        from dbdyno.snapshot.taking.recorder import Recorder
+
+        self._top = source.top
+        self._recorder = Recorder(source.dsn, source.record) if source.record is not None else None
+        self.live = open_live(source.dsn, Options())
+        try:
+            self._sampler = self.live.sampler(source.sample_s)
+            self._before = self.live.read()
+            self._sampler.start()
+        except BaseException:
+            self.live.__exit__()
+            raise
+
+    def frame(self) -> Seen:
+        """Return what happened since the last call."""
+        from dbdyno.snapshot.engines.live import frame
+
+        now = self.live.read()
+        seen = self._sampler.take()
+        made = frame(self.live, self._before, now, seen, self._top)
+        self._before = now
+        problems = [f"sessions: {self._sampler.problem}"] if self._sampler.problem else []
+        if self._recorder is not None:
+            problems += self._recorder.add(seen)
+        return {
+            **made,
+            "at": datetime.now(UTC).strftime("%H:%M:%S UTC"),
+            "notes": [*problems, *made["notes"]],
+            "all_sessions": self.live.sessions(),
+            "progress": self.live.progress(),
+        }
+
+    def __enter__(self) -> _Watched:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self._sampler.stop()
+        if self._recorder is not None:
+            self._recorder.end(self._sampler.take())
+        self.live.__exit__()
+
+
+def shown(frame: Seen, desk: Desk) -> dict[str, object]:
+    """Return a frame restricted to the desk's view, order and filter."""
+    from dbdyno.snapshot.engines.live_sessions import ordered, tree
+
+    rows = ordered(frame["all_sessions"], desk.sort, desk.words)
+    trees = tree(frame["all_sessions"])
+    desk.listed = [row["pid"] for _, row in trees] if desk.view == "blocking" else [row["pid"] for row in rows]
+    at = desk.listed.index(desk.chosen) if desk.chosen in desk.listed else 0
+    first = max(at - ABOVE, 0) if desk.view == "sessions" else 0
+    about = f", by {desk.sort}" + (f", only with {desk.words!r}" if desk.words else "")
+    return {
+        **frame,
+        "view": desk.view,
+        "plan": list(desk.plan),
+        "sessions": rows[first:],
+        "listed": about + (f", from the {first + 1}. on" if first else ""),
+        "tree": trees,
+        "chosen": desk.chosen,
+    }
+
+
+def _on_screen(source: _Source, frames: int | None, desk: Desk) -> None:
+    """Refresh until q, Ctrl-C, or the given number of frames; a server that went away is tried again."""
+    try:
+        with screen.Screen() as page, _Session(source, desk, page) as session:
+            page.draw(f"{desk.foot()}; the first numbers in {desk.every_s:g} s")
+            with contextlib.suppress(KeyboardInterrupt):
+                session.run(frames)
+    except OSError as error:  # EIO: the terminal was closed
+        if error.errno != errno.EIO:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Session:
+    """One use of the screen."""
+
+    def __init__(self, source: _Source, desk: Desk, page: screen.Screen) -> None:
+        self._source = source
+        self._desk = desk
+        self._page = page
+        self._watched: _Watched | None = source.open()
+        self._shown: Seen | str = ""
+
+    def run(self, frames: int | None) -> None:
+        """Refresh and respond to keys."""
+        done = 0
+        due = time.monotonic() + self._desk.every_s
+        while frames is None or done < frames:
+            keys = self._page.wait(max(0.0, due - time.monotonic()))
+            action = "read" if keys is None else self._pressed(keys)
+            if action == "quit":
+                return
+            if action == "read" and (keys is not None or not self._desk.paused):
+                self._read()
+                done += 1
+            if action == "read":
+                due = time.monotonic() + self._desk.every_s
+            self._draw()
+
+    def _pressed(self, typed: str) -> str:
+        """Do what the keys request; return the last action that remains to be done."""
+        action = "draw"
+        for key in split(typed):
+            action = self._desk.press(key)
+            if action == "quit":
+                return action
+            if action in ("plan", "statement", "cancel"):
+                self._do(action)
+        return action
+
+    def _read(self) -> None:
+        try:
+            if self._watched is None:
+                self._watched = self._source.open()
+                self._page.wait(min(self._desk.every_s, 1.0))
+            self._shown = self._watched.frame()
+        except SnapshotError as error:
+            self.__exit__()
+            self._shown = f"{visible.text(error)}\n\ntried again every {self._desk.every_s:g} s"
+
+    def _do(self, action: str) -> None:
+        """Show a plan or statement, or do a confirmed cancel; a refusal is shown in the last line."""
+        if self._watched is None:
+            return
+        pid = self._desk.pid
+        try:
+            if action == "plan":
+                self._desk.plan = (f"Plan of session {pid}; any key goes back", *self._watched.live.plan(pid))
+            elif action == "statement":
+                self._desk.plan = self._statement(pid)
+            else:
+                took = self._watched.live.cancel(pid)
+                self._desk.message = f"session {pid}: " + ("asked to cancel" if took else "the server refused")
+        except SnapshotError as error:
+            self._desk.message = visible.text(error.message)
+
+    def _statement(self, pid: int) -> tuple[str, ...]:
+        """Return a session's facts and its whole statement.
+
+        Raises:
+            SnapshotError: the session is not on the screen.
+        """
+        rows = [] if isinstance(self._shown, str) else self._shown["all_sessions"]
+        row = next((row for row in rows if row["pid"] == pid), None)
+        if row is None:
+            raise SnapshotError(f"no session {pid} on the screen")
+        facts = [f"{name} {row[name]}" for name in ("user", "database", "application", "client", "state") if row[name]]
+        width = shutil.get_terminal_size().columns
+        lines = [part for line in str(row["query"] or "").splitlines() for part in textwrap.wrap(line, width) or [""]]
+        return (f"Statement of session {pid}; any key goes back", *textwrap.wrap(", ".join(facts), width), "", *lines)
+
+    def _draw(self) -> None:
+        size = shutil.get_terminal_size()
+        foot = self._desk.foot()
+        if isinstance(self._shown, str):
+            self._page.draw(f"{self._shown}; {foot}")
+        else:
+            self._page.draw(_text(shown(self._shown, self._desk), size.columns, size.lines, foot=foot))
+
+    def __enter__(self) -> _Session:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        if self._watched is not None:
+            self._watched.__exit__()
+            self._watched = None
+
+
+def _text(frame: dict[str, object], width: int, height: int | None, foot: str = "") -> str:
+    from dbdyno.report.live import render_frame
+
+    color = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM", "dumb") != "dumb"
+    return render_frame(frame, width=width, height=height, color=color, foot=foot)

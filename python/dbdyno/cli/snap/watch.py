@@ -1,0 +1,194 @@
+"""`dbdyno snap watch`: a snapshot per period with sessions sampled in between, for one target or a fleet."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.output import share_option
+from dbdyno.cli.snap.options import options_of, store_option, target_or_fleet_options
+
+if TYPE_CHECKING:
+    from dbdyno.base.errors import Error
+    from dbdyno.snapshot.engines.view import Options
+    from dbdyno.snapshot.sending.alerts import Alerts
+    from dbdyno.snapshot.store.folder import Snapshot, Store
+    from dbdyno.snapshot.taking.fleet import Fleet, Target
+
+
+@click.command("watch")
+@click.argument("fleet", required=False, metavar="[FLEET.toml]", type=click.Path(path_type=Path, dir_okay=False))
+@target_or_fleet_options
+@click.option("--every", default="60s", show_default=True, metavar="TIME", help="The period.")
+@click.option("--for", "length", metavar="TIME", help="Stop after this time (default: Ctrl-C).")
+@click.option(
+    "--sample", default="1s", show_default=True, metavar="TIME", help="Look at the sessions so often; 0 for never."
+)
+@click.option(
+    "--alert",
+    "rules",
+    metavar="RULES.toml",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Rules on each sub-interval's metrics: a command or a webhook; exit 1 where one was broken.",
+)
+@share_option
+@store_option
+def command(
+    fleet: Path | None,
+    dsn: str | None,
+    name: str | None,
+    databases: tuple[str, ...],
+    all_databases: bool,
+    redact: bool,
+    statement_timeout: float,
+    lock_timeout: float,
+    plans: int,
+    note: str,
+    every: str,
+    length: str | None,
+    sample: str,
+    rules: Path | None,
+    store: Path,
+) -> None:
+    """Take a snapshot now and one per period; print each number.
+
+    Ctrl-C takes a last snapshot and ends; a second one ends at once. What fails is told, and watching goes on. A
+    FLEET.toml names many targets: one process, a thread and a store folder for each.
+
+    \b
+    dbdyno snap watch --target postgresql://monitor@db1/app --every 60s --for 1h
+    dbdyno snap watch fleet.toml --alert rules.toml
+    """
+    from dbdyno.trace.units import length_ns
+
+    for_s = length_ns(length, "--for") / 1e9 if length else None
+    alerts, left = _alerts(rules), False
+    try:
+        if fleet is not None:
+            failed, left = _watch_fleet(fleet, for_s, alerts)
+        elif dsn is None:
+            raise click.UsageError("name a target with --target DSN, or a file with many: FLEET.toml")
+        else:
+            options = options_of(name, databases, all_databases, redact, statement_timeout, lock_timeout, plans)
+            every_s = length_ns(every, "--every") / 1e9
+            sample_s = None if sample.strip("0.s ") == "" else length_ns(sample, "--sample") / 1e9
+            failed = _watch_one(dsn, store, options, (every_s, for_s, sample_s), note, alerts)
+    finally:
+        if alerts is not None:
+            alerts.close()
+    if left:  # a thread that hangs in a driver cannot be stopped, and would disturb the interpreter's shutdown
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(2)
+    if failed:
+        raise click.exceptions.Exit(2)
+    if alerts is not None and alerts.fired:
+        raise click.exceptions.Exit(1)
+
+
+def _alerts(rules: Path | None) -> Alerts | None:
+    if rules is None:
+        return None
+    from dbdyno.snapshot.sending.alerts import Alerts, read_rules
+
+    found = read_rules(rules)
+    for rule in found:
+        does = [f"runs {' '.join(rule.command)}"] if rule.command else []
+        does += [f"posts to {rule.webhook}"] if rule.webhook else []
+        click.echo(f"dbdyno: rule {rule.name}: {' and '.join(does) or 'says so here'}", err=True)
+    return Alerts(found, lambda line: click.echo(f"dbdyno: {line}", err=True), os.environ)
+
+
+class Failing:
+    """State of a target's failure: reported when it begins, when it changes, and when it is over."""
+
+    def __init__(self) -> None:
+        self.said, self.times = "", 0
+
+    def tell(self, made: Snapshot | Error, name: str = "") -> None:
+        """Report on a snapshot that was taken, or on an error."""
+        from dbdyno.base.errors import Error
+
+        if isinstance(made, Error):
+            if made.message != self.said:
+                click.echo(f"dbdyno: {name}{made}", err=True)
+            self.said, self.times = made.message, self.times + 1
+        elif self.times:
+            click.echo(f"dbdyno: {name}answers again; failed before: {self.times}", err=True)
+            self.said, self.times = "", 0
+
+
+def _watch_one(
+    dsn: str,
+    folder: Path,
+    options: Options,
+    times: tuple[float, float | None, float | None],
+    note: str,
+    alerts: Alerts | None,
+) -> bool:
+    """Watch one target; return True if the last snapshot failed."""
+    from dbdyno.base.errors import SnapshotError
+    from dbdyno.base.signals import Stopping
+    from dbdyno.snapshot.store.folder import Snapshot, Store
+    from dbdyno.snapshot.taking.take import watch
+
+    every_s, for_s, sample_s = times
+    stop, holder, target, failed = threading.Event(), Store(folder), options.name or "", False
+    failing = Failing()
+    with Stopping() as stopping:
+        stopping.on_ask = stop.set
+        for made in watch(dsn, holder, options, every_s=every_s, for_s=for_s, sample_s=sample_s, note=note, stop=stop):
+            failed = isinstance(made, SnapshotError)
+            failing.tell(made)
+            if isinstance(made, Snapshot):
+                target = made.target
+                click.echo(made.number)
+            if alerts is not None:
+                alerts.look(holder, target, made)
+    return failed
+
+
+def _watch_fleet(path: Path, for_s: float | None, alerts: Alerts | None) -> tuple[bool, bool]:
+    """Watch several targets; return whether any failed at the end, and whether any thread is still running."""
+    import time
+
+    from dbdyno.base.errors import Error
+    from dbdyno.base.signals import Stopping
+    from dbdyno.snapshot.taking.fleet import Fleet, environment, read_fleet
+
+    folder, targets = read_fleet(path, environment())
+
+    failing: dict[str, Failing] = defaultdict(Failing)
+
+    def tell(target: Target, holder: Store, made: Snapshot | Error) -> None:
+        """Report a snapshot or an error; a repeated error is shown only in the status line of its target."""
+        failing[target.name].tell(made, f"{target.name}: ")
+        if not isinstance(made, Error):
+            click.echo(f"{target.name} {made.number}")
+        if alerts is not None:
+            alerts.look(holder, target.name, made)
+
+    stop = threading.Event()
+    fleet = Fleet(folder, targets, tell, stop=stop)
+    with Stopping() as stopping:
+        stopping.on_ask = stop.set
+        left = fleet.run(for_s, lambda: _show(fleet, time.monotonic()))
+    _show(fleet, time.monotonic())
+    for name in left:
+        click.echo(f"dbdyno: {name}: still waiting for an answer; left behind", err=True)
+    return any(one.problem for one in fleet.status.values()), bool(left)
+
+
+def _show(fleet: Fleet, now: float) -> None:
+    """Print a line per target to stderr."""
+    for one in fleet.status.values():
+        word = one.word(now)
+        why = f": {one.problem}" if word == "failing" else f" for {now - one.since:.0f} s" if word == "silent" else ""
+        number = "-" if one.number is None else one.number
+        click.echo(f"{one.name:<24} {word:<8} {one.taken:>6} taken, last {number}{why}", err=True)

@@ -1,0 +1,89 @@
+"""`dbdyno stats lm`: linear regression."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.stats.options import (
+    Part,
+    level_option,
+    p_fields,
+    reading_options,
+    show_parts,
+    x_options,
+    y_option,
+)
+
+if TYPE_CHECKING:
+    from dbdyno.stats.regression import LinearFit
+
+
+@click.command("lm")
+@reading_options
+@x_options
+@y_option
+@click.option("--degree", type=click.IntRange(1, 20), default=1, help="Powers of the only -x.")
+@click.option("--no-intercept", is_flag=True, help="Through the origin.")
+@level_option
+def command(
+    operands: tuple[str, ...],
+    where: str | None,
+    folder: Path,
+    form: str | None,
+    output: Path | None,
+    xs: tuple[str, ...],
+    y: str,
+    degree: int,
+    no_intercept: bool,
+    level: float,
+) -> None:
+    """Least squares of -y on one or several -x, with the table that R's summary(lm) prints.
+
+    \b
+    dbdyno stats lm runs.csv -y elapsed_ms -x rows -x sessions
+    """
+    from dbdyno.cli.stats.read import pairs
+    from dbdyno.stats.regression import lm
+
+    if degree > 1 and len(xs) > 1:
+        raise click.UsageError("--degree goes with one -x")
+    *columns, target = pairs(operands, folder, [*xs, y], where)
+    fit = lm(target, *columns, names=xs, intercept=not no_intercept, degree=degree, level=level)
+    show_parts(fit_parts(fit), form, output, head={"y": y})
+
+
+def fit_parts(fit: LinearFit) -> list[Part]:
+    """Return residuals, coefficients, and the fit as a whole."""
+    names = ("min", "q1", "median", "q3", "max")
+    whole = {
+        "n": fit.n,
+        "df": fit.df,
+        "residual_error": fit.residual_error,
+        "r2": fit.r2,
+        "adjusted_r2": fit.adjusted_r2,
+        "f": fit.f,
+        "f_df": f"{fit.f_df[0]}, {fit.f_df[1]}",
+        **p_fields(fit.f_log10_p),
+        "note": fit.note,
+    }
+    rows = [
+        {
+            "coefficient": c.name,
+            "estimate": c.estimate,
+            "error": c.error,
+            "t": c.t,
+            **p_fields(c.log10_p),
+            "low": c.low,
+            "high": c.high,
+        }
+        for c in fit.coefficients
+    ]
+    residuals = dict(zip(names, fit.residual_quartiles, strict=True))
+    return [
+        ("residuals", "Residuals", [residuals]),
+        ("coefficients", "Coefficients", rows),
+        ("fit", "Fit", [whole]),
+    ]

@@ -1,0 +1,144 @@
+"""Options and output shared by the commands of `dbdyno stats`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbdyno.base.limits import Number
+from dbdyno.cli.output import FORMATS, folder_option, form_of, format_options, show_rows, write_text
+
+if TYPE_CHECKING:
+    from dbdyno.stats.description import Group
+
+F = TypeVar("F", bound=Callable[..., Any])
+Row = dict[str, Any]
+Part = tuple[str, str, list[Row]]
+"""A part of an answer: its name in CSV and JSON, its title, its rows."""
+
+operands_argument = click.argument("operands", metavar="OPERAND...", nargs=-1, required=True)
+by_option = click.option("--by", metavar="COL", help="Column that groups the rows.")
+x_options = click.option("-x", "xs", metavar="COL", multiple=True, required=True, help="Column of x; may be repeated.")
+y_option = click.option("-y", "y", metavar="COL", required=True, help="Column of y.")
+level_option = click.option(
+    "--level",
+    type=Number(0.5, 0.9999),
+    default=0.95,
+    show_default=True,
+    help="Level of the intervals.",
+)
+column_option = click.option(
+    "-y", "-x", "column", metavar="COL", help="Column of values (elapsed_ns where there is one)."
+)
+engine_option = click.option(
+    "--engine",
+    type=click.Choice(["here", "spark"]),
+    default="here",
+    show_default=True,
+    help="Where the summary is made.",
+)
+where_option = click.option("--where", metavar="EXPR", help="Only rows for which this SQL expression holds.")
+
+
+def reading_options(function: F) -> F:
+    """Add the operands, --where, --runs, --format and -o."""
+    for add in (format_options, folder_option, where_option, operands_argument):
+        function = add(function)
+    return function
+
+
+def show_parts(parts: Sequence[Part], form: str | None, output: Path | None, *, head: Row | None = None) -> None:
+    """Write the parts of an answer.
+
+    As tables they are printed one below the other, in JSON they form one object, and in CSV or JSON lines there is a
+    column `part`. `head` are fields of the object besides the parts.
+    """
+    form = form_of(form, output, FORMATS)
+    shown = [part for part in parts if part[2]]
+    if form == "json":
+        whole = {**(head or {}), **{name: rows for name, _, rows in shown}}
+        _out(json.dumps(plain(whole, form), indent=1, ensure_ascii=False, allow_nan=False), output)
+    elif form in ("csv", "jsonl"):
+        rows = [{"part": name, **row} for name, _, rows in shown for row in plain(rows, form)]
+        if form == "csv":
+            names = list(dict.fromkeys(key for row in rows for key in row))
+            rows = [{name: row.get(name) for name in names} for row in rows]
+        show_rows(rows, form, output)
+    else:
+        _out("\n".join(_titled(title, rows) for _, title, rows in shown), output)
+
+
+def show_list(rows: list[Row], form: str | None, output: Path | None) -> None:
+    """Write one list of rows, which in JSON is a list."""
+    if form in (None, "table") and output is None:
+        _out(table(rows).rstrip("\n"), None)
+    else:
+        show_rows(plain(rows, form_of(form, output, FORMATS)), form, output)
+
+
+def _out(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text)
+    else:
+        write_text(output, text.rstrip("\n") + "\n")
+
+
+def _titled(title: str, rows: list[Row]) -> str:
+    return f"{title}\n{table(rows)}" if title else table(rows)
+
+
+def table(rows: list[Row]) -> str:
+    """Return rows under their names, numbers right-aligned, text left-aligned; a name of blanks is shown empty."""
+    names = list(dict.fromkeys(key for row in rows for key in row))
+    columns = []
+    for name in names:
+        values = [row.get(name) for row in rows]
+        cells = [name.strip(), *map(cell, values)]
+        width = max(map(len, cells))
+        number = all(isinstance(value, int | float | None) for value in values)
+        columns.append([f"{c:>{width}}" if number else f"{c:<{width}}" for c in cells])
+    return "".join("  ".join(line).rstrip() + "\n" for line in zip(*columns, strict=True))
+
+
+def plain(value: Any, form: str) -> Any:
+    """Return a value in this form: NaN becomes null, and in JSON infinity becomes the word `inf` or `-inf`."""
+    if isinstance(value, dict):
+        return {key: plain(entry, form) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry, form) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value) if form in ("json", "jsonl") else value
+    return value
+
+
+def cell(value: Any) -> str:
+    """Return a value for a table: seven digits, whole numbers in full, "" for None."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
+        return f"{value:.7g}"
+    return str(value)
+
+
+def p_fields(log10_p: float) -> Row:
+    """Return p and its logarithm; p is 0 if it underflows."""
+    p = math.nan if math.isnan(log10_p) else 10.0**log10_p if log10_p > -307 else 0.0
+    return {"p": p, "log10_p": log10_p}
+
+
+def note_infinite(groups: Iterable[Group]) -> None:
+    """Print to stderr which groups have no mean."""
+    if names := [group.name for group in groups if not group.has_moments]:
+        word = ", ".join(names)
+        click.echo(
+            f"note: {word}: some values are infinite, or too large to be squared; mean and deviation are not"
+            " defined, quantiles and ranks are",
+            err=True,
+        )

@@ -1,0 +1,79 @@
+"""`dbdyno stats summary`: the figures of R's summary(), and the tail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.stats.options import (
+    Row,
+    by_option,
+    column_option,
+    engine_option,
+    level_option,
+    note_infinite,
+    reading_options,
+    show_list,
+)
+
+if TYPE_CHECKING:
+    from dbdyno.stats.description import Described
+
+
+@click.command("summary")
+@reading_options
+@column_option
+@by_option
+@level_option
+@engine_option
+def command(
+    operands: tuple[str, ...],
+    where: str | None,
+    folder: Path,
+    form: str | None,
+    output: Path | None,
+    column: str | None,
+    by: str | None,
+    level: float,
+    engine: str,
+) -> None:
+    """Count, minimum, quartiles, mean, maximum, standard deviation and tail of a column.
+
+    \b
+    dbdyno stats summary last:calls --by arm --where "kind = 'commit'"
+    dbdyno stats summary 'waits/*.parquet' -y elapsed_ns --by event --format csv
+
+    Quantiles are exact, of type 7 as in R; one stands only where ten values lie beyond it.
+    """
+    from dbdyno.cli.stats.read import describe_operands
+
+    found, used, _ = describe_operands(operands, folder, column=column, by=by, where=where, level=level, engine=engine)
+    if found.approximate:
+        click.echo(f"note: {found.approximate}", err=True)
+    note_infinite(found.groups)
+    rows = summary_rows(found, used if by is None and len(operands) == 1 else None)
+    show_list(rows, form, output)
+
+
+def summary_rows(described: Described, name: str | None = None) -> list[Row]:
+    """Return one row per group; `name` replaces the group's name if there is only one."""
+    rows = []
+    for group in described.groups:
+        quartiles = {q.name: q.value for q in group.quantiles if q.q in (0.25, 0.5, 0.75)}
+        row: Row = {
+            "group": name if name is not None else group.name,
+            "n": group.n,
+            "missing": group.missing,
+            "min": group.min,
+            "q1": quartiles["p25"],
+            "median": quartiles["p50"],
+            "mean": group.mean,
+            "q3": quartiles["p75"],
+            "max": group.max,
+            "sd": group.sd,
+        }
+        row |= {q.name: q.value for q in group.quantiles if q.q > 0.75}
+        rows.append(row)
+    return rows

@@ -1,0 +1,236 @@
+"""`dbdyno stats test`: whether groups differ."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.stats.options import (
+    Part,
+    Row,
+    by_option,
+    column_option,
+    engine_option,
+    level_option,
+    note_infinite,
+    p_fields,
+    reading_options,
+    show_parts,
+)
+
+if TYPE_CHECKING:
+    from dbdyno.stats.classical import ClassicalTest
+    from dbdyno.stats.description import Described
+    from dbdyno.stats.group_tests import BlockAnswer
+
+BARS = 24
+WIDTH = 40
+
+
+class _Summary(click.ParamType[tuple[int, float, float]]):
+    name = "n,mean,sd"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, float, float]:
+        try:
+            n, mean, sd = str(value).split(",")
+            return int(n.replace("_", "")), float(mean), float(sd)
+        except ValueError:
+            self.fail(f"{value!r} is not n,mean,sd such as 4000000,508.6763,176.145", param, ctx)
+
+
+@click.command("test")
+@reading_options
+@column_option
+@by_option
+@click.option("--block", metavar="COL", help="Column of blocks ('block' if there; - for none).")
+@click.option("--base", metavar="NAME", help="The group that the other is compared with.")
+@click.option("--longest", type=Count(0), default=10, show_default=True, help="How many of the longest to list.")
+@click.option("--from-summary", is_flag=True, help="The operands are published figures: n,mean,sd of each group.")
+@level_option
+@engine_option
+def command(
+    operands: tuple[str, ...],
+    where: str | None,
+    folder: Path,
+    form: str | None,
+    output: Path | None,
+    column: str | None,
+    by: str | None,
+    block: str | None,
+    base: str | None,
+    longest: int,
+    from_summary: bool,
+    level: float,
+    engine: str,
+) -> None:
+    """Compare two groups of a column, or several.
+
+    The groups are the values of --by, or the operands. Where there are blocks, the answer that
+    leads comes from them; Welch, Mann-Whitney and Kolmogorov-Smirnov over single values assume
+    that those are independent, which waits of one session are not.
+
+    \b
+    dbdyno stats test last:waits --by arm
+    dbdyno stats test before.csv after.csv -y elapsed_ms
+    dbdyno stats test --from-summary 4000000,508.6763,176.145 4000000,542.3583,185.668
+    """
+    if from_summary:
+        _from_summary(operands, level, form, output)
+        return
+    from dbdyno.cli.stats.read import describe_operands
+    from dbdyno.stats.group_tests import NOTE, compare_groups, compare_in_blocks
+
+    if by is None and len(operands) < 2:
+        raise click.UsageError("a test needs groups: name a column with --by, or two operands")
+    found, used, blocks = describe_operands(
+        operands,
+        folder,
+        column=column,
+        by=by,
+        block=block,
+        where=where,
+        first=base,
+        level=level,
+        longest=longest,
+        engine=engine,
+    )
+    names = [group.name for group in found.groups]
+    if base is not None and names and names[0] != base:
+        raise click.UsageError(f"--base {base!r} is none of the groups: {', '.join(names)}")
+    note_infinite(found.groups)
+    tests = compare_groups(found)
+    lead = _block_rows(compare_in_blocks(found, randomised=_by_lot(operands, folder, by)), names)
+    if found.approximate:
+        click.echo(f"note: {found.approximate}", err=True)
+    if not lead:
+        click.echo(f"note: {_no_blocks(blocks, len(names))}", err=True)
+    table = form in (None, "table") and output is None
+    if lead and table:
+        click.echo(f"{lead[0]['answer']}\n")
+        lead = [{k: v for k, v in row.items() if k != "answer"} for row in lead]
+    parts = [
+        ("blocks", "By blocks", lead),
+        ("tests", f"Over single values of {used} ({NOTE})", test_rows(tests)),
+        *description_parts(found, table),
+    ]
+    show_parts(parts, form, output, head={"column": used, "groups": names})
+
+
+def _block_rows(answers: list[BlockAnswer], names: list[str]) -> list[Row]:
+    """Return one row per figure compared block by block."""
+    return [
+        {
+            "metric": a.metric,
+            names[0]: a.first,
+            names[1]: a.second,
+            "ratio": a.ratio,
+            "low": a.low,
+            "high": a.high,
+            "p": a.p,
+            "blocks": a.blocks,
+            "paired": a.paired,
+            "answer": a.sentence,
+        }
+        for a in answers
+    ]
+
+
+def _no_blocks(column: str | None, groups: int) -> str:
+    if groups > 2:
+        return "more than two groups: the blocks are not used"
+    if column is None:
+        return (
+            "no blocks: name a column of blocks (runs, sessions) with --block for an answer"
+            " that does not assume independent values"
+        )
+    return f"column {column} holds fewer than two blocks of each group, or values not above 0"
+
+
+def _by_lot(operands: tuple[str, ...], folder: Path, by: str | None) -> bool:
+    """Return True if the order of the groups was randomised: they are arms of one of our experiments."""
+    from dbdyno.cli.stats.source import resolve
+    from dbdyno.evidence.query import is_trace
+
+    if len(operands) > 1 or by != "arm":
+        return False
+    run = resolve(operands[0], folder).run
+    return run is not None and not is_trace(run)
+
+
+def test_rows(tests: list[ClassicalTest]) -> list[Row]:
+    """Return one row per test."""
+    return [
+        {
+            "test": t.test,
+            "statistic": t.statistic,
+            "df": t.df,
+            **p_fields(t.log10_p),
+            "low": t.low,
+            "high": t.high,
+            "effect": t.effect,
+            "note": t.note,
+        }
+        for t in tests
+    ]
+
+
+def description_parts(found: Described, table: bool) -> list[Part]:
+    """Return summary, quantiles, histogram and the largest values of each group."""
+    from dbdyno.cli.stats.summary import summary_rows
+
+    quantiles = [
+        {"group": g.name, "quantile": q.name, "value": q.value, "low": q.low, "high": q.high}
+        for g in found.groups
+        for q in g.quantiles
+        if not math.isnan(q.value) and q.q >= 0.5
+    ]
+    longest = [
+        {"rank": at, "group": entry.group, "value": entry.value, "file": entry.file, "row": entry.row}
+        for at, entry in enumerate(found.longest, 1)
+    ]
+    summary = summary_rows(found)
+    return [
+        ("summary", "Summary", summary),
+        ("quantiles", f"Quantiles ({found.note})", quantiles),
+        ("histogram", "Histogram", histogram_rows(found, table)),
+        ("longest", "The longest", longest),
+    ]
+
+
+def histogram_rows(found: Described, table: bool) -> list[Row]:
+    """Return the counts per bucket; for a table, few wide buckets with bars."""
+    if not table:
+        return [
+            {"group": g.name, "low": low, "high": high, "count": count}
+            for g in found.groups
+            for low, high, count in g.histogram
+        ]
+    from dbdyno.stats.plots import coarse
+
+    rows: list[Row] = []
+    for low, high, counts in coarse(found, BARS):
+        row: Row = {"from": float(f"{low:.4g}"), "to": float(f"{high:.4g}")}
+        for group, count in zip(found.groups, counts, strict=True):
+            most = max(group.n, 1)
+            row[group.name] = count
+            row[" " * len(row)] = "█" * round(WIDTH * count / most)
+        rows.append(row)
+    return rows
+
+
+def _from_summary(operands: tuple[str, ...], level: float, form: str | None, output: Path | None) -> None:
+    from dbdyno.stats.group_tests import from_summary
+    from dbdyno.stats.tails import normal_log10_p
+
+    if len(operands) != 2:
+        raise click.UsageError("--from-summary takes two operands: n,mean,sd n,mean,sd")
+    kind = _Summary()
+    first, second = (kind.convert(operand, None, None) for operand in operands)
+    found = from_summary(first, second, level=level)
+    rows = test_rows([found])
+    rows[0]["log10_p_normal"] = normal_log10_p(found.statistic)
+    show_parts([("tests", "", rows)], form, output, head={"difference": found.effect_value})

@@ -1,0 +1,38 @@
+"""`dbdyno trace`: commands on traces, one file per command, imported when called."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "report": ("dbdyno.cli.trace.report", "One linked page: profile, statements, plans, waits, trees."),
+    "profile": ("dbdyno.cli.trace.profile", "Where did the time go: CPU, each event, the rest."),
+    "sql": ("dbdyno.cli.trace.sql", "Statements: call table, waits, plan, parents, children."),
+    "waits": ("dbdyno.cli.trace.waits", "The waits of one event: quantiles, shape, the longest."),
+    "tree": ("dbdyno.cli.trace.tree", "The recursion tree of one execution."),
+    "timeline": ("dbdyno.cli.trace.timeline", "What each session did, second by second."),
+    "check": ("dbdyno.cli.trace.check", "What was read, what was not, does the time close."),
+    "record": ("dbdyno.cli.trace.record", "Every wait of a live PostgreSQL, exactly timed."),
+    "proxy": ("dbdyno.cli.trace.proxy", "PostgreSQL timed from its clients' side, on the wire."),
+    "join": ("dbdyno.cli.trace.join", "A proxy's run and a recording: client, network, server."),
+    "replay": ("dbdyno.cli.trace.replay", "Run again what a proxy captured, and compare."),
+    "import": ("dbdyno.cli.trace.imports", "Turn traces into evidence (Parquet)."),
+    "write": ("dbdyno.cli.trace.write", "Turn evidence back into trace files."),
+}
+
+
+class _TraceGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("trace", cls=_TraceGroup)
+def command() -> None:
+    """Read Oracle extended SQL traces (event 10046) of any version, size and state; record PostgreSQL's waits.
+
+    FILES are trace files (also gz, xz, bz2, zstd), folders, quoted patterns, `-` for standard
+    input, or one imported run. Two sets of traces: `dbdyno compare A/ B/`.
+    """

@@ -1,0 +1,37 @@
+"""`dbdyno trace check`: whether a trace can be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.trace.options import (
+    files_argument,
+    options_of,
+    progress,
+    reading_options,
+    tell_refused,
+)
+
+
+@click.command("check")
+@files_argument
+@reading_options
+@page_options
+def command(files: tuple[str, ...], think_time: str, form: str | None, output: Path | None) -> None:
+    """What was read of FILES, what was not and where, and whether the time closes.
+
+    Exit 0: everything was read. 1: something was left unread, or does not hold. 2: a file was
+    refused, or nothing could be read.
+    """
+    from dbdyno.trace.check import check_page
+
+    with progress() as shown:
+        model = check_page(files, options_of(think_time), shown)
+    if form not in (None, "table") or output is not None:
+        tell_refused(model["refused"])
+    show_page(model, form, output)
+    if model["exit"]:
+        raise click.exceptions.Exit(model["exit"])

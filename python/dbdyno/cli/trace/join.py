@@ -1,0 +1,31 @@
+"""`dbdyno trace join`: calls seen from client and server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.pages import page_options, show_page
+
+_RUN = click.Path(path_type=Path, file_okay=False)
+
+
+@click.command("join")
+@click.argument("proxied", type=_RUN, metavar="RUN_OF_PROXY")
+@click.argument("recorded", type=_RUN, metavar="RUN_OF_RECORD")
+@page_options
+def command(proxied: Path, recorded: Path, form: str | None, output: Path | None) -> None:
+    """A call's time with its client, on the way, and with its server.
+
+    RUN_OF_PROXY is a run of `trace proxy`, RUN_OF_RECORD one of `trace record` of the same time and machine. Sessions
+    are matched by the server's process, calls by their time.
+
+    \b
+    dbdyno trace proxy --target localhost:5432 --for 60s --out runs/wire
+    dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/server
+    dbdyno trace join runs/wire runs/server
+    """
+    from dbdyno.trace.proxy.join import join_page
+
+    show_page(join_page(proxied, recorded), form, output)

@@ -1,0 +1,158 @@
+"""Parts shared by the commands on traces: options, opening, progress, output, exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbdyno.base.limits import Count, Number
+from dbdyno.base.visible import own
+
+if TYPE_CHECKING:
+    from dbdyno.trace.job import Options, Progress
+    from dbdyno.trace.source import Traces
+
+_UNIT = "dbdyno.trace.tim_unit_ns"
+F = TypeVar("F", bound=Callable[..., Any])
+
+files_argument = click.argument("files", nargs=-1, required=True, metavar="FILES")
+
+fold_option = click.option(
+    "--share",
+    type=Number(0, 100),
+    default=0.5,
+    show_default=True,
+    metavar="PERCENT",
+    help="Fold branches of trees with less of the whole; 0 shows all.",
+)
+
+
+def reading_options(function: F) -> F:
+    """Add --think-time and --tim-unit, which control how all commands read FILES; `options_of` reads the unit."""
+    unit = click.option(
+        "--tim-unit",
+        metavar="TIME",
+        expose_value=False,
+        callback=_keep_unit,
+        help="Unit of the trace's times, where its header and stamps mislead: 1us, 1.024us (9i), 10ms (8i).",
+    )
+    think = click.option(
+        "--think-time",
+        default="1s",
+        show_default=True,
+        metavar="TIME",
+        help="A wait for the client of this length or more is the client's thinking.",
+    )
+    return think(unit(function))
+
+
+def _keep_unit(context: click.Context, _: click.Parameter, text: str | None) -> None:
+    from dbdyno.trace.units import length_ns
+
+    if text:
+        context.meta[_UNIT] = length_ns(text, "--tim-unit")
+
+
+def chosen_options(function: F) -> F:
+    """Add --where, --from, --to and --depth, which select calls and waits."""
+    options = (
+        click.option("--where", metavar="CONDITION", help="Only what fits: \"module = 'app'\"."),
+        click.option("--from", "begin", metavar="TIME", help="Only what ends from here on."),
+        click.option("--to", "end", metavar="TIME", help="Only what begins before."),
+        click.option("--depth", type=Count(0), help="Only calls of this depth or less."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def options_of(think_time: str, *, binds: bool = False) -> Options:
+    """Return how to read, from the command line."""
+    from dbdyno.trace.job import Options
+    from dbdyno.trace.units import length_ns
+
+    context = click.get_current_context(silent=True)
+    unit = context.meta.get(_UNIT) if context else None
+    return Options(length_ns(think_time, "--think-time"), binds, tim_unit_ns=unit)
+
+
+def moments(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
+    """Return --from and --to in ns."""
+    from dbdyno.trace.units import moment_ns
+
+    return (
+        moment_ns(begin, "--from") if begin else None,
+        moment_ns(end, "--to") if end else None,
+    )
+
+
+@contextlib.contextmanager
+def opened(
+    files: Sequence[str],
+    think_time: str,
+    *,
+    where: str | None = None,
+    begin: str | None = None,
+    end: str | None = None,
+    depth: int | None = None,
+    binds: bool = False,
+) -> Iterator[Traces]:
+    """Open the traces restricted to the selection, report refused files, and yield the traces."""
+    from dbdyno.trace.conditions import restrict
+    from dbdyno.trace.source import open_traces
+
+    with progress() as shown, open_traces(files, options_of(think_time, binds=binds), shown) as traces:
+        if shown is not None:
+            shown(0, 0)
+        tell_refused(traces.refused)
+        from_ns, to_ns = moments(begin, end)
+        restrict(traces, where=where, from_ns=from_ns, to_ns=to_ns, depth=depth)
+        yield traces
+
+
+def tell_refused(refused: Sequence[dict[str, str]]) -> None:
+    """Print a line for each file that could not be read."""
+    from dbdyno.trace.names import refusal
+
+    for entry in refused:
+        click.echo(f"dbdyno: {refusal(entry)}", err=True)
+
+
+def end_with(refused: Sequence[Any], broken: Sequence[Any] = (), torn: int = 0) -> None:
+    """Exit with 2 if some input failed (a file, a part or a record); the rest has been processed."""
+    if refused or broken or torn:
+        raise click.exceptions.Exit(2)
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Progress | None]:
+    """Yield a function that shows the reading progress on stderr, or None if stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    started = time.monotonic()
+    written = False
+
+    def show(done: int, total: int) -> None:
+        nonlocal written
+        seconds = time.monotonic() - started
+        if total <= 0:
+            text = ""
+        elif seconds < 0.5:
+            return
+        else:
+            text = f"reading {done / total:4.0%}, {done / seconds / 1e6:.0f} MB/s"
+        if text or written:
+            own(sys.stderr).write(f"\r{text:<40}" + ("\r" if not text else ""))
+            sys.stderr.flush()
+            written = bool(text)
+
+    try:
+        yield show
+    finally:
+        show(0, 0)

@@ -1,0 +1,131 @@
+"""`dbdyno trace proxy`: PostgreSQL timed from its clients' side, on the wire."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.cli.output import show_line
+
+if TYPE_CHECKING:
+    from dbdyno.trace.proxy.proxy_run import Proxying
+
+_LOOK_S = 0.1
+_SHOWN_S = 1.0
+_FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
+
+
+@click.command("proxy")
+@click.option(
+    "--listen",
+    default="127.0.0.1:6543",
+    show_default=True,
+    metavar="ADDRESS:PORT",
+    help="Where clients connect; port 0 takes a free one.",
+)
+@click.option("--target", "to", required=True, metavar="HOST:PORT", help="The server; /FOLDER:PORT is a Unix socket.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="The run folder to make. Default: runs/<time>-wire.",
+)
+@click.option("--for", "length", metavar="TIME", help="Stop after this time, e.g. 60s; else Ctrl-C stops.")
+@click.option("--binds", is_flag=True, help="Keep every message with its values, for `trace replay`.")
+@click.option("--tls-cert", type=_FILE, metavar="FILE", help="Offer TLS to clients with this certificate (PEM).")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="Its key (PEM).")
+@click.option(
+    "--server-tls",
+    type=click.Choice(("disable", "prefer", "require", "verify-ca", "verify-full")),
+    default="disable",
+    show_default=True,
+    help="TLS with the server, as libpq's sslmode.",
+)
+@click.option("--server-ca", type=_FILE, metavar="FILE", help="Roots that the server's certificate is held to (PEM).")
+@click.option(
+    "--spin",
+    default="auto",
+    show_default=True,
+    metavar="auto|off|TIME",
+    help="Look for the next message so long before sleeping, e.g. 50us. auto: while messages come quickly and nobody"
+    " else wants the processor.",
+)
+def command(
+    listen: str,
+    to: str,
+    out: Path | None,
+    length: str | None,
+    binds: bool,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    server_tls: str,
+    server_ca: Path | None,
+    spin: str,
+) -> None:
+    """Pass clients of a PostgreSQL on to it, and time every message.
+
+    Needs no right on the server. Calls, think time, rows, bytes and SQLSTATE of every session, as its clients see them;
+    statements without their literals. All commands on traces read the run. At the end sessions are closed.
+
+    \b
+    dbdyno trace proxy --target localhost:5432 --for 60s --out runs/now
+    psql "host=127.0.0.1 port=6543 dbname=app"
+    dbdyno trace profile runs/now
+    """
+    from dbdyno.trace.proxy.proxy_run import Wanted, proxying, server_of, spin_ns
+    from dbdyno.trace.units import length_ns
+
+    for_ns = length_ns(length, "--for") if length else None
+    out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-wire"
+    wanted = Wanted(listen, server_of(to), for_ns, binds, tls_cert, tls_key, server_tls, server_ca, spin_ns(spin))
+    _more_descriptors()
+    with proxying(wanted, out) as it:
+        click.echo(f"dbdyno: clients of {to} connect to {it.address}; Ctrl-C ends it", err=True)
+        _wait(it)
+    told = it.told
+    click.echo(f"{out}: {told['calls']} calls of {told['sessions_all']} sessions")
+    click.echo(f"next: dbdyno trace profile {out}", err=True)
+    if told["lost_track"]:
+        raise click.exceptions.Exit(2)
+
+
+def _more_descriptors() -> None:
+    """Raise the limit of open files to this user's maximum, because each session needs two."""
+    import resource
+
+    with contextlib.suppress(ValueError, OSError):
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _wait(it: Proxying) -> None:
+    """Wait until the proxy ends or Ctrl-C, with a line of figures on a terminal."""
+    shows = sys.stderr.isatty()
+    shown_at = time.monotonic()
+    with contextlib.suppress(KeyboardInterrupt):
+        while not it.is_over():
+            time.sleep(_LOOK_S)
+            if shows and time.monotonic() - shown_at >= _SHOWN_S:
+                shown_at = time.monotonic()
+                show_line(line(it.look()))
+    if shows:
+        show_line()
+
+
+def line(told: dict[str, Any]) -> str:
+    """Return a line with sessions, calls per second, their median, and the number of problems."""
+    if not told:
+        return "clients are awaited"
+    wrong = sum(told[key] for key in ("unreachable", "rubbish", "broken", "lost_track", "tls_refused"))
+    p50 = "-" if told["p50_ns"] is None else f"{told['p50_ns'] / 1e3:,.0f} us"
+    said = (
+        f"{told['elapsed_ns'] / 1e9:.0f} s: {told['sessions']} sessions, {told['calls']:,} calls,"
+        f" {told['calls_per_s']:,.0f} calls/s, p50 {p50}"
+    )
+    return f"{said}; {wrong} went wrong, the last: {told['last']}" if wrong else said

@@ -1,0 +1,132 @@
+"""`dbdyno trace record`: every wait of a live PostgreSQL, exact."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.base.limits import Number
+from dbdyno.cli.output import show_line
+
+if TYPE_CHECKING:
+    from dbdyno.trace.record.recording import Recording
+
+_LOOK_S = 0.1
+_SHOWN_S = 1.0
+_PID_MOST = 1 << 22
+"""Linux's maximum for a process id."""
+
+
+@click.command("record")
+@click.option("--target", "dsn", metavar="DSN", help="A connection to the server, which must run on this machine.")
+@click.option(
+    "--pid", type=click.IntRange(1, _PID_MOST), metavar="P", help="The postmaster: all sessions; a backend: it alone."
+)
+@click.option("--datadir", type=click.Path(path_type=Path), metavar="DIR", help="The server's data folder.")
+@click.option("--database", help="Only sessions of this database.")
+@click.option("--user", help="Only sessions of this user.")
+@click.option("--for", "length", metavar="TIME", help="Stop after this time, e.g. 60s; else Ctrl-C stops.")
+@click.option(
+    "--mode",
+    type=click.Choice(["sites", "watch"]),
+    help="By probes in the server's code, or by watchpoints, which the server's own user may set."
+    " Default: sites where it is allowed, else watch.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="The run folder to make. Default: runs/<time>-waits.",
+)
+@click.option(
+    "--cost-limit",
+    type=Number(0, 100),
+    default=5,
+    show_default=True,
+    metavar="PERCENT",
+    help="Record less, in the end nothing, when probes take more than this share of a backend's time; 0: no limit.",
+)
+@click.option("--details", is_flag=True, help="Note where each bind begins, too: one note more a call.")
+def command(
+    dsn: str | None,
+    pid: int | None,
+    datadir: Path | None,
+    database: str | None,
+    user: str | None,
+    length: str | None,
+    mode: str | None,
+    out: Path | None,
+    cost_limit: float,
+    details: bool,
+) -> None:
+    """Record every wait and call of a PostgreSQL 14 to 18 on this machine, exactly timed.
+
+    The server is neither changed nor restarted: the kernel notes where its code begins and ends a wait. Needs root or
+    CAP_PERFMON and CAP_SYS_PTRACE; `--mode watch` needs the server's own user alone, tells less and costs more
+    (`dbdyno doctor` says what is allowed). All commands on traces read the run.
+
+    \b
+    dbdyno trace record --target postgresql://localhost/app --for 60s --out runs/now
+    dbdyno trace profile runs/now
+    """
+    from dbdyno.trace.record.process import place_of
+    from dbdyno.trace.record.recording import Wanted, recording
+    from dbdyno.trace.record.texts import texts_of
+    from dbdyno.trace.units import length_ns
+
+    for_ns = length_ns(length, "--for") if length else None
+    out = out or Path("runs") / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-waits"
+    place = place_of(dsn, pid, datadir)
+    wanted = Wanted(database, user, for_ns, cost_limit / 100, details, mode)
+    texts = partial(texts_of, dsn) if dsn else None
+    with recording(place, out, wanted, texts) as it:
+        if it.instead:
+            click.echo(f"dbdyno: {it.instead}", err=True)
+        _wait(it)
+    for warning in it.warnings:
+        click.echo(f"dbdyno: {warning}", err=True)
+    click.echo(f"{out}: {it.told['calls']} calls, {it.told['waits']} waits of {it.told['sessions_all']} sessions")
+    click.echo(f"next: dbdyno trace profile {out}", err=True)
+    if it.told.get("lost") or it.told.get("undecoded") or it.told.get("refused"):
+        raise click.exceptions.Exit(2)
+
+
+def _wait(it: Recording) -> None:
+    """Wait until the recording ends or Ctrl-C, with a line of figures on a terminal."""
+    shows = sys.stderr.isatty()
+    shown_at, before = time.monotonic(), dict[str, Any]()
+    with contextlib.suppress(KeyboardInterrupt):
+        while not it.is_over():
+            time.sleep(_LOOK_S)
+            if shows and time.monotonic() - shown_at >= _SHOWN_S:
+                shown_at = time.monotonic()
+                told = it.look()
+                if told.get("elapsed_ns") != before.get("elapsed_ns"):
+                    show_line(line(told, before))
+                before = told
+    if shows:
+        show_line()
+
+
+def line(told: dict[str, Any], before: dict[str, Any]) -> str:
+    """Return a line with sessions, notes per second, losses, and overhead."""
+    if not told:
+        return "the first notes are awaited"
+    over_s = (told["elapsed_ns"] - before.get("elapsed_ns", 0)) / 1e9
+    notes = told["notes"] - before.get("notes", 0)
+    rate = notes / over_s if over_s > 0 else 0
+    cores = (told["probes_ns"] - before.get("probes_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
+    own = (told["own_cpu_ns"] - before.get("own_cpu_ns", 0)) / (over_s * 1e9) if over_s > 0 else 0
+    by = "watchpoints" if told.get("mode") == "watch" else "probes"
+    given_up = "".join(f"; {shed.partition(':')[0]}" for shed in told.get("shed", []))
+    return (
+        f"{told['elapsed_ns'] / 1e9:.0f} s: {told['sessions']} sessions, {told['waits']:,} waits, {rate:,.0f} notes/s,"
+        f" {told['lost']:,} lost; {by} {cores:.1%}, recorder {own:.1%} of a core{given_up}"
+    )

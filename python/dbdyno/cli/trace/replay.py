@@ -1,0 +1,94 @@
+"""`dbdyno trace replay`: replay of a proxy's capture."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbdyno.cli.output import show_line
+
+if TYPE_CHECKING:
+    from dbdyno.trace.proxy.replay import Replaying
+
+_LOOK_S = 0.05
+_SHOWN_S = 1.0
+
+
+@click.command("replay")
+@click.argument("run", type=click.Path(path_type=Path, file_okay=False))
+@click.option("--target", "dsn", required=True, metavar="DSN", help="Where it runs: all sessions log in as this.")
+@click.option("--speed", default="1", show_default=True, metavar="N|max", help="Times faster; max: no think time.")
+@click.option(
+    "--order",
+    type=click.Choice(("none", "commit")),
+    default="none",
+    show_default=True,
+    help="commit: what ended after a commit then is sent after it now.",
+)
+@click.option("--writes", is_flag=True, help="DSN is a copy that may be written to; else sessions are read-only.")
+@click.option("--from", "begin", metavar="TIME", help="Only transactions that begin so long after the first message.")
+@click.option("--to", "end", metavar="TIME", help="Only transactions that begin before.")
+@click.option("--format", "form", type=click.Choice(("text", "json")), default="text", show_default=True, help="Form.")
+def command(
+    run: Path, dsn: str, speed: str, order: str, writes: bool, begin: str | None, end: str | None, form: str
+) -> None:
+    """Run again what `trace proxy --binds` captured in RUN: the same sessions, messages and think times.
+
+    Numbers of rows and SQLSTATEs are held against those of the capture; keys that RETURNING gave then are replaced by
+    those that it gives now. Exit 1 where answers differ.
+
+    \b
+    dbdyno trace replay runs/now --target postgresql://localhost/copy --writes
+    dbdyno trace replay runs/now --target postgresql://localhost/copy --writes --speed max --order commit
+    dbdyno trace replay runs/now --target postgresql://localhost/copy --from 10min --to 12min
+    """
+    from dbdyno.bench.postgres.server import Postgres
+    from dbdyno.evidence.captures import captured
+    from dbdyno.trace.proxy.replay import Wanted, differences, replaying, sentences, speed_of
+
+    wanted = Wanted(speed_of(speed), order == "commit", writes, *_part(begin, end))
+    captured(run)
+    connection = Postgres.open(dsn).conninfo()
+    with replaying(run, connection, wanted) as it:
+        _wait(it)
+    told = it.told
+    if form == "json":
+        click.echo(json.dumps(told, indent=1))
+    else:
+        for sentence in sentences(told, wanted):
+            click.echo(sentence)
+        for line in told["told"]:
+            click.echo(f"  {line}")
+    if differences(told):
+        raise click.exceptions.Exit(1)
+
+
+def _part(begin: str | None, end: str | None) -> tuple[int | None, int | None]:
+    from dbdyno.trace.units import length_ns
+
+    from_ns = length_ns(begin, "--from") if begin else None
+    to_ns = length_ns(end, "--to") if end else None
+    if from_ns is not None and to_ns is not None and from_ns >= to_ns:
+        raise click.UsageError(f"--from {begin} is not before --to {end}")
+    return from_ns, to_ns
+
+
+def _wait(it: Replaying) -> None:
+    """Wait until the replay ends or Ctrl-C, with a line of figures on a terminal."""
+    shows, shown_at = sys.stderr.isatty(), time.monotonic()
+    with contextlib.suppress(KeyboardInterrupt):
+        while not it.is_over():
+            time.sleep(_LOOK_S)
+            if shows and time.monotonic() - shown_at >= _SHOWN_S:
+                shown_at = time.monotonic()
+                at = it.look()
+                said = f"{at['turns']:,} of {at['turns_all']:,} round trips, {at['sessions']} sessions"
+                show_line(f"{said}, {at['differing']} differ")
+    if shows:
+        show_line()

@@ -1,0 +1,64 @@
+"""`dbdyno trace sql`: the cost of each statement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.trace.options import (
+    chosen_options,
+    end_with,
+    files_argument,
+    opened,
+    reading_options,
+)
+
+SORTS = ("elapsed", "cpu", "wait", "count", "executions", "rows", "disk", "query", "current", "misses")
+
+
+@click.command("sql")
+@files_argument
+@click.option("--top", type=Count(0), default=10, show_default=True, help="So many statements; 0 for all.")
+@click.option(
+    "--sort", type=click.Choice(SORTS), default="elapsed", show_default=True, help="The largest of this first."
+)
+@click.option("--statement", metavar="KEY", help="This statement only (its SQL_ID, most often).")
+@click.option("--merge-literals", is_flag=True, help="Statements that differ in literals are one.")
+@click.option("--no-recursive", is_flag=True, help="Leave out SYS's recursive statements.")
+@chosen_options
+@reading_options
+@page_options
+def command(
+    files: tuple[str, ...],
+    top: int,
+    sort: str,
+    statement: str | None,
+    merge_literals: bool,
+    no_recursive: bool,
+    where: str | None,
+    begin: str | None,
+    end: str | None,
+    depth: int | None,
+    think_time: str,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """The statements of FILES: call table, waits, plan with row counts, parents and children.
+
+    Figures are exclusive: what recursive statements did below a statement counts for them. Waits
+    inside calls are part of `elapsed`, waits between calls are not.
+
+    \b
+    dbdyno trace sql --top 5 --sort cpu orcl_ora_4321.trc
+    dbdyno trace sql --merge-literals --no-recursive traces/
+    dbdyno trace sql --statement 6v48b7j2tc4a0 -o statement.html traces/
+    """
+    from dbdyno.trace.statements import Request, statements_page
+
+    request = Request(top, sort, merge_literals, not no_recursive, statement)
+    with opened(files, think_time, where=where, begin=begin, end=end, depth=depth) as traces:
+        show_page(statements_page(traces, request), form, output)
+        end_with(traces.refused, traces.broken, traces.torn)

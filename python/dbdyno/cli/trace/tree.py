@@ -1,0 +1,55 @@
+"""`dbdyno trace tree`: the recursion tree of one execution."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.pages import page_options, show_page
+from dbdyno.cli.trace.options import (
+    end_with,
+    files_argument,
+    fold_option,
+    opened,
+    reading_options,
+)
+
+
+@click.command("tree")
+@files_argument
+@click.option(
+    "--call", type=click.IntRange(0, 2**63 - 1), help="The call of this number (column `call` of the evidence)."
+)
+@click.option("--statement", metavar="KEY", help="The longest call of this statement.")
+@click.option("--line", "place", metavar="FILE:LINE", help="The first call at or after this line.")
+@click.option("--calls", is_flag=True, help="A line for each call, not for each statement.")
+@fold_option
+@reading_options
+@page_options
+def command(
+    files: tuple[str, ...],
+    call: int | None,
+    statement: str | None,
+    place: str | None,
+    calls: bool,
+    share: float,
+    think_time: str,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """The recursion tree of one call of FILES: by default the client's longest.
+
+    `elapsed` holds what lies below, `self` does not. The waits of each line stand under it.
+
+    \b
+    dbdyno trace tree orcl_ora_4321.trc
+    dbdyno trace tree --line orcl_ora_4321.trc:1500 -o tree.svg orcl_ora_4321.trc
+    """
+    from dbdyno.trace.tree import Request, tree_page
+
+    if sum(given is not None for given in (call, statement, place)) > 1:
+        raise click.UsageError("give one of --call, --statement and --line")
+    with opened(files, think_time) as traces:
+        show_page(tree_page(traces, Request(call, statement, place, calls, share / 100)), form, output)
+        end_with(traces.refused, traces.broken, traces.torn)

@@ -1,0 +1,48 @@
+"""`dbdyno trace write`: write evidence as trace files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from dbdyno.base.errors import TraceError
+from dbdyno.cli.output import folder_option
+from dbdyno.evidence import find_run
+
+
+@click.command("write")
+@click.argument("run_name", metavar="RUN")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="The folder for the trace files.",
+)
+@folder_option
+def command(run_name: str, out: Path, folder: Path) -> None:
+    """Write the imported RUN as trace files into DIR, one for each file that was read.
+
+    Reading them again gives the same evidence. Bind values are there only if they were imported.
+    """
+    from dbdyno import _core
+    from dbdyno.evidence.trace_tables import require_whole
+
+    run = find_run(run_name, folder)
+    if run.manifest.kind != "trace":
+        raise TraceError("is no imported trace", where=str(run.path))
+    require_whole(run)
+    if str(run.manifest.to_json().get("format")).startswith("postgresql"):
+        raise TraceError(
+            "is a recording of PostgreSQL, which no trace file of Oracle can hold",
+            where=str(run.path),
+            next_step=f"any Parquet reader reads it; here: dbdyno trace profile {run.path}",
+        )
+    if out.exists() and any(out.iterdir()):
+        raise TraceError("is not empty", where=str(out), next_step="choose an empty or a new folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    written = json.loads(_core.write_trace(run.path, out))
+    for file in written.get("files", []):
+        click.echo(f"{file.get('path')}: {file.get('records')} records")

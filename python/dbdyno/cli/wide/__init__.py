@@ -1,0 +1,30 @@
+"""`dbdyno wide`: wide tables of Cassandra as SQL tables, one file per command."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import click
+
+from dbdyno.cli.main import LazyGroup
+
+ROWS = {
+    "map": ("dbdyno.cli.wide.map", "Write the map: which tables of SQL a keyspace is."),
+    "check": ("dbdyno.cli.wide.check", "Hold a map's keys to the data."),
+    "sql": ("dbdyno.cli.wide.sql", "SQL over the tables of a map."),
+}
+
+
+class _WideGroup(LazyGroup):
+    rows: ClassVar[dict[str, tuple[str, str]]] = ROWS
+
+
+@click.group("wide", cls=_WideGroup)
+def command() -> None:
+    """Tables out of wide rows: each wide table of a Cassandra is a parent (partition key, static columns) and a child
+    (the whole key and the other columns), collections are further children.
+
+    \b
+    dbdyno wide map cassandra://host/shop > map.toml
+    dbdyno wide sql "select ..." --map map.toml --target cassandra://host/shop
+    """

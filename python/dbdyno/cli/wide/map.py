@@ -1,0 +1,49 @@
+"""`dbdyno wide map`: the map of a keyspace, to stdout or a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from dbdyno.cli.output import write_text
+
+
+@click.command("map")
+@click.argument("target")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    metavar="WIDE=CHILD[,PARENT]",
+    help="What the tables of SQL are called: of its rows, and of its partitions. Repeatable.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
+def command(target: str, names: tuple[str, ...], output: Path | None) -> None:
+    """Write the map of the keyspace at TARGET (cassandra://host:9042/keyspace): a file to edit. Tables, columns and
+    keys may be renamed, left out, or given another type.
+
+    \b
+    dbdyno wide map cassandra://host/shop --name orders_by_customer=orders,customers > map.toml
+    """
+    from dbdyno.wide.address import address, reached
+    from dbdyno.wide.catalog import read_keyspace
+    from dbdyno.wide.file import write
+    from dbdyno.wide.mapping import map_of
+
+    where = address(target)
+    with reached(where) as session:
+        tables = read_keyspace(session, where.keyspace)
+    text = write(map_of(where.keyspace, tables, dict(_named(one) for one in names)))
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+def _named(given: str) -> tuple[str, list[str]]:
+    wide, sign, rest = given.partition("=")
+    parts = [one.strip() for one in rest.split(",")]
+    if not sign or not wide or not all(parts) or len(parts) > 2:
+        raise click.UsageError(f"--name {given}: write WIDE=CHILD or WIDE=CHILD,PARENT")
+    return wide, parts

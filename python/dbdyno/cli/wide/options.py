@@ -1,0 +1,43 @@
+"""Options shared by the commands on wide tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbdyno.base.errors import WideError
+
+if TYPE_CHECKING:
+    from dbdyno.wide.address import Address
+    from dbdyno.wide.mapping import WideMap
+
+F = TypeVar("F", bound=Callable[..., Any])
+TARGET = "DBDYNO_CASSANDRA"
+map_option = click.option(
+    "--map", "file", required=True, type=click.Path(path_type=Path, dir_okay=False), help="The map's file."
+)
+target_option = click.option(
+    "--target", required=True, envvar=TARGET, help=f"cassandra://host:9042/keyspace, or {TARGET} in the environment."
+)
+
+
+def opened(file: Path, target: str) -> tuple[Address, WideMap]:
+    """Return the address and the map, which must be of the same keyspace.
+
+    Raises:
+        WideError: the keyspaces differ, or the map cannot be read.
+    """
+    from dbdyno.wide.address import address
+    from dbdyno.wide.file import read
+
+    where, found = address(target), read(file)
+    if found.keyspace != where.keyspace:
+        raise WideError(
+            f"is of keyspace {found.keyspace}, the target is {where.keyspace}",
+            where=f"{file}: keyspace",
+            next_step="name the keyspace of the map, or change it in the map",
+        )
+    return where, found

@@ -1,0 +1,118 @@
+"""`dbdyno wide sql`: SQL over the tables of a map."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbdyno.base.limits import Count
+from dbdyno.cli.output import FORMATS, STREAMED, form_of, format_options, show_rows, stream_rows
+from dbdyno.cli.wide.options import map_option, opened, target_option
+
+if TYPE_CHECKING:
+    from dbdyno.wide.address import Address
+    from dbdyno.wide.mapping import WideMap
+    from dbdyno.wide.spark import SparkAnswer
+
+TOP = 1000
+FORMS = tuple(one for one in FORMATS if one != "arrow")
+
+
+@click.command("sql")
+@click.argument("text", metavar="SQL")
+@map_option
+@target_option
+@click.option("--engine", type=click.Choice(["here", "spark"]), default="here", help="Where rows are read [here].")
+@click.option("--master", help="With --engine spark: the cluster, such as spark://host:7077 [local[*]].")
+@click.option("--explain", is_flag=True, help="Say what was asked of Cassandra, read, and filtered here.")
+@click.option("--dry-run", is_flag=True, help="Say what would be asked; read no row, write none.")
+@click.option("--allow-filtering", "filtering", is_flag=True, help="Let the nodes read rows and throw them away.")
+@click.option("--write", "writing", is_flag=True, help="Carry out an INSERT, UPDATE or DELETE.")
+@click.option("--cascade", is_flag=True, help="DELETE on a parent takes its whole partition along.")
+@click.option("--top", type=Count(), default=TOP, show_default=True, help="Show the top N rows of a table.")
+@format_options
+def command(
+    text: str,
+    file: Path,
+    target: str,
+    engine: str,
+    master: str | None,
+    explain: bool,
+    dry_run: bool,
+    filtering: bool,
+    writing: bool,
+    cascade: bool,
+    top: int,
+    form: str | None,
+    output: Path | None,
+) -> None:
+    """SQL over the tables of a map, joins and aggregates included. What Cassandra can do by its own rules is asked of
+    it; DuckDB does the rest over the rows that come.
+
+    \b
+    dbdyno wide sql "select name, sum(amount) from customers join orders using (customer_id)
+                     where customer_id in (1, 2) group by name" --map map.toml --target cassandra://host/shop
+    """
+    from dbdyno.wide.answer import Answer
+    from dbdyno.wide.write import is_change
+
+    form = form_of(form, output, FORMS)
+    if master is not None and engine != "spark":
+        raise click.UsageError("--master is for --engine spark")
+    where, found = opened(file, target)
+    if is_change(text):
+        if engine == "spark":
+            raise click.UsageError("INSERT, UPDATE and DELETE go without --engine spark")
+        _change(text, where, found, file, writing and not dry_run, cascade)
+        return
+    answer: Answer | SparkAnswer
+    if engine == "spark":
+        from dbdyno.wide.spark import LOCAL, SparkAnswer
+
+        answer = SparkAnswer(where, found, text, str(file), filtering=filtering, master=master or LOCAL)
+    else:
+        answer = Answer(where, found, text, str(file), filtering=filtering)
+    if dry_run:
+        for line in answer.explained(asked=False):
+            click.echo(line)
+        answer.__exit__(None, None, None)
+        return
+    with answer:
+        if form in STREAMED:
+            stream_rows(answer.names, _readable(answer.rows()), form, output)
+        else:
+            rows = list(_readable(answer.rows()))
+            show_rows([dict(zip(answer.names, row, strict=True)) for row in rows[:top]], "table", output)
+            if len(rows) > top:
+                click.echo(f"the first {top:,} of {len(rows):,} rows", err=True)
+        if explain:
+            for line in answer.explained():
+                click.echo(line, err=True)
+
+
+def _readable(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows with bytes in Cassandra's notation."""
+    for row in rows:
+        yield tuple(f"0x{bytes(one).hex()}" if isinstance(one, bytes | bytearray) else one for one in row)
+
+
+def _change(text: str, where: Address, found: WideMap, file: Path, writing: bool, cascade: bool) -> None:
+    from dbdyno.wide.address import reached
+    from dbdyno.wide.catalog import read_keyspace
+    from dbdyno.wide.mapping import check
+    from dbdyno.wide.write import carry_out, change
+
+    with reached(where) as session:
+        asked = change(text, check(found, read_keyspace(session, where.keyspace), str(file)), cascade=cascade)
+    click.echo(f"rows from:     {asked.select}\nfor each:      {asked.cql}", err=True)
+    for promise in asked.promises:
+        click.echo(f"mind:          {promise}", err=True)
+    if not writing:
+        click.echo("nothing was written\n  next: --write carries it out", err=True)
+        return
+    count = carry_out(where, found, asked, str(file))
+    words = {"insert": "written", "update": "changed", "delete": "deleted"}[asked.verb]
+    click.echo(f"{count:,} row{'s' * (count != 1)} {words}.")

@@ -1,0 +1,122 @@
+"""Restriction of DuckDB connections: the author of a query can read the evidence of the named runs and nothing else.
+
+A query is one statement, a SELECT according to DuckDB's own parser, and each part of it must only read: since DuckDB
+2.0 a WITH clause may contain a COPY or an INSERT, and the whole still counts as a SELECT. So nothing is written,
+attached, installed or set. The query reads no files but those of the runs, has no network access and sees no Python
+variables. Its memory is limited to a part of the machine's memory; what does not fit is spilled to a private folder
+that is removed when the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import EvidenceError
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from dbdyno.evidence.run import Run
+
+CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+LEAST_BYTES = 256 << 20
+QUESTIONS = ("SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE")
+"""Node types of DuckDB's parser that only read."""
+
+
+def lock(connection: duckdb.DuckDBPyConnection, *runs: Run) -> None:
+    """Restrict a connection to the folders of these runs; this cannot be undone."""
+    scratch = private_folder()
+    connection.execute(f"set memory_limit = '{memory_bytes()}B'")
+    connection.execute(f"set temp_directory = {_literal(str(scratch))}")
+    connection.execute(f"set max_temp_directory_size = '{shutil.disk_usage(scratch).free // 2}B'")
+    connection.execute("set python_enable_replacements = false")
+    connection.execute("set autoinstall_known_extensions = false")
+    connection.execute("set autoload_known_extensions = false")
+    folders = ", ".join(_literal(str(run.path.resolve())) for run in runs)
+    connection.execute(f"set allowed_directories = [{folders}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+
+
+def only_select(connection: duckdb.DuckDBPyConnection, text: str) -> duckdb.Statement:
+    """Return the single SELECT statement that the text consists of, and begin a read-only transaction.
+
+    DESCRIBE, SUMMARIZE and SHOW count as SELECT, since they only read.
+
+    Raises:
+        EvidenceError: the text is anything else, or cannot be parsed.
+    """
+    import duckdb
+
+    try:
+        statements = connection.extract_statements(text)
+    except duckdb.Error as error:
+        raise EvidenceError(str(error), where="the query") from error
+    kinds = [statement.type.name for statement in statements]
+    if kinds != ["SELECT"]:
+        found = " and ".join(kinds) if kinds else "nothing"
+        raise EvidenceError(
+            f"expected one SELECT, found {found}: evidence is read, never changed",
+            where="the query",
+            next_step="write the rows where you want them with -o FILE.csv, or open the run's Parquet files elsewhere",
+        )
+    for kind in _parts(connection, text):
+        if kind not in QUESTIONS:
+            found = kind.removesuffix("_NODE").removesuffix("_QUERY")
+            raise EvidenceError(
+                f"expected one SELECT, found {found} in it: evidence is read, never changed",
+                where="the query",
+                next_step="write the rows where you want them with -o FILE.csv",
+            )
+    connection.execute("begin transaction read only")
+    return statements[0]
+
+
+def _parts(connection: duckdb.DuckDBPyConnection, text: str) -> Iterator[str]:
+    """Yield the node types of the queries that a SELECT is made of, as the parser names them."""
+    row = connection.execute("select json_serialize_sql(?)", [text]).fetchone()
+    left: list[Any] = [json.loads(row[0]) if row else {"error": True}]
+    if left[0].get("error"):
+        yield str(left[0].get("error_message", "what cannot be taken apart"))
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            if "cte_map" in one:
+                yield str(one.get("type"))
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
+
+
+def memory_bytes() -> int:
+    """Return the memory limit for a query: half of the memory of the machine or of this process's cgroup, in bytes.
+
+    The limit is never below `LEAST_BYTES`.
+    """
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for place in CGROUP_LIMITS:
+        with contextlib.suppress(OSError, ValueError):  # the text `max` means no limit
+            limits.append(int(Path(place).read_text()))
+    return max(min(limits) // 2, LEAST_BYTES)
+
+
+@functools.cache
+def private_folder() -> Path:
+    """Return this process's folder for spilled query data; only this user can read it, and it is removed at exit."""
+    folder = Path(tempfile.mkdtemp(prefix="dbdyno-sql-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,96 @@
+"""Metrics of two periods: medians, ratio, chance, p, and what they decide. All rows of a kind are computed at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.engines.metric import Metric
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+LEAST = 5
+"""Sub-intervals that a period needs to be judged by."""
+AT_ONCE = 400_000
+"""So many values of both periods are worked on at once: what that needs of memory does not grow with the periods."""
+
+
+def compared(metric: Metric, a: list[float], b: list[float]) -> dict[str, Any]:
+    """A row of a comparison: the values of each sub-interval of both, beside each other."""
+    import numpy as np
+
+    return compared_rows([metric], np.array([a], dtype=float), np.array([b], dtype=float))[0]
+
+
+def compared_rows(metrics: Sequence[Metric], a: Floats, b: Floats) -> list[dict[str, object]]:
+    """As `compared`, a row of the arrays for each metric."""
+    rows = [_unknown(metric) for metric in metrics]
+    if not a.shape[1] or not b.shape[1]:
+        return [{**row, "decision": "not measured"} for row in rows]
+    step = max(AT_ONCE // (a.shape[1] + b.shape[1]), 1)
+    for at in range(0, len(rows), step):
+        _fill(rows[at : at + step], a[at : at + step], b[at : at + step])
+    return rows
+
+
+def _unknown(metric: Metric) -> dict[str, object]:
+    """A row of which nothing is known yet."""
+    sides = ("a", "a_low", "a_high", "b", "b_low", "b_high", "ratio", "low", "high", "chance", "p", "q")
+    return {
+        "metric": metric.label,
+        "name": metric.name,
+        "unit": _unit(metric.unit),
+        **dict.fromkeys(sides),
+        "decision": "cannot tell",
+    }
+
+
+def _fill(rows: list[dict[str, object]], a: Floats, b: Floats) -> None:
+    """Puts into rows what their values say."""
+    import numpy as np
+
+    from dbdyno.stats.rows import medians, ratios, second_larger
+
+    for side, values in (("a", a), ("b", b)):
+        for end, found in zip((side, f"{side}_low", f"{side}_high"), medians(values), strict=True):
+            _put(rows, end, found)
+    if min(a.shape[1], b.shape[1]) < LEAST:
+        return
+    some = np.any(a, axis=1) | np.any(b, axis=1)
+    for at in np.flatnonzero(~some):
+        rows[at]["decision"] = "none in either"
+    ranked = [rows[at] for at in np.flatnonzero(some)]
+    for name, found in zip(("chance", "p"), second_larger(a[some], b[some]), strict=True):
+        _put(ranked, name, found)
+    positive = np.minimum(a.min(axis=1), b.min(axis=1)) > 0
+    by_ratio = ratios(a[positive], b[positive])
+    for name in ("ratio", "low", "high", "p"):
+        _put([rows[at] for at in np.flatnonzero(positive)], name, getattr(by_ratio, name))
+
+
+def _put(rows: list[dict[str, object]], name: str, values: Floats) -> None:
+    for row, value in zip(rows, values.tolist(), strict=True):
+        row[name] = None if math.isnan(value) else value
+
+
+def decision(row: dict[str, Any], q: float, threshold: float) -> str:
+    """Return `more`, `less`, `same` or `cannot tell`: a metric is a finding, and its direction is no verdict. What is
+    usually 0 in both, and now and then was not, decides nothing."""
+    low, high = row["low"], row["high"]
+    if not row["a"] and not row["b"]:
+        return "cannot tell"
+    if low is not None and low >= 1 / (1 + threshold) and high <= 1 + threshold:
+        return "same"
+    if q > 0.05:
+        return "cannot tell"
+    grew = row["ratio"] > 1 if row["ratio"] is not None else row["chance"] > 0.5
+    return "more" if grew else "less"
+
+
+def _unit(unit: str) -> str:
+    return {"bytes_per_s": "bytes", "per_s": "1/s"}.get(unit, unit)

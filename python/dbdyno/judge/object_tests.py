@@ -1,0 +1,274 @@
+"""Two periods by wait class, statement, table, index, database and role: which of them changed for certain?
+
+Each sub-interval gives one rate of each measure of each object, zero where nothing was counted; one in
+which the object's counters were lost gives none. Wait classes, and the active sessions of databases and users, are
+from samples; a sub-interval in which nobody looked gives none. The tests are those of the metrics, and all rows of
+all objects share one false-discovery rate. What did not change is counted, not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dbdyno.judge.metric_tests import compared_rows
+from dbdyno.snapshot.engines.metric import Metric
+from dbdyno.snapshot.engines.postgres.facts import is_ours
+from dbdyno.snapshot.model import Part, Row, beginning, columns, section, table
+from dbdyno.snapshot.reading.active_rates import ActiveRates
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.rates import rates
+from dbdyno.snapshot.reading.renumbered_statements import fingerprints, renumbered
+
+if TYPE_CHECKING:
+    from dbdyno.judge.metric_tests import Floats
+
+MOST = 150
+"""So many objects of a kind are tested: those whose rate changed most."""
+
+_SHOWN = (
+    "measure:text decision:text a:number:first b:number:second ratio:change:change low:change:from"
+    " high:change:to chance:ratio:second_larger q:p"
+)
+_NOT_SHOWN = ("same", "cannot tell", "none in either", "not measured")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of object: its view, the columns that name it, and what is measured, as SQL."""
+
+    title: str
+    view: str
+    by: tuple[str, ...]
+    measures: tuple[tuple[str, tuple[str, ...], float], ...]
+
+
+POSTGRES = (
+    Kind(
+        "statement",
+        "pg_stat_statements",
+        ("queryid",),
+        (
+            ("time, ms a second", ("total_exec_time", "total_time"), 1),
+            ("calls a second", ("calls",), 1),
+            ("rows a second", ("rows",), 1),
+            ("blocks hit a second", ("shared_blks_hit",), 1),
+            ("blocks read a second", ("shared_blks_read",), 1),
+        ),
+    ),
+    Kind("user", "pg_stat_statements", ("userid",), (("time, ms a second", ("total_exec_time", "total_time"), 1),)),
+    Kind(
+        "table",
+        "pg_stat_user_tables",
+        ("datname", "schemaname", "relname"),
+        (
+            ("sequential scans a second", ("seq_scan",), 1),
+            ("rows by sequential scans a second", ("seq_tup_read",), 1),
+            ("rows inserted a second", ("n_tup_ins",), 1),
+            ("rows updated a second", ("n_tup_upd",), 1),
+            ("rows deleted a second", ("n_tup_del",), 1),
+        ),
+    ),
+    Kind(
+        "index",
+        "pg_stat_user_indexes",
+        ("datname", "schemaname", "indexrelname"),
+        (("scans a second", ("idx_scan",), 1),),
+    ),
+    Kind(
+        "database",
+        "pg_stat_database",
+        ("datname",),
+        (
+            ("transactions a second", ("xact_commit",), 1),
+            ("blocks read a second", ("blks_read",), 1),
+            ("temporary bytes a second", ("temp_bytes",), 1),
+        ),
+    ),
+)
+MARIADB = (
+    Kind(
+        "statement",
+        "events_statements_summary_by_digest",
+        ("DIGEST",),
+        (
+            ("time, ms a second", ("SUM_TIMER_WAIT",), 1e-6),
+            ("calls a second", ("COUNT_STAR",), 1),
+            ("rows examined a second", ("SUM_ROWS_EXAMINED",), 1),
+            ("temporary tables on disk a second", ("SUM_CREATED_TMP_DISK_TABLES",), 1),
+        ),
+    ),
+    Kind(
+        "table",
+        "table_io_waits_summary_by_table",
+        ("OBJECT_SCHEMA", "OBJECT_NAME"),
+        (
+            ("rows fetched a second", ("COUNT_FETCH",), 1),
+            ("rows inserted a second", ("COUNT_INSERT",), 1),
+            ("rows updated a second", ("COUNT_UPDATE",), 1),
+            ("rows deleted a second", ("COUNT_DELETE",), 1),
+        ),
+    ),
+    Kind(
+        "index",
+        "table_io_waits_summary_by_index_usage",
+        ("OBJECT_SCHEMA", "OBJECT_NAME", "INDEX_NAME"),
+        (("rows read a second", ("COUNT_READ",), 1),),
+    ),
+)
+ORACLE = (
+    Kind(
+        "statement",
+        "sql",
+        ("sql_id",),
+        (
+            ("time, ms a second", ("elapsed_time",), 1e-3),
+            ("executions a second", ("executions",), 1),
+            ("logical reads a second", ("buffer_gets",), 1),
+            ("physical reads a second", ("disk_reads",), 1),
+        ),
+    ),
+    Kind(
+        "segment",
+        "segment_statistics",
+        ("owner", "object_name"),
+        (
+            ("logical reads a second", ("logical_reads",), 1),
+            ("physical reads a second", ("physical_reads",), 1),
+            ("block changes a second", ("block_changes",), 1),
+            ("row lock waits a second", ("row_lock_waits",), 1),
+        ),
+    ),
+    Kind(
+        "event",
+        "system_event",
+        ("event",),
+        (("time, ms a second", ("time_waited_micro_fg",), 1e-3), ("waits a second", ("total_waits_fg",), 1)),
+    ),
+)
+KINDS = {"postgres": POSTGRES, "mariadb": MARIADB, "oracle": ORACLE}
+_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
+"""What identifies a statement's text."""
+
+
+def by_object(
+    before: Interval,
+    after: Interval,
+    looked: Sequence[ActiveRates | None],
+    *,
+    threshold: float,
+    allowed: bool,
+    hourly: bool,
+) -> Part:
+    """The section of what changed, by kind of object."""
+    texts = _texts(before) | _texts(after)
+    found: dict[str, list[Row]] = {}
+    own = {key for key, text in texts.items() if is_ours(text)}
+    found["wait class"] = list(_sampled("class", looked))
+    for kind in KINDS[before.before.engine]:
+        left_out = own if kind.title == "statement" else set()
+        found[kind.title] = list(_rows(kind, before, after, left_out, hourly=hourly))
+    for title, dimension in (("database", "database"), ("user", "user")):
+        found.setdefault(title, []).extend(_sampled(dimension, looked))
+    _decide([row for rows in found.values() for row in rows], threshold, allowed)
+    tables = []
+    notes = []
+    for title, rows in found.items():
+        shown = [row for row in rows if row["decision"] not in _NOT_SHOWN]
+        if title == "statement":
+            for row in shown:
+                row["begins"] = beginning(texts.get(row["object"]))
+        named = f"object:text:{title.replace(' ', '_')} {_SHOWN}"
+        if title == "statement":
+            named = f"begins:text:statement {_SHOWN} object:text:identifier"
+        shown.sort(key=lambda row: -abs(row["weight"]))
+        tables.append(table(f"By {title}", columns(named), shown, top=20))
+        if len(rows) > len(shown):
+            notes.append(f"by {title}: {len(rows) - len(shown)} of {len(rows)} rates did not change for certain")
+    if None in looked:
+        notes.append("by wait class: not known, the sessions were not sampled in both periods (dbdyno snap watch)")
+    if own:
+        notes.append(f"by statement: {len(own)} of dbdyno's own are left out")
+    return section(
+        "objects",
+        "What changed, by object",
+        tables,
+        about="first and second: medians of the sub-intervals. active sessions: from samples, on average."
+        " new: none in the first period; gone: none in the second. q: p after false-discovery control over all rows"
+        " of this section.",
+        notes=notes,
+    )
+
+
+def _decide(rows: list[Row], threshold: float, allowed: bool) -> None:
+    from dbdyno.judge.metric_tests import decision
+    from dbdyno.stats.decide import benjamini_hochberg
+
+    judged = [row for row in rows if row["p"] is not None]
+    for row, q in zip(judged, benjamini_hochberg([row["p"] for row in judged]), strict=True):
+        row["q"] = q
+        row["decision"] = decision(row, q, threshold) if allowed else "not comparable"
+        if allowed and q <= 0.05 and row["only"]:
+            row["decision"] = row["only"]
+
+
+def _rows(kind: Kind, before: Interval, after: Interval, left_out: AbstractSet[str], *, hourly: bool) -> Iterable[Row]:
+    wanted = {label: names for label, names, _ in kind.measures}
+    factors = {label: factor for label, _, factor in kind.measures}
+    old, new = (rates(one, kind.view, kind.by, wanted, hourly=hourly) for one in (before, after))
+    if old is None or new is None:
+        return
+    sides = (old, new)
+    if kind.by == ("queryid",):
+        old_called, new_called = ([one for one, rate in side.means["calls a second"].items() if rate] for side in sides)
+        moved = renumbered(old_called, new_called, fingerprints(before, after))
+        for side in sides:
+            side.rename(moved)
+    roles = after.after.facts.get("roles") or {} if kind.by == ("userid",) else {}
+    both = [label for label in old.measured if label in new.measured]
+    most = {label: _most(old.means[label], new.means[label], left_out) for label in both}
+    for side in sides:
+        side.keep({name for names in most.values() for name in names})
+    for label, names in most.items():
+        a, b = (side.values(label, names) * factors[label] for side in sides)
+        shown = [str(roles.get(name, name)) for name in names]
+        was, now = (side.means[label] for side in sides)
+        weights = [factors[label] * (now.get(name, 0.0) - was.get(name, 0.0)) for name in names]
+        yield from _judged(label, shown, a, b, weights)
+    old.close()
+    new.close()
+
+
+def _sampled(dimension: str, looked: Sequence[ActiveRates | None]) -> Iterable[Row]:
+    """Active sessions of each name of a dimension."""
+    old, new = looked
+    if old is None or new is None:
+        return
+    was, now = old.means(dimension), new.means(dimension)
+    most = _most(was, now, set())
+    moved = [now.get(name, 0.0) - was.get(name, 0.0) for name in most]
+    yield from _judged("active sessions", most, old.values(dimension, most), new.values(dimension, most), moved)
+
+
+def _most(was: Mapping[str, float], now: Mapping[str, float], left_out: AbstractSet[str]) -> list[str]:
+    """The names whose mean changed most."""
+    names = sorted((was.keys() | now.keys()) - left_out)
+    return sorted(names, key=lambda name: -abs(now.get(name, 0.0) - was.get(name, 0.0)))[:MOST]
+
+
+def _judged(label: str, names: Sequence[str], a: Floats, b: Floats, moved: Sequence[float]) -> Iterable[Row]:
+    """A row for each name, by its values in both periods."""
+    found = compared_rows([Metric(name, label, "number") for name in names], a, b)
+    for at, row in enumerate(found):
+        in_a, in_b = (bool(side[at].max(initial=0) > 0) for side in (a, b))
+        only = "new" if in_b and not in_a else "gone" if in_a and not in_b else ""
+        yield row | {"object": row["name"], "measure": label, "only": only, "weight": moved[at]}
+
+
+def _texts(one: Interval) -> dict[str, str]:
+    if one.after.file("statement_texts") is None:
+        return {}
+    rows = one.query(f"select {_TEXTS[one.after.engine]} as key, query from {one.ends('statement_texts')[1]}")
+    return {str(row["key"]): row["query"] or "" for row in rows}

@@ -1,0 +1,1 @@
+"""Engines that a move reads from or writes to."""

@@ -1,0 +1,81 @@
+"""Whether what stands in a table of MariaDB is what came, read in the transaction that wrote it, before its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.move.engines.mariadb.sql import quoted
+from dbdyno.move.engines.mariadb.target import Field, Goal
+from dbdyno.move.loading.request import Into
+from dbdyno.move.nouns import counted
+
+KEYS_SQL = """
+select index_name, column_name, nullable from information_schema.statistics
+where table_schema = %s and table_name = %s and non_unique = 0 order by index_name = 'PRIMARY' desc, index_name
+"""
+
+
+def refuse_other(conn: Any, goal: Goal, stages: Sequence[str], into: Into, *, of_new: int, adds: bool) -> None:
+    """Raises `MoveError` where a row that came does not stand as it came; where all rows were to be ours, other rows,
+    too."""
+    given = goal.given()
+    keys = into.key or _unique(conn, goal, given)
+    if not keys:
+        if into.mode != "replace":
+            raise MoveError(
+                "rows have no unique key to find them by",
+                where="--verify target",
+                next_step="nothing was changed; add a key, load by --mode replace, or leave it out",
+            )
+        _as_sets(conn, goal, stages, given)
+        return
+    on = " and ".join(f"t.{quoted(one.name)} = {one.key()}" for one in given if one.name in keys)
+    named = " and ".join(f"s.{quoted(name)} is not null" for name in keys)
+    same = " and ".join(f"{one.plain(f't.{quoted(one.name)}')} <=> {one.plain(one.value())}" for one in given)
+    first = quoted(keys[0])
+    joins = "left join" if adds or not into.key else "join"
+    other = 0
+    for stage in stages:
+        text = f"select count(*) from {stage} s {joins} {goal.table} t on {on} where {named}"
+        other += int(rows(conn, f"{text} and (t.{first} is null or not ({same}))")[0][0])
+    if other:
+        _refuse(other)
+    if into.mode == "replace":
+        there = int(rows(conn, f"select count(*) from {goal.table}")[0][0])
+        if there != of_new:
+            _refuse(abs(there - of_new))
+
+
+def _unique(conn: Any, goal: Goal, given: Sequence[Field]) -> Sequence[str]:
+    """The columns of a key that has no NULL and that all came; none: there is no such key."""
+    names = {one.name for one in given}
+    found: dict[str, list[tuple[str, str]]] = {}
+    for index, column, nullable in rows(conn, KEYS_SQL, [goal.schema, goal.name]):
+        found.setdefault(index, []).append((column, nullable))
+    for columns in found.values():
+        if all(name in names and nullable != "YES" for name, nullable in columns):
+            return [name for name, _ in columns]
+    return ()
+
+
+def _as_sets(conn: Any, goal: Goal, stages: Sequence[str], given: Sequence[Field]) -> None:
+    """Rows as sets in which a row may be twice."""
+    came = ", ".join(one.plain(one.value()) for one in given)
+    stands = ", ".join(one.plain(f"t.{quoted(one.name)}") for one in given)
+    staged = " union all ".join(f"select {came} from {stage} s" for stage in stages)
+    there = f"select {stands} from {goal.table} t"
+    for one, other in ((f"({staged})", f"({there})"), (f"({there})", f"({staged})")):
+        count = int(rows(conn, f"select count(*) from ({one} except all {other}) d")[0][0])
+        if count:
+            _refuse(count)
+
+
+def _refuse(count: int) -> None:
+    raise MoveError(
+        f"{counted(count, 'row')} of the table would not be what came: a trigger or a narrower type alters them",
+        where="--verify target",
+        next_step="nothing of the table was changed; look at its triggers and types",
+    )

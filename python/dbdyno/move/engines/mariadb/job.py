@@ -1,0 +1,327 @@
+"""A job that reads a MariaDB: its snapshots, its workers, a record for each chunk, and what follows a failure.
+
+A snapshot of MariaDB belongs to the session that took it. So that those of all workers are one, nobody may commit while
+they are taken: `FLUSH TABLES WITH READ LOCK`, held for as long as the workers need to begin (milliseconds, once running
+statements have ended). Where the server does not allow that there is one worker, and a line says so. The snapshots end
+with their workers: what is read again later is read at another instant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.mariadb.address import driver
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.bench.mariadb.session import row, rows
+from dbdyno.move.engines.mariadb import columns as typing
+from dbdyno.move.engines.mariadb.cost import sessions_of
+from dbdyno.move.engines.mariadb.source import COST_SQL, columns_of, connect, failure, look, select_sql, session_sql
+from dbdyno.move.engines.mariadb.splits import chunks_of
+from dbdyno.move.engines.postgres.source import Wish, application
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.ledger.next_steps import named
+from dbdyno.move.reading.progress import ChunkProgress
+from dbdyno.move.reading.run import LOOK_S, NEXT, How, Plan, Say, across, new_id
+from dbdyno.move.reading.splits import Chunk
+
+BEGIN_S = 60.0
+"""How long workers may take to begin."""
+AGAIN = 1_000_000
+"""Chunks are read again under numbers of their own."""
+DENIED = (1227, 1044, 1045)
+NOT_YET = {"id": "", "at": "before its first snapshot"}
+
+Pieces = Callable[[Plan, Sequence[Chunk]], dict[str, Any]]
+"""What a job's specification has beside its source: the chunks, and where their rows go."""
+
+
+@dataclass
+class Running:
+    """Workers in one instant."""
+
+    job: _core.MoveJob
+    id: str
+    at: str
+
+
+def plan_of(target: MariaDB, conn: Any, wish: Wish, job: str, how: How) -> Plan:
+    """The tables as they are now, cut into ranges. Raises `MoveError`."""
+    tables = look(target, conn, wish)
+    several = len(tables) > 1
+    prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in tables]
+    try:
+        chunks = chunks_of(conn, tables, prefixes, how.workers, how.piece_bytes)
+        server = target.identity(conn)
+    except driver().Error as error:
+        raise failure(error, target.safe_dsn) from None
+    return Plan(job, target.safe_dsn, server, tables, tuple(chunks), tuple(wish.as_text))
+
+
+def begin(
+    target: MariaDB, wish: Wish, folder: Path, how: How, say: Say, into: Mapping[str, Any] | None = None
+) -> Ledger:
+    """A new job: its plan is on the disk. Raises `MoveError`."""
+    job = new_id()
+    with contextlib.closing(connect(target, job)) as conn:
+        plan = plan_of(target, conn, wish, job, how)
+    plan = plan if into is None else across(plan, into)
+    ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [NOT_YET]})
+    ledger.attempt("begun", how.workers, how.memory_bytes)
+    ledger.save()
+    for line in aloud(plan):
+        say(line)
+    return ledger
+
+
+def aloud(plan: Plan) -> list[str]:
+    """What the user should know before it begins."""
+    lines = [f"job {plan.id}; its sessions are in `show processlist`; KILL ends one, and with it the job"]
+    for table in plan.tables:
+        name = f"{table.schema}.{table.name}" if table.schema else "the query"
+        if table.relations[0].stream:
+            why = "no integer begins its primary key" if table.kind == "table" else "it has no key to cut by"
+            lines.append(f"{name}: one stream: {why}")
+        places = [one.name for one in table.columns if one.mariadb_type.split("(")[0].lower() in typing.GEOMETRIES]
+        if places:
+            lines.append(f"{name}: {', '.join(places)}: as WKB, which has no SRID")
+    return lines
+
+
+@contextlib.contextmanager
+def started(target: MariaDB, plan: Plan, given: Mapping[str, Any], how: How, say: Say) -> Iterator[Running]:
+    """Workers that are all in one instant. Raises `MoveError`."""
+    workers = max(min(how.workers, len(given["chunks"])), 1)
+    with contextlib.closing(connect(target, plan.id)) as conn:
+        try:
+            if workers > 1 and not _locked(conn, target, say):
+                workers = 1
+            at, place = row(conn, "select utc_timestamp(6), coalesce(nullif(@@gtid_binlog_pos, ''), 'no GTID')")
+            job = _core.MoveJob(
+                {
+                    "connection": target.load_connection(application(plan.id)),
+                    "session_sql": session_sql(plan.tables),
+                    "workers": workers,
+                    "memory_bytes": how.memory_bytes,
+                    "rate_bytes_per_s": how.rate_bytes_per_s,
+                    "zstd_level": how.zstd_level,
+                    "cost_sql": COST_SQL.strip(),
+                    **given,  # type: ignore[typeddict-item]
+                }
+            )
+            _until_begun(job, workers)
+            rows(conn, "unlock tables")
+        except driver().Error as error:
+            raise failure(error, target.safe_dsn) from None
+        try:
+            _refuse_altered(conn, plan)
+            yield Running(job, str(place), f"{at}+00")
+        finally:
+            job.stop()
+
+
+def _locked(conn: Any, target: MariaDB, say: Say) -> bool:
+    try:
+        rows(conn, "flush tables with read lock")
+    except driver().Error as error:
+        if error.args[0] not in DENIED:
+            raise failure(error, f"{target.safe_dsn}: FLUSH TABLES WITH READ LOCK") from None
+        say("one worker: several need FLUSH TABLES WITH READ LOCK for one instant (the privilege RELOAD)")
+        return False
+    return True
+
+
+def _until_begun(job: _core.MoveJob, workers: int) -> None:
+    until = time.monotonic() + BEGIN_S
+    while job.begun() < workers:
+        if time.monotonic() > until:
+            job.stop()
+            raise MoveError(f"its workers did not begin within {BEGIN_S:.0f} s", next_step="look at the server's log")
+        time.sleep(0.002)
+
+
+def _refuse_altered(conn: Any, plan: Plan) -> None:
+    """Raises `MoveError` where a table was altered between the plan and the snapshot."""
+    for table in plan.tables:
+        if not table.schema:
+            continue
+        now = {one.name: one.mariadb_type for one in columns_of(conn, table.schema, table.name)}
+        if any(now.get(one.name) != one.mariadb_type for one in table.columns):
+            raise MoveError("was altered just now", where=f"{table.schema}.{table.name}", next_step="begin again")
+
+
+def read_into(folder: Path, *, again: bool = False) -> Pieces:
+    """Files of a folder. `again`: each chunk is read a second time, in the same snapshot."""
+
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
+        each: list[dict[str, Any]] = [
+            {
+                "number": chunk.number,
+                "table": chunk.table,
+                "sql": select_sql(plan.tables, chunk),
+                "path": str(folder / chunk.file),
+                "partition": plan.tables[chunk.table].partition,
+            }
+            for chunk in chunks
+        ]
+        second = [{**one, "number": one["number"] + AGAIN, "path": None, "partition": None} for one in each]
+        return {"tables": specs(plan), "chunks": each + second if again else each}
+
+    return pieces
+
+
+def specs(plan: Plan) -> list[dict[str, Any]]:
+    """The tables as the core wants them."""
+    return [
+        {
+            "columns": [column.spec() for column in table.columns],
+            "metadata": {"dbdyno.table": f"{table.schema}.{table.name}", "dbdyno.job": plan.id},
+        }
+        for table in plan.tables
+    ]
+
+
+def work(
+    target: MariaDB, ledger: Ledger, how: How, say: Say, pieces: Pieces, *, completes: bool = True
+) -> dict[int, MoveDone]:
+    """Reads what is not finished; gives what was read again, by chunk. Raises `MoveError`; the job can go on then."""
+    ledger.refuse_foreign()
+    with ledger.held(), ledger.phase("reading"), named(ledger):
+        ledger.sweep()
+        ledger.make_folders()
+        while True:
+            plan = Plan.from_json(ledger.plan)
+            done = ledger.records()
+            left = [chunk for chunk in plan.chunks if chunk.number not in done]
+            failed, second = (None, {}) if not left else _run(target, ledger, plan, left, how, say, pieces)
+            if failed is None:
+                break
+            if failed["kind"] != "unrepresentable" or plan.into is not None or not _widen(ledger, plan, failed, say):
+                raise failed_job(failed)
+        if completes:
+            ledger.manifest["status"] = "complete"
+        return second
+
+
+def _run(
+    target: MariaDB, ledger: Ledger, plan: Plan, left: Sequence[Chunk], how: How, say: Say, pieces: Pieces
+) -> tuple[MoveFailed | None, dict[int, MoveDone]]:
+    files = {chunk.number: chunk.file for chunk in left}
+    size = {chunk.number: chunk.bytes for chunk in plan.chunks}
+    progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
+    failed: MoveFailed | None = None
+    done: list[MoveDone] = []
+    second: dict[int, MoveDone] = {}
+    with started(target, plan, pieces(plan, left), how, say) as running:
+        ledger.manifest["snapshots"][-1] = {"id": running.id, "at": running.at}
+        ledger.save()
+        try:
+            while (event := running.job.next(LOOK_S)) is not None:
+                if (one := event.get("done")) is not None:
+                    done.append(one)
+                    if one["number"] >= AGAIN:
+                        second[one["number"] - AGAIN] = one
+                        continue
+                    ledger.record(
+                        {**one, "file": files[one["number"]], "snapshot": len(ledger.manifest["snapshots"]) - 1}
+                    )
+                    progress.done(one)
+                elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                    failed = event["failed"]
+                progress.show(running.job.progress()[0])
+        finally:
+            ledger.cost(sessions_of(done))
+            ledger.save()
+    return failed, second
+
+
+def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
+    """Makes the column text; what was read of all tables is read again, since the snapshots are gone."""
+    table = plan.tables[failed["table"]]
+    column = next(one for one in table.columns if one.name == failed["column"])
+    if column.kind in ("text", "bytea"):
+        return False
+    columns = tuple(typing.text_of(one) if one is column else one for one in table.columns)
+    tables = tuple(replace(one, columns=columns) if one is table else one for one in plan.tables)
+    say(f"{failed['message']}: the column travels as text; all is read again, as of a new instant")
+    ledger.forget()
+    ledger.manifest["plan"] = replace(plan, tables=tables, as_text=(*plan.as_text, column.name)).to_json()
+    ledger.manifest["snapshots"] = [NOT_YET]
+    ledger.save()
+    return True
+
+
+def failed_job(failed: MoveFailed) -> MoveError:
+    """A failure of the core, with what to do."""
+    step = NEXT.get(failed["kind"], "")
+    if failed["kind"] == "unrepresentable":
+        step = f"--text {failed['column']}: the column in the server's own words"
+    where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
+    return MoveError(failed["message"], where=where, next_step=step or None)
+
+
+def resume(
+    target: MariaDB,
+    ledger: Ledger,
+    how: How,
+    say: Say,
+    pieces: Pieces,
+    *,
+    restart: bool,
+    as_of_now: bool,
+    restarted: Callable[[Plan], None] | None = None,
+    completes: bool = True,
+) -> dict[int, MoveDone]:
+    """Finishes a job. Its snapshots ended with its workers, so the user chooses. Raises `MoveError`."""
+    ledger.refuse_foreign()
+    plan, done = Plan.from_json(ledger.plan), len(ledger.records())
+    if done and not restart and not as_of_now:
+        raise MoveError(
+            f"the snapshots of {ledger.manifest['snapshots'][-1]['at']} ended with its workers; {done} of"
+            f" {len(plan.chunks)} chunks are finished",
+            where=str(ledger.folder),
+            next_step="--restart reads all again, exact; --as-of-now reads only the missing chunks as they are now,"
+            " which is the same only where the table has not changed since",
+        )
+    with contextlib.closing(connect(target, plan.id)) as conn:
+        if target.identity(conn) != plan.server:
+            raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {plan.source}")
+        if restart or not done:
+            fresh = plan_of(target, conn, _wish_of(plan), plan.id, how)
+            fresh = fresh if plan.into is None else across(fresh, plan.into)
+            with ledger.held():
+                ledger.sweep()
+                ledger.forget()
+                if restarted is not None:
+                    restarted(fresh)
+                ledger.manifest.update(plan=fresh.to_json(), snapshots=[NOT_YET])
+                ledger.attempt("restarted", how.workers, how.memory_bytes)
+                ledger.save()
+        else:
+            _refuse_altered(conn, plan)
+            ledger.manifest["snapshots"].append(NOT_YET)
+            ledger.attempt("resumed as of now", how.workers, how.memory_bytes)
+            ledger.save()
+    return work(target, ledger, how, say, pieces, completes=completes)
+
+
+def _wish_of(plan: Plan) -> Wish:
+    from dbdyno.move.engines.mariadb.sql import quoted
+
+    first = plan.tables[0]
+    return Wish(
+        tables=() if first.query else [quoted(one.schema, one.name) for one in plan.tables],
+        where=first.where,
+        columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),
+        query=first.query,
+        as_text=plan.as_text,
+        partition=first.partition,
+    )

@@ -1,0 +1,255 @@
+"""Files into a table of a MariaDB, all of it or nothing: lines of `LOAD DATA LOCAL` into a staging table of our own,
+then one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.mariadb.address import driver
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.move.engines.mariadb.publish import Part, publish
+from dbdyno.move.engines.mariadb.source import SESSION, failure
+from dbdyno.move.engines.mariadb.target import (
+    WRITING,
+    Field,
+    Goal,
+    Heads,
+    database_of,
+    drop,
+    drop_stages,
+    load_sql,
+    make_stages,
+    matched,
+)
+from dbdyno.move.engines.postgres.columns import Column
+from dbdyno.move.engines.postgres.source import application
+from dbdyno.move.ledger.folder import MODULUS
+from dbdyno.move.loading.files import (
+    described,
+    files_of,
+    refuse_other_than_records,
+    refuse_unstaged,
+    refused,
+    rejects_of,
+)
+from dbdyno.move.loading.pieces import CSV, Piece, as_they_are
+from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.reading.progress import FileProgress
+from dbdyno.move.reading.run import LOOK_S, NEXT, How, Say, new_id
+
+KINDS = {
+    "tinyint(1)": "bool",
+    "smallint": "int2",
+    "int": "int4",
+    "bigint": "int8",
+    "int unsigned": "oid",
+    "float": "float4",
+    "double": "float8",
+    "date": "date",
+    "time(6)": "time",
+    "datetime(6)": "timestamp",
+    "longtext": "text",
+    "longblob": "bytea",
+}
+"""How a staged column is read again."""
+
+
+def bring(
+    target: MariaDB, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False, compare: bool = False
+) -> Loaded:
+    """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then."""
+    files, records = files_of(folder)
+    refuse_csv(files)
+    heads = described(files)[0][0]
+    rejects = rejects_of(into, files)
+    job = new_id()
+    with reached(target, job) as conn, made(conn, target, into, heads) as goal:
+        say(f"job {job}: staging into {goal.stage(job, 0)}")
+        placed = rejects is not None
+        with staged(conn, goal, job, [0], placed=placed):
+            done: list[MoveDone] = []
+            stages = dict.fromkeys(range(len(files)), 0)
+            put(target, goal, dict(enumerate(as_they_are(files))), stages, how, job, done.append, placed=placed)
+            done.sort(key=lambda one: int(one["number"]))
+            refuse_other_than_records(files, done, records)
+            if rejects is not None:
+                for one in done:
+                    refused(rejects, one["number"], one["refused"])
+            if read_again:
+                refuse_unstaged(done)
+                total = sum(int(one["hash"], 16) for one in done) % MODULUS
+                read_staged(target, goal, job, [0], how, total)
+            count = sum(one["rows"] for one in done)
+            here = count - sum(len(one["refused"]) for one in done)
+            (published,) = publish(conn, job, [Part(goal, [0], into, here)], rejects=rejects, compare=compare)
+    return Loaded(
+        len(files),
+        count,
+        into.mode,
+        published.merged,
+        rejected=0 if rejects is None else len(rejects.rows),
+        rejects=None if rejects is None else rejects.path,
+        rounded=tuple(published.differs),
+        created=into.create,
+        records=records is not None,
+        read_again=read_again,
+        stands=compare,
+    )
+
+
+def refuse_csv(files: Sequence[Path]) -> None:
+    """Raises `MoveError` for a form that MariaDB is not given."""
+    if files[0].suffix == CSV:
+        raise MoveError("a CSV goes into a PostgreSQL only", where=str(files[0]), next_step="give Parquet or Arrow")
+
+
+@contextlib.contextmanager
+def reached(target: MariaDB, job: str) -> Iterator[Any]:
+    """A session that stages and publishes."""
+    conn = target.connect(answer_s=None, name=application(job))
+    try:
+        for text in WRITING:
+            rows(conn, text)
+        yield conn
+    except driver().Error as error:
+        raise failure(error, target.safe_dsn) from None
+    finally:
+        conn.close()
+
+
+@contextlib.contextmanager
+def made(conn: Any, target: MariaDB, into: Into, heads: Heads) -> Iterator[Goal]:
+    """The table; one that was made is gone again where the load fails."""
+    goal = matched(conn, database_of(target), into, heads)
+    try:
+        yield goal
+    except BaseException:
+        if into.create:
+            with contextlib.suppress(Exception):
+                drop(conn, goal)
+        raise
+
+
+@contextlib.contextmanager
+def staged(conn: Any, goal: Goal, job: str, numbers: Sequence[int], *, placed: bool) -> Iterator[None]:
+    """The staging tables; they are gone afterwards."""
+    make_stages(conn, goal, job, numbers, placed=placed)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):
+            drop_stages(conn, goal, job, numbers)
+
+
+def put(
+    target: MariaDB,
+    goal: Goal,
+    pieces: Mapping[int, Piece],
+    stages: Mapping[int, int],
+    how: How,
+    job: str,
+    record: Callable[[MoveDone], None],
+    *,
+    placed: bool,
+) -> None:
+    """Puts pieces of files, by their numbers, into the staging table of each; `record` is called as each is there.
+    Raises `MoveError`."""
+    shown = FileProgress(how.progress, list(pieces.values()))
+    mover = _core.MoveJob(
+        {
+            "connection": target.load_connection(application(job)),
+            "session_sql": list(WRITING),
+            "tables": [{"columns": []}],
+            "chunks": [
+                {
+                    "number": number,
+                    "table": 0,
+                    "sql": load_sql(goal, job, stages[number], placed=placed),
+                    "path": str(one.path),
+                    "load": True,
+                    "groups": one.groups,
+                    "rows_before": one.rows_before,
+                    "place": one.file if placed else None,
+                }
+                for number, one in pieces.items()
+            ],
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "rejects": placed,
+        }
+    )
+
+    def progress(done: Sequence[Mapping[str, Any]]) -> None:
+        shown.show(*mover.progress(), whole=len(done) == len(pieces))
+
+    finished(mover, {number: one.path.name for number, one in pieces.items()}, progress, record)
+
+
+def finished(
+    mover: _core.MoveJob,
+    names: Mapping[int, str],
+    progress: Callable[[Sequence[Mapping[str, Any]]], None] | None = None,
+    record: Callable[[MoveDone], None] | None = None,
+) -> list[MoveDone]:
+    """The records of all chunks, in their order; `record` is called as each comes. Raises `MoveError` for the first
+    that failed."""
+    done: list[MoveDone] = []
+    failed: MoveFailed | None = None
+    try:
+        while (event := mover.next(LOOK_S)) is not None:
+            if "done" in event:
+                done.append(event["done"])
+                if record is not None:
+                    record(event["done"])
+            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                failed = event["failed"]
+            if progress is not None:
+                progress(done)
+    finally:
+        mover.stop()
+    if failed is not None:
+        steps = {**NEXT, "refused": "repair the value, or move its column as text"}
+        step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+        chunk = failed.get("chunk")
+        where = names[chunk] if chunk is not None else None
+        raise MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
+    return sorted(done, key=lambda one: int(one["number"]))
+
+
+def read_staged(target: MariaDB, goal: Goal, job: str, numbers: Sequence[int], how: How, total: int) -> None:
+    """Reads the staged rows again by our own reader and compares. Raises `MoveError` where they differ."""
+    names = ", ".join(f"`{one.name.replace('`', '``')}`" for one in goal.fields)
+    mover = _core.MoveJob(
+        {
+            "connection": target.load_connection(application(job)),
+            "session_sql": list(SESSION),
+            "tables": [{"columns": [_staged_column(one).spec() for one in goal.fields]}],
+            "chunks": [
+                {"number": number, "table": 0, "sql": f"select {names} from {goal.stage(job, number)}", "path": None}
+                for number in numbers
+            ],
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+        }
+    )
+    done = finished(mover, {number: f"staging table {number}" for number in numbers})
+    if sum(int(one["hash"], 16) for one in done) % MODULUS != total:
+        raise MoveError(
+            "the staged rows are not those that came; nothing of the table was changed",
+            next_step="report it, with the versions of dbdyno and of the server",
+        )
+
+
+def _staged_column(field: Field) -> Column:
+    if field.staged.startswith("decimal("):
+        precision, scale = field.staged[8:-1].split(",")
+        return Column(field.name, "decimal", field.staged, int(precision), int(scale))
+    return Column(field.name, KINDS[field.staged], field.staged)

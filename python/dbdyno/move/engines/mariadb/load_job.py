@@ -1,0 +1,100 @@
+"""Files into a table of a MariaDB as a job: as into a PostgreSQL, each piece into a staging table of its own.
+
+What a kill leaves half done is made anew; no finished piece is read twice. MariaDB keeps its staging tables over a
+restart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.core_types import MoveDone
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.move.engines.mariadb.load import made, put, reached
+from dbdyno.move.engines.mariadb.staged_rows import drop_all, heads_of, publish_staged
+from dbdyno.move.engines.mariadb.target import Goal, make_stages
+from dbdyno.move.engines.mariadb.transfer import taken_up
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.ledger.next_steps import named
+from dbdyno.move.loading.files import files_of, refuse_other_than_records, rejects_of
+from dbdyno.move.loading.load_job import begun, files_in, piece_of, plan_again, plan_of, refuse_changed
+from dbdyno.move.loading.pieces import by_file
+from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.loading.staged_rows import asked_of
+from dbdyno.move.nouns import counted
+from dbdyno.move.reading.resume import refuse_ended
+from dbdyno.move.reading.run import How, Plan, Say, new_id
+
+BEGUN = "job {}: staging {}, each in a table beside the target; KILL of one of its sessions ends it"
+
+
+def load(target: MariaDB, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
+    """A new job, from the files to the commit. Raises `MoveError`; the table has not changed then."""
+    plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
+    rejects_of(into, [])
+    with contextlib.ExitStack() as stack:
+        conn = stack.enter_context(reached(target, plan.id))
+        plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
+        ledger = begun(plan, folder, how)
+        try:
+            goal = stack.enter_context(made(conn, target, into, heads_of(plan, 0)))
+        except BaseException:
+            ledger.discard()
+            raise
+        say(BEGUN.format(plan.id, counted(len(plan.chunks), "piece")))
+        return _work(target, conn, ledger, plan, [goal], how, level, say)
+
+
+def go_on(target: MariaDB, ledger: Ledger, how: How, say: Say, level: str, *, restart: bool) -> Loaded | None:
+    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    ledger.refuse_foreign()
+    refuse_ended(ledger)
+    plan = Plan.from_json(ledger.plan)
+    with taken_up(target, ledger, plan) as (conn, goals):
+        if goals is None:
+            return None
+        before, plan = plan, plan_again(plan, asked_of(plan), how, restart=restart)
+        with ledger.held():
+            if restart:
+                ledger.forget()
+                # There may be fewer pieces now.
+                drop_all(conn, before, goals)
+                ledger.manifest["plan"] = plan.to_json()
+            ledger.attempt("restarted" if restart else "resumed", how.workers, how.memory_bytes)
+            ledger.save()
+        return _work(target, conn, ledger, plan, goals, how, level, say)
+
+
+def _work(
+    target: MariaDB, conn: Any, ledger: Ledger, plan: Plan, goals: Sequence[Goal], how: How, level: str, say: Say
+) -> Loaded:
+    """Puts the files there that are not yet, and publishes all. Raises `MoveError`; the job can go on then."""
+    into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
+    placed = into.rejects is not None
+    with ledger.held():
+        with ledger.phase("loading"), named(ledger):
+            finished = ledger.records()
+            left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
+
+            def record(one: MoveDone) -> None:
+                ledger.record({**one, "file": "", "snapshot": 0})
+
+            if left:
+                make_stages(conn, goals[0], plan.id, list(left), placed=placed)
+                stages = {number: number for number in left}
+                put(target, goals[0], left, stages, how, plan.id, record, placed=placed)
+            refuse_changed(plan)
+        known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
+        files = {chunk.number: chunk.relation for chunk in plan.chunks}
+        done = by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
+        refuse_other_than_records(paths, done, known)
+        loaded = publish_staged(target, conn, ledger, goals, into, how, level, say)
+        assert isinstance(loaded, Loaded)
+        loaded = replace(loaded, files=len(paths), source="files", records=known is not None)
+        ledger.manifest["proved"] = loaded.sentences()
+        ledger.save()
+    return loaded

@@ -1,0 +1,221 @@
+"""From the staging tables into tables of MariaDB, in one transaction: until its commit no table has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.mariadb.address import driver
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.move.engines.mariadb.checks import refuse_other
+from dbdyno.move.engines.mariadb.rejects import Halves, Run, whole
+from dbdyno.move.engines.mariadb.sql import quoted
+from dbdyno.move.engines.mariadb.target import Field, Goal
+from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.loading.publish_order import ordered
+from dbdyno.move.loading.rejects import Rejects
+from dbdyno.move.loading.request import Into, Rounded
+from dbdyno.move.nouns import counted
+
+NOT_NULL = 1048
+TRIGGERS_SQL = """
+select trigger_name from information_schema.triggers
+where event_object_schema = %s and event_object_table = %s and action_timing = 'BEFORE' order by trigger_name
+"""
+
+REFERS_SQL = """
+select distinct table_schema, table_name, referenced_table_schema, referenced_table_name
+from information_schema.key_column_usage
+where referenced_table_name is not null and (table_schema, table_name) in %s
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the tables, and the staging tables with its rows."""
+
+    goal: Goal
+    numbers: Sequence[int]
+    into: Into
+    staged: int
+    """Rows in the staging tables."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What became of one."""
+
+    merged: Merged
+    differs: Sequence[Rounded]
+    rejected: int
+
+
+def publish(
+    conn: Any, job: str, parts: Sequence[Part], *, rejects: Rejects | None = None, compare: bool = False
+) -> list[Published]:
+    """All in one transaction, those tables first that the foreign keys of others name. Raises `MoveError` and the
+    driver's errors; nothing has changed then. `compare`: what stands is compared with what came before the commit."""
+    found: dict[int, Published] = {}
+    part = parts[0]
+    conn.begin()
+    try:
+        order = _in_order(conn, parts)
+        for place in reversed(order):
+            if parts[place].into.mode == "replace":
+                rows(conn, f"delete from {parts[place].goal.table}")
+        for place in order:
+            part = parts[place]
+            found[place] = _publish(conn, job, part, rejects, compare=compare)
+        rows(conn, f"insert into {parts[0].goal.mark(job)} values (1)")
+        if rejects is not None and rejects.rows:
+            # Before the commit: whoever dies in it may have rejected rows and must not have lost them.
+            rejects.write()
+        conn.commit()
+    except BaseException as error:
+        conn.rollback()
+        if isinstance(error, driver().err.IntegrityError) and error.args[0] == NOT_NULL:
+            stages = [part.goal.stage(job, number) for number in part.numbers]
+            _refuse_nulls_of_a_trigger(conn, part.goal, stages, str(error.args[1]))
+        raise
+    return [found[place] for place in range(len(parts))]
+
+
+def _in_order(conn: Any, parts: Sequence[Part]) -> list[int]:
+    """Their places, those first that the foreign keys of others name."""
+    refers: dict[int, set[int]] = {place: set() for place in range(len(parts))}
+    if len(parts) > 1:
+        places = {(one.goal.schema, one.goal.name): place for place, one in enumerate(parts)}
+        for schema, name, of_schema, of_name in rows(conn, REFERS_SQL, [tuple(places)]):
+            one, other = places.get((schema, name)), places.get((of_schema, of_name))
+            if one is not None and other is not None and one != other:
+                refers[one].add(other)
+    return ordered(refers)
+
+
+def _publish(conn: Any, job: str, part: Part, rejects: Rejects | None, *, compare: bool) -> Published:
+    """One of the tables. Inside of the transaction."""
+    run: Run = whole(conn) if rejects is None else Halves(conn, rejects)
+    goal, into, before = part.goal, part.into, _rejected(rejects)
+    stages = [goal.stage(job, number) for number in part.numbers]
+    write = _merge if into.mode in ("update", "merge") else _insert
+    merged = write(conn, goal, stages, into, part.staged, run, rejects)
+    differs = _rounded(conn, goal, stages)
+    if compare:
+        refuse_other(conn, goal, stages, into, of_new=merged.new, adds=into.mode == "merge")
+    return Published(merged, differs, _rejected(rejects) - before)
+
+
+def _refuse_nulls_of_a_trigger(conn: Any, goal: Goal, stages: Sequence[str], said: str) -> None:
+    """Raises `MoveError` where the server misses a value that every row that came has, and the table has triggers."""
+    named = [one for one in goal.given() if f"'{one.name}'" in said]
+    triggers = [str(name) for (name,) in rows(conn, TRIGGERS_SQL, [goal.schema, goal.name])]
+    for one in named if triggers else []:
+        if any(rows(conn, f"select 1 from {stage} s where {one.value()} is null limit 1") for stage in stages):
+            continue
+        raise MoveError(
+            f"{said}, and no row that came has NULL there: a trigger made it: {', '.join(triggers)}",
+            where=goal.table,
+            next_step="nothing was changed; load without the trigger. It may be the server: 11.4.5 says so of each "
+            "INSERT ... SELECT that names its columns, into a table with a BEFORE trigger; 10.11.5 does not",
+        )
+
+
+def _insert(
+    conn: Any,
+    goal: Goal,
+    stages: Sequence[str],
+    into: Into,
+    staged: int,
+    run: Run,
+    rejects: Rejects | None,
+) -> Merged:
+    before = _rejected(rejects)
+    given = goal.given()
+    names = ", ".join(quoted(one.name) for one in given)
+    values = ", ".join(one.value() for one in given)
+    added = 0
+    for stage in stages:
+        text = f"insert into {goal.table} ({names}) select {values} from {stage} s where "
+        added += run(stage, text.__add__)
+    if added + _rejected(rejects) - before != staged:
+        raise MoveError(f"{staged:,} rows were staged and {added:,} were added; nothing was changed", where=into.table)
+    return Merged(new=added)
+
+
+def _rejected(rejects: Rejects | None) -> int:
+    return 0 if rejects is None else len(rejects.rows)
+
+
+def _merge(
+    conn: Any,
+    goal: Goal,
+    stages: Sequence[str],
+    into: Into,
+    staged: int,
+    run: Run,
+    rejects: Rejects | None,
+) -> Merged:
+    """Only rows that differ are written. One staging table after the other: a key that is twice in all is refused
+    first."""
+    given = goal.given()
+    keys = [one for one in given if one.name in into.key]
+    others = [one for one in given if one.name not in into.key]
+    no_nulls = " and ".join(f"s.{quoted(one.name)} is not null" for one in keys)
+    _refuse_doubles(conn, stages, keys, no_nulls)
+    on = " and ".join(f"t.{quoted(one.name)} = {one.key()}" for one in keys)
+    same = " and ".join(f"{one.plain(f't.{quoted(one.name)}')} <=> {one.plain(one.value())}" for one in others)
+    sets = ", ".join(f"t.{quoted(one.name)} = {one.value()}" for one in others)
+    first = quoted(keys[0].name)
+    names, values = ", ".join(quoted(one.name) for one in given), ", ".join(one.value() for one in given)
+    nulls = changed = new = added = 0
+    since = _rejected(rejects)
+    for stage in stages:
+        nulls += int(rows(conn, f"select count(*) from {stage} s where not ({no_nulls})")[0][0])
+        joined = f"{stage} s left join {goal.table} t on {on} where {no_nulls} and t.{first} is null"
+        new += int(rows(conn, f"select count(*) from {joined}")[0][0])
+        if others:
+            text = f"update {goal.table} t join {stage} s on {on} set {sets} where {no_nulls} and not ({same}) and "
+            changed += run(stage, text.__add__)
+        if into.mode == "merge":
+            before = _rejected(rejects)
+            text = f"insert into {goal.table} ({names}) select {values} from {joined} and "
+            added += run(stage, text.__add__)
+            new -= _rejected(rejects) - before
+    gone = _rejected(rejects) - since
+    if into.mode == "merge" and added != new:
+        raise MoveError(f"{new:,} rows are new and {added:,} were added; nothing was changed", where=into.table)
+    return Merged(added, changed, staged - gone - nulls - new - changed, 0 if into.mode == "merge" else new, nulls)
+
+
+def _refuse_doubles(conn: Any, stages: Sequence[str], keys: Sequence[Field], no_nulls: str) -> None:
+    listed = ", ".join(f"{one.key()} as {quoted(one.name)}" for one in keys)
+    union = " union all ".join(f"select {listed} from {stage} s where {no_nulls}" for stage in stages)
+    grouped = ", ".join(quoted(one.name) for one in keys)
+    found = rows(conn, f"select count(*) from (select 1 from ({union}) u group by {grouped} having count(*) > 1) d")
+    if found[0][0]:
+        raise MoveError(
+            f"{counted(found[0][0], 'key')} came more than once: which row counts cannot be told",
+            where="--key",
+            next_step="nothing was changed; name a key that is unique",
+        )
+
+
+def _rounded(conn: Any, goal: Goal, stages: Sequence[str]) -> list[Rounded]:
+    """Values that the table holds otherwise than they came."""
+    found = []
+    for one in goal.given():
+        stands = one.narrowed()
+        if stands is None:
+            continue
+        count, example = 0, ("", "")
+        for stage in stages:
+            where = f"{stage} s where not ({one.value()} <=> {stands})"
+            here = int(rows(conn, f"select count(*) from {where}")[0][0])
+            if here and not count:
+                example = rows(conn, f"select left({one.value()}, 60), left({stands}, 60) from {where} limit 1")[0]
+            count += here
+        if count:
+            found.append(Rounded(one.name, one.declared, count, str(example[0]), str(example[1])))
+    return found

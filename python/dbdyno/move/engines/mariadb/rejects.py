@@ -1,0 +1,107 @@
+"""Rows that a table of MariaDB does not take: found by halves, and given to the file of rejects with reason and place.
+
+A statement that fails is undone by InnoDB by itself and the transaction goes on, so that no savepoint is needed. Staged
+rows have the number of their file and of their row in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.bench.mariadb.address import driver
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.move.engines.postgres.staging import FILE, ROW
+from dbdyno.move.loading.rejects import Rejects
+
+PIECE_ROWS = 50_000
+"""Rows tried at once, so that a bad row costs a piece and not the whole."""
+OF_A_ROW = frozenset(
+    (
+        1048,  # a NULL that must not be
+        1062,  # a key that is there
+        1169,
+        1264,  # out of range
+        1265,  # cut
+        1292,  # no such date, or number
+        1366,  # no such value
+        1367,
+        1406,  # too long
+        1411,
+        1416,  # no geometry
+        1442,
+        1452,  # a foreign key without its row
+        1526,  # in no partition
+        1586,
+        1644,  # raised by a trigger
+        3819,
+        4025,  # a check
+        4079,
+    )
+)
+"""Errors that one row alone may be the cause of."""
+
+Make = Callable[[str], str]
+Run = Callable[[str, Make], int]
+"""Runs a statement over the rows of a staging table `s`; it is made for a condition on them. The rows it changed."""
+
+
+def whole(conn: Any) -> Run:
+    """All rows at once."""
+    return lambda stage, make: execute(conn, make("true"))
+
+
+def execute(conn: Any, text: str) -> int:
+    """A statement; the rows that it changed."""
+    with conn.cursor() as cursor:
+        return int(cursor.execute(text))
+
+
+@dataclass
+class Halves:
+    """Runs statements piece by piece, and rejects what fails alone."""
+
+    conn: Any
+    rejects: Rejects
+
+    def __call__(self, stage: str, make: Make) -> int:
+        """The rows that were changed in all."""
+        bounds = rows(self.conn, f"select {FILE}, max({ROW}) from {stage} group by {FILE} order by {FILE}")
+        return sum(
+            self._range(stage, make, int(file), low, min(low + PIECE_ROWS, int(last) + 1))
+            for file, last in bounds
+            for low in range(1, int(last) + 1, PIECE_ROWS)
+        )
+
+    def _range(self, stage: str, make: Make, file: int, low: int, high: int) -> int:
+        """Rows from one on and before another."""
+        where = f"s.{FILE} = {file} and s.{ROW} >= {low} and s.{ROW} < {high}"
+        try:
+            return execute(self.conn, make(where))
+        except driver().Error as error:
+            code, reason = (*error.args, 0, "")[:2]
+            if code not in OF_A_ROW:
+                raise
+        if high - low > 1:
+            middle = (low + high) // 2
+            return self._range(stage, make, file, low, middle) + self._range(stage, make, file, middle, high)
+        self.rejects.add(file, low, str(reason), str(code), self._values(stage, where))
+        rows(self.conn, f"delete s from {stage} s where {where}")
+        return 0
+
+    def _values(self, stage: str, where: str) -> dict[str, Any] | None:
+        with self.conn.cursor() as cursor:
+            cursor.execute(f"select s.* from {stage} s where {where}")
+            row = cursor.fetchone()
+            names = [one[0] for one in cursor.description]
+        if row is None:
+            return None
+        return {name: _shown(value) for name, value in zip(names, row, strict=True) if name not in (FILE, ROW)}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).hex()
+    return value if isinstance(value, (int, float, str, type(None))) else json.loads(json.dumps(value, default=str))

@@ -1,0 +1,91 @@
+"""One Arrow file for all rows of a table of a MariaDB, or a stream on stdout."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.move.engines.mariadb.columns import text_of
+from dbdyno.move.engines.mariadb.cost import sessions_of
+from dbdyno.move.engines.mariadb.job import aloud, plan_of, specs, started
+from dbdyno.move.engines.mariadb.source import connect, select_sql
+from dbdyno.move.engines.postgres.source import Wish
+from dbdyno.move.ledger.folder import MODULUS
+from dbdyno.move.proof.cost import sentence
+from dbdyno.move.reading.progress import ChunkProgress
+from dbdyno.move.reading.run import LOOK_S, NEXT, How, Plan, Say, new_id
+from dbdyno.move.reading.single import FORMS, STDOUT, Written
+
+
+def write(target: MariaDB, wish: Wish, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
+    """Writes one table. Raises `MoveError`, and `BrokenPipeError` where stdout is not read to its end."""
+    path = None if to == STDOUT else Path(to)
+    form = "stream" if path is None else FORMS[path.suffix]
+    if form == "csv":
+        raise MoveError("a CSV is written by PostgreSQL alone", where=to, next_step="name x.arrow, or a folder")
+    if path is not None and path.exists():
+        raise MoveError("is there already", where=to, next_step="name a new file")
+    job = new_id()
+    with contextlib.closing(connect(target, job)) as conn:
+        plan = plan_of(target, conn, wish, job, how)
+    if len(plan.tables) != 1:
+        raise MoveError(f"{len(plan.tables)} tables are meant", where="TARGET", next_step="one file takes one table")
+    for line in aloud(plan):
+        say(line)
+    while True:
+        done, failed, at = _run(target, plan, how, say, path, form)
+        if failed is None:
+            break
+        plan = _as_text(plan, failed, path, say)
+    found = f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
+    count = sum(one["rows"] for one in done)
+    again = read_again and path is not None
+    if again and _core.move_read_back(Path(to)) != (count, found):
+        raise MoveError("holds other rows than were written", where=to, next_step="look at the disk; move it again")
+    return Written(count, at, found, again, sentence(sessions_of(done)))
+
+
+def _run(
+    target: MariaDB, plan: Plan, how: How, say: Say, path: Path | None, form: str
+) -> tuple[list[MoveDone], MoveFailed | None, str]:
+    given = {
+        "tables": specs(plan),
+        "chunks": [
+            {"number": one.number, "table": 0, "sql": select_sql(plan.tables, one), "path": None} for one in plan.chunks
+        ],
+        "single": {"path": None if path is None else str(path), "form": form, "head": ""},
+    }
+    done: list[MoveDone] = []
+    failed: MoveFailed | None = None
+    with started(target, plan, given, how, say) as running:
+        progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
+        while (event := running.job.next(LOOK_S)) is not None:
+            if "done" in event:
+                done.append(event["done"])
+                progress.done(event["done"])
+            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                failed = event["failed"]
+            progress.show(running.job.progress()[0])
+        return done, failed, running.at
+
+
+def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Plan:
+    """The same plan with one more column as text. Raises what else went wrong."""
+    if failed["kind"] == "closed":
+        raise BrokenPipeError
+    table = plan.tables[0]
+    column = next((one for one in table.columns if one.name == failed.get("column")), None)
+    if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "bytea"):
+        step = NEXT.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+        raise MoveError(failed["message"], next_step=step or None)
+    if path is None:
+        words = f"--text {column.name}: the column in the server's own words"
+        raise MoveError(failed["message"], where="stdout, of which a part is out already", next_step=words)
+    say(f"{failed['message']}: the column travels as text; the table is read again, as of a new instant")
+    columns = tuple(text_of(one) if one is column else one for one in table.columns)
+    return replace(plan, tables=(replace(table, columns=columns),))

@@ -1,0 +1,202 @@
+"""A MariaDB as a source: its tables, their columns, and the statements that read them.
+
+Only tables whose engine keeps old versions of rows (InnoDB) are moved: of the others there is no instant. Workers are
+in transactions of their own, begun in one moment (`job.py`); each has touched every table by then, so that nobody
+alters, drops or truncates one until they have ended.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from typing import Any
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.move.engines.mariadb.columns import read_as, shown, typed
+from dbdyno.move.engines.mariadb.sql import literal, quoted, split_name, whole
+from dbdyno.move.engines.postgres.columns import Column
+from dbdyno.move.engines.postgres.source import Table, Wish, application
+from dbdyno.move.reading.splits import Chunk, Relation
+
+LOCK_WAIT_S = 10
+SESSION = (
+    "set names utf8mb4",
+    "set session sql_mode = 'NO_ENGINE_SUBSTITUTION', time_zone = '+00:00', max_statement_time = 0,"
+    f" lock_wait_timeout = {LOCK_WAIT_S}, wait_timeout = 28800, net_write_timeout = 3600, net_read_timeout = 3600",
+)
+"""Of each session: nothing ends it but us, and text is the same everywhere."""
+SNAPSHOT = (
+    "set session transaction isolation level repeatable read",
+    "start transaction with consistent snapshot, read only",
+)
+VERSIONED = ("innodb", "rocksdb")
+INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
+COST_SQL = """
+select json_objectagg(lower(variable_name), variable_value) from information_schema.session_status
+where variable_name in ('BYTES_SENT', 'ROWS_READ', 'CREATED_TMP_DISK_TABLES')
+"""
+TABLES_SQL = """
+select t.table_schema, t.table_name, lower(t.table_type), lower(coalesce(t.engine, '')),
+       greatest(coalesce(t.data_length, 0), 64 * coalesce(t.table_rows, 0))
+from information_schema.tables t where t.table_schema = %s and t.table_name = %s
+"""
+"""InnoDB knows the rows at once and the length some ten seconds later: a table that was just filled has one page until
+then. 64 bytes a row are few."""
+LIST_SQL = """
+select table_schema, table_name from information_schema.tables
+where table_type in ('BASE TABLE', 'SYSTEM VERSIONED')
+  and table_schema not in ('mysql', 'sys', 'information_schema', 'performance_schema') order by 1, 2
+"""
+COLUMNS_SQL = """
+select c.column_name, c.data_type, c.column_type, c.numeric_precision, c.numeric_scale, c.datetime_precision,
+       exists (select 1 from information_schema.check_constraints k
+               where k.constraint_schema = c.table_schema and k.table_name = c.table_name
+                 and k.check_clause = concat('json_valid(`', c.column_name, '`)')) as is_json
+from information_schema.columns c where c.table_schema = %s and c.table_name = %s order by c.ordinal_position
+"""
+KEY_SQL = """
+select s.column_name, c.data_type from information_schema.statistics s
+join information_schema.columns c using (table_schema, table_name, column_name)
+where s.table_schema = %s and s.table_name = %s and s.index_name = 'PRIMARY' and s.seq_in_index = 1
+"""
+
+
+def look(target: MariaDB, conn: Any, wish: Wish) -> tuple[Table, ...]:
+    """What the user means, as it is now. Raises `MoveError`."""
+    try:
+        if wish.query is not None:
+            return (_query(conn, wish),)
+        return tuple(_table(conn, schema, name, wish) for schema, name in _named(target, conn, wish))
+    except driver().Error as error:
+        raise failure(error, target.safe_dsn) from None
+
+
+def _named(target: MariaDB, conn: Any, wish: Wish) -> list[tuple[str, str]]:
+    database = str(target.parameters.get("database") or "")
+    found = [split_name(name, database) for name in wish.tables]
+    known = rows(conn, LIST_SQL) if wish.patterns else []
+    for pattern in wish.patterns:
+        fits = [(schema, name) for schema, name in known if fnmatch.fnmatchcase(f"{schema}.{name}", pattern)]
+        if not fits:
+            raise MoveError(f"no table fits {pattern!r}", where="--tables", next_step="write 'database.*', quoted")
+        found += fits
+    return list(dict.fromkeys(found))
+
+
+def _table(conn: Any, schema: str, name: str, wish: Wish) -> Table:
+    place = f"{schema}.{name}"
+    described = rows(conn, TABLES_SQL, [schema, name])
+    if not described:
+        raise MoveError(
+            "there is no such table or view", where=f"--table {place}", next_step="`show tables` lists them"
+        )
+    schema, name, kind, engine, size = described[0]
+    is_view = "view" in kind
+    if not is_view and engine not in VERSIONED:
+        raise MoveError(
+            f"its engine is {engine}, which keeps no old versions of rows: there is no instant to read it at",
+            where=place,
+            next_step="alter table ... engine = InnoDB; or stop its writers and move it by --query",
+        )
+    columns = _chosen(columns_of(conn, schema, name, wish.as_text), wish.columns, place)
+    where = whole(wish.where, "--where") if wish.where is not None else None
+    key = "" if is_view else _key(conn, schema, name)
+    relation = Relation(schema, name, bytes=int(size), stream=not key, key=key)
+    if wish.partition is not None and wish.partition not in {one.name for one in columns}:
+        raise MoveError(f"{place} has no column {wish.partition!r}", where="--partition-by")
+    return Table(schema, name, "view" if is_view else "table", columns, (relation,), where, None, wish.partition)
+
+
+def columns_of(conn: Any, schema: str, name: str, as_text: Sequence[str] = ()) -> tuple[Column, ...]:
+    """The columns of a table, and how each travels."""
+    with conn.cursor() as cursor:
+        cursor.execute(COLUMNS_SQL, [schema, name])
+        heads = [one[0] for one in cursor.description]
+        found = [dict(zip(heads, row, strict=True)) for row in cursor.fetchall()]
+    return tuple(typed(found, as_text))
+
+
+def _key(conn: Any, schema: str, name: str) -> str:
+    found = rows(conn, KEY_SQL, [schema, name])
+    return str(found[0][0]) if found and found[0][1].lower() in INTEGERS else ""
+
+
+def _chosen(columns: Sequence[Column], names: Sequence[str], where: str) -> tuple[Column, ...]:
+    known = {one.name: one for one in columns}
+    missing = [name for name in names if name not in known]
+    if missing:
+        listed = ", ".join(list(known)[:20])
+        raise MoveError(f"has no column {missing[0]!r}", where=where, next_step=f"it has: {listed}")
+    return tuple(known[name] for name in dict.fromkeys(names)) if names else tuple(columns)
+
+
+def _query(conn: Any, wish: Wish) -> Table:
+    """A query's columns are those that the server describes before its first row."""
+    query = whole(wish.query or "", "--query").rstrip().rstrip(";")
+    with conn.cursor() as cursor:
+        cursor.execute(f"select * from (\n{query}\n) as q limit 0")
+        described = [shown(one) for one in cursor._result.fields]
+    columns = _chosen(typed(described, wish.as_text), wish.columns, "--query")
+    return Table("", "query", "query", columns, (Relation("", "query", stream=True),), query=query)
+
+
+def session_sql(tables: Sequence[Table]) -> list[str]:
+    """What a worker runs before its first chunk: it is in its snapshot then, and nobody alters the tables."""
+    touched = [
+        f"select 1 from {quoted(relation.schema, relation.name)} limit 0"
+        for table in tables
+        for relation in table.relations
+        if relation.schema
+    ]
+    return [*SESSION, *SNAPSHOT, *touched]
+
+
+def select_sql(tables: Sequence[Table], chunk: Chunk) -> str:
+    """The statement that reads a chunk of one of the tables."""
+    table = tables[chunk.table]
+    relation = table.relations[chunk.relation]
+    alias = "q" if table.query is not None else table.name
+    chosen = ", ".join(read_as(one, alias) for one in table.columns)
+    if table.partition is not None:
+        # What names the folder, after all columns of the file.
+        chosen += f", cast({quoted(alias, table.partition)} as char)"
+    if table.query is not None:
+        return f"select {chosen} from (\n{table.query}\n) as q"
+    limits = [
+        f"{quoted(alias, relation.key)} {sign} {literal(value)}"
+        for sign, value in ((">=", chunk.start), ("<", chunk.before))
+        if value is not None
+    ]
+    force = " force index (primary)" if limits else ""
+    if table.where is not None:
+        limits.append(f"({table.where}\n)")
+    where = f" where {' and '.join(limits)}" if limits else ""
+    return f"select {chosen} from {quoted(relation.schema, relation.name)} as {quoted(alias)}{force}{where}"
+
+
+def connect(target: MariaDB, job: str) -> Any:
+    """A session that looks, and locks for a moment."""
+    conn = target.connect(name=application(job))
+    try:
+        rows(conn, f"set session lock_wait_timeout = {LOCK_WAIT_S}, time_zone = '+00:00'")
+    except driver().Error as error:
+        conn.close()
+        raise failure(error, target.safe_dsn) from None
+    return conn
+
+
+def failure(error: Exception, where: str) -> MoveError:
+    """An error of the server, with what to do."""
+    number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+    steps = {
+        1142: "ask for SELECT on the table",
+        1062: "rows with these keys are there already: --mode merge, or update, with --key changes them",
+        1205: "another session holds the table: wait for it, or end it",
+        1412: "the table was altered or truncated after the snapshot: begin again",
+        3948: "set global local_infile = 1 on the server",
+        4166: "set global local_infile = 1 on the server",
+    }
+    return MoveError(said(error), where=where, next_step=steps.get(number, "correct it; try the SQL in mariadb"))

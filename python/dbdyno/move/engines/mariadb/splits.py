@@ -1,0 +1,111 @@
+"""Ranges of a primary key, cut where the server thinks that half of the rows are.
+
+The server estimates the rows of a range by going down its index (a few pages, no rows read), so a skewed key is cut
+where its rows are and not where its numbers are. The first range has no beginning and the last no end: a row with a new
+key is in one of them. What has no integer to begin its primary key is one stream.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dbdyno.bench.mariadb.session import rows
+from dbdyno.move.engines.mariadb.sql import quoted
+from dbdyno.move.engines.postgres.source import Table
+from dbdyno.move.reading.splits import PIECE_BYTES_LEAST, PIECE_BYTES_MOST, PIECES_PER_WORKER, Chunk, Relation
+
+CUTS_MOST = 4_000
+SMALL = 0.6
+"""A range with less than this share of a piece is not cut again."""
+
+Estimate = Callable[[int, int], int]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Keys from `start` to below `before`, and the rows that the server thinks are there."""
+
+    start: int
+    before: int
+    rows: int
+
+
+def cut(first: int, last: int, pieces: int, estimate: Estimate) -> list[Range]:
+    """At least so many ranges of `first` to `last` (included), where the keys allow it; the fullest is cut first."""
+    whole = Range(first, last + 1, estimate(first, last + 1))
+    wanted = max(whole.rows / max(pieces, 1), 1.0)
+    heap: list[tuple[int, int, Range]] = [(-whole.rows, first, whole)]
+    done: list[Range] = []
+    for _ in range(CUTS_MOST):
+        if not heap or (-heap[0][0] <= wanted * (1 + SMALL) and len(heap) + len(done) >= pieces):
+            break
+        _, _, one = heapq.heappop(heap)
+        middle = (one.start + one.before) // 2
+        if middle in (one.start, one.before) or one.rows <= wanted * SMALL:
+            done.append(one)
+            continue
+        for start, before in ((one.start, middle), (middle, one.before)):
+            part = Range(start, before, estimate(start, before))
+            heapq.heappush(heap, (-part.rows, start, part))
+    done += [one for _, _, one in heap]
+    return _joined(sorted(done, key=lambda one: one.start), wanted)
+
+
+def _joined(ranges: Sequence[Range], wanted: float) -> list[Range]:
+    """Neighbours that are small together become one."""
+    joined: list[Range] = []
+    for one in ranges:
+        if joined and joined[-1].rows + one.rows <= wanted:
+            joined[-1] = Range(joined[-1].start, one.before, joined[-1].rows + one.rows)
+        else:
+            joined.append(one)
+    return joined
+
+
+def chunks_of(
+    conn: Any, tables: Sequence[Table], prefixes: Sequence[str], workers: int, piece_bytes: int | None
+) -> list[Chunk]:
+    """The chunks of all tables."""
+    total = sum(relation.bytes for table in tables for relation in table.relations)
+    equal = -(-total // (workers * PIECES_PER_WORKER)) if workers > 1 else PIECE_BYTES_MOST
+    size = piece_bytes or min(max(equal, PIECE_BYTES_LEAST), PIECE_BYTES_MOST)
+    chunks: list[Chunk] = []
+    for place, (prefix, table) in enumerate(zip(prefixes, tables, strict=True)):
+        begun = len(chunks)
+        relation = table.relations[0]
+        for start, before, share in _ranges(conn, relation, -(-relation.bytes // size)):
+            file = f"{prefix}part-{len(chunks) - begun:05}.parquet"
+            chunks.append(Chunk(len(chunks), place, 0, file, round(relation.bytes * share), start, before))
+    return chunks
+
+
+def _ranges(conn: Any, relation: Relation, pieces: int) -> list[tuple[int | None, int | None, float]]:
+    if relation.stream or pieces < 2:
+        return [(None, None, 1.0)]
+    key, place = quoted(relation.key), quoted(relation.schema, relation.name)
+    found = rows(conn, f"select min({key}), max({key}) from {place}")
+    first, last = found[0]
+    if first is None:
+        return [(None, None, 1.0)]
+
+    def estimate(start: int, before: int) -> int:
+        text = f"explain select {key} from {place} force index (primary) where {key} >= {start} and {key} < {before}"
+        with conn.cursor() as cursor:
+            cursor.execute(text)
+            heads = [one[0] for one in cursor.description]
+            row = dict(zip(heads, cursor.fetchone(), strict=True))
+        return int(row["rows"] or 0)
+
+    ranges = cut(int(first), int(last), pieces, estimate)
+    rows_in_all = max(sum(one.rows for one in ranges), 1)
+    return [
+        (
+            None if number == 0 else one.start,
+            None if number == len(ranges) - 1 else one.before,
+            one.rows / rows_in_all,
+        )
+        for number, one in enumerate(ranges)
+    ]

@@ -1,0 +1,73 @@
+"""Names, literals and the user's own SQL in statements of ours, as MariaDB reads them."""
+
+from __future__ import annotations
+
+import re
+
+from dbdyno.base.errors import MoveError
+
+_NAME = re.compile(r"(?:`((?:[^`]|``)++)`|([^\s.`]++))(?:\s*+\.\s*+(?:`((?:[^`]|``)++)`|([^\s.`]++)))?")
+_TOKEN = re.compile(
+    r"""
+    (?P<skip> --(?=[\s])[^\n]*+ | \#[^\n]*+ | '(?:[^'\\]|\\.|'')*+' | "(?:[^"\\]|\\.|"")*+" | `(?:[^`]|``)*+` )
+    | (?P<comment> /\* )
+    | (?P<mark> [()\[\];'"`] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_PAIR = {")": "(", "]": "["}
+
+
+def quoted(*names: str) -> str:
+    """A name, or a qualified one."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in names if name)
+
+
+def literal(value: str | int) -> str:
+    """A value; backslashes mean themselves only where they are doubled."""
+    if isinstance(value, int):
+        return str(value)
+    return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\x00", "\\0") + "'"
+
+
+def split_name(text: str, database: str) -> tuple[str, str]:
+    """Database and table of a name as SQL writes it. Raises `MoveError`."""
+    found = _NAME.fullmatch(text.strip())
+    parts = [part.replace("``", "`") for part in found.groups() if part] if found else []
+    if not parts or (len(parts) == 1 and not database):
+        raise MoveError(
+            "is no name of a table" if not parts else "names no database, and the connection has none",
+            where=f"--table {text}",
+            next_step="write database.table; names with dots or blanks in `backquotes`",
+        )
+    return (parts[0], parts[1]) if len(parts) == 2 else (database, parts[0])
+
+
+def whole(text: str, option: str) -> str:
+    """The user's SQL, where it is one whole piece: nothing of it reaches beyond its brackets. Raises `MoveError`."""
+    if not text.strip() or "\x00" in text:
+        raise MoveError("is empty, or holds a NUL character", where=option, next_step="give an SQL expression")
+    marks: list[str] = []
+    at = 0
+    while found := _TOKEN.search(text, at):
+        at = found.end()
+        if found["comment"]:
+            end = text.find("*/", at)
+            # MariaDB runs what stands in /*! and /*M! comments.
+            if end < 0 or text[at : at + 1] in ("!", "M"):
+                raise _not_whole(text, option, found.start(), "a comment that is not closed, or is run")
+            at = end + 2
+        elif mark := found["mark"]:
+            if mark in "([":
+                marks.append(mark)
+            elif mark not in _PAIR or not marks or marks.pop() != _PAIR[mark]:
+                raise _not_whole(text, option, found.start(), f"{mark!r} belongs to nothing")
+    if marks:
+        raise _not_whole(text, option, len(text), f"{marks[-1]!r} is not closed")
+    return text
+
+
+def _not_whole(text: str, option: str, place: int, what: str) -> MoveError:
+    line = text.count("\n", 0, place) + 1
+    column = place - (text.rfind("\n", 0, place) + 1) + 1
+    return MoveError(what, where=f"{option}, line {line}, column {column}", next_step="give one whole expression")

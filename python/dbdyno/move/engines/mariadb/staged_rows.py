@@ -1,0 +1,214 @@
+"""Rows of a job that stand in staging tables of a MariaDB beside their tables, one for each chunk: looked at once more,
+and published in one transaction."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.core_types import MoveRecord
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.mariadb.address import driver, said
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.move.engines.mariadb.load import read_staged
+from dbdyno.move.engines.mariadb.publish import Part, Published, publish
+from dbdyno.move.engines.mariadb.sql import quoted
+from dbdyno.move.engines.mariadb.target import Goal, Heads, drop_stages, make_stages, matched, staged_rows
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.ledger.next_steps import after_refusal
+from dbdyno.move.loading.files import refuse_unstaged, refused, rejects_of
+from dbdyno.move.loading.publish_order import intos
+from dbdyno.move.loading.rejects import Rejects
+from dbdyno.move.loading.request import Into, Loaded, LoadedAll
+from dbdyno.move.loading.staged_rows import PUBLISHING, rejects_for
+from dbdyno.move.nouns import counted
+from dbdyno.move.proof.cost import sentence
+from dbdyno.move.proof.statement import total
+from dbdyno.move.reading.run import How, Plan, Say
+from dbdyno.move.reading.splits import Chunk
+
+STAGED = {
+    "bool": "tinyint(1)",
+    "int2": "smallint",
+    "int4": "int",
+    "int8": "bigint",
+    "oid": "int unsigned",
+    "float4": "float",
+    "float8": "double",
+    "date": "date",
+    "time": "time(6)",
+    "timestamp": "datetime(6)",
+    "timestamptz": "datetime(6)",
+    "bytea": "longblob",
+}
+"""How a column of each kind is staged; else as text."""
+CONNECTION = (2006, 2013, 2055, 1053, 1927)
+"""Numbers of errors of a connection that is gone."""
+
+
+def heads_of(plan: Plan, table: int) -> Heads:
+    """The columns of one of the tables as they come."""
+    if plan.files is not None:
+        heads: Heads = plan.files["heads"]
+        return heads
+    return [
+        {
+            "name": one.name,
+            "staged": f"decimal({one.precision},{one.scale})"
+            if one.kind == "decimal"
+            else STAGED.get(one.kind, "longtext"),
+            "mariadb_type": one.mariadb_type,
+            "pg_type": one.pg_type,
+            "arrow": one.kind,
+        }
+        for one in plan.tables[table].columns
+    ]
+
+
+def intos_of(plan: Plan, into: Into) -> list[Into]:
+    """What becomes of each table. Raises `MoveError` where two of them would go into one."""
+    return intos(plan.tables, into, quoted)
+
+
+def goals_of(conn: Any, database: str, plan: Plan, into: Into) -> list[Goal]:
+    """The table that takes the rows of each, which is there. Raises `MoveError`."""
+    each = [replace(one, create=False) for one in intos_of(plan, into)]
+    return [matched(conn, database, one, heads_of(plan, place)) for place, one in enumerate(each)]
+
+
+def numbers_of(plan: Plan, table: int) -> list[int]:
+    """The chunks of a table, by which its staging tables are named."""
+    return [chunk.number for chunk in plan.chunks if chunk.table == table]
+
+
+def stage_anew(conn: Any, database: str, plan: Plan, into: Into, chunks: Sequence[Chunk]) -> list[Goal]:
+    """Empty staging tables for these chunks: what a killed worker left half done is gone."""
+    goals = goals_of(conn, database, plan, into)
+    for place, goal in enumerate(goals):
+        own = [chunk.number for chunk in chunks if chunk.table == place]
+        make_stages(conn, goal, plan.id, own, placed=into.rejects is not None)
+    return goals
+
+
+def place_of(into: Into, plan: Plan, number: int) -> int | None:
+    """The number that each row of a chunk gets with its own, where bad ones are to be found by it."""
+    return None if into.rejects is None else [one.number for one in plan.chunks].index(number)
+
+
+def drop_all(conn: Any, plan: Plan, goals: Sequence[Goal]) -> None:
+    """Removes the staging tables."""
+    for place, goal in enumerate(goals):
+        drop_stages(conn, goal, plan.id, numbers_of(plan, place))
+
+
+def complete(ledger: Ledger) -> None:
+    """The job is done."""
+    ledger.manifest["status"] = "complete"
+    ledger.save()
+
+
+def publish_staged(
+    target: MariaDB, conn: Any, ledger: Ledger, goals: Sequence[Goal], into: Into, how: How, level: str, say: Say
+) -> Loaded | LoadedAll:
+    """Looks at what stands in the staging tables, and publishes all of it. Raises `MoveError`."""
+    say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
+    with ledger.phase("publishing"), _refused(ledger, into.table):
+        plan = Plan.from_json(ledger.plan)
+        # A column may have become text meanwhile.
+        there = [
+            matched(conn, "", replace(into, create=False, table=one.table), heads_of(plan, place))
+            for place, one in enumerate(goals)
+        ]
+        arriving = _Arriving(target, conn, ledger, plan, into, there, level)
+        loaded = arriving.publish(how)
+        complete(ledger)
+        drop_all(conn, plan, there)
+        ledger.manifest["proved"] = loaded.sentences()
+    return loaded
+
+
+@contextlib.contextmanager
+def _refused(ledger: Ledger, where: str) -> Iterator[None]:
+    """What the server says is told with how the job goes on."""
+    try:
+        yield
+    except driver().Error as error:
+        is_lost = bool(error.args) and error.args[0] in CONNECTION
+        raise MoveError(said(error), where=where, next_step=after_refusal(ledger, is_lost=is_lost)) from None
+
+
+@dataclass
+class _Arriving:
+    """The staged rows of a job, and where they go."""
+
+    target: MariaDB
+    conn: Any
+    ledger: Ledger
+    plan: Plan
+    into: Into
+    goals: Sequence[Goal]
+    level: str
+
+    def publish(self, how: How) -> Loaded | LoadedAll:
+        """All tables."""
+        rejects = self._rejects()
+        parts = [self._part(place, how) for place in range(len(self.goals))]
+        compare = self.level == "target"
+        done = publish(self.conn, self.plan.id, parts, rejects=rejects, compare=compare)
+        loaded = [self._loaded(place, one) for place, one in enumerate(done)]
+        if len(loaded) == 1:
+            return loaded[0]
+        names = [f"{one.schema}.{one.name}" for one in self.goals]
+        return LoadedAll(tuple(zip(names, loaded, strict=True)))
+
+    def _records(self, place: int) -> Mapping[int, MoveRecord]:
+        own = set(numbers_of(self.plan, place))
+        return {number: one for number, one in self.ledger.records().items() if number in own}
+
+    def _rejects(self) -> Rejects | None:
+        """With the rows that could not even be staged."""
+        plan, files = self.plan, self.plan.files
+        paths = [Path(one["path"]) for one in files["each"]] if files is not None else []
+        rejects = rejects_for(self.into, plan) if files is None else rejects_of(self.into, paths)
+        if rejects is not None:
+            records = self.ledger.records()
+            for place, chunk in enumerate(plan.chunks):
+                refused(rejects, place if files is None else chunk.relation, records[chunk.number]["refused"])
+        return rejects
+
+    def _part(self, place: int, how: How) -> Part:
+        """One table, once its rows were looked at. Raises `MoveError`."""
+        goal, records, numbers = self.goals[place], self._records(place), numbers_of(self.plan, place)
+        here = staged_rows(self.conn, goal, self.plan.id, numbers)
+        kept = sum(one["rows"] - len(one["refused"]) for one in records.values())
+        if here != kept:
+            raise MoveError(
+                f"{kept:,} rows were staged and {here:,} are there",
+                where=goal.stage(self.plan.id, numbers[0]),
+                next_step=f"dbdyno move resume {self.ledger.folder} --restart",
+            )
+        if self.level in ("source", "target"):
+            refuse_unstaged(list(records.values()))
+            read_staged(self.target, goal, self.plan.id, numbers, how, int(total(records), 16))
+        return Part(goal, numbers, intos_of(self.plan, self.into)[place], here)
+
+    def _loaded(self, place: int, one: Published) -> Loaded:
+        records, into = self._records(place), self.into
+        refused_before = sum(len(record["refused"]) for record in records.values())
+        return Loaded(
+            len(records),
+            sum(record["rows"] for record in records.values()),
+            into.mode,
+            one.merged,
+            rejected=one.rejected + refused_before,
+            rejects=into.rejects,
+            rounded=tuple(one.differs),
+            created=into.create,
+            source="source",
+            read_again=self.level in ("source", "target"),
+            stands=self.level == "target",
+            cost=sentence(self.ledger.manifest.get("cost", [])),
+        )

@@ -1,0 +1,247 @@
+"""From server to server where one of them is a MariaDB: the same splits, ledger and modes as between PostgreSQLs.
+
+Each chunk goes into a staging table of its own beside the target, made anew whenever the chunk is read; one transaction
+publishes them all.
+
+    MariaDB -> PostgreSQL    rows in COPY's binary form, handed on as they are made
+    any -> MariaDB           rows decoded, then lines of LOAD DATA
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dbdyno import _core
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.mariadb.server import MariaDB
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.mariadb import job as reading
+from dbdyno.move.engines.mariadb.load import made, reached
+from dbdyno.move.engines.mariadb.source import select_sql
+from dbdyno.move.engines.mariadb.staged_rows import (
+    complete,
+    drop_all,
+    heads_of,
+    intos_of,
+    place_of,
+    publish_staged,
+    stage_anew,
+)
+from dbdyno.move.engines.mariadb.target import WRITING, Goal, database_of, is_published, is_there, load_sql
+from dbdyno.move.engines.postgres.source import Snapshot, Wish, application, copy_sql, session_settings, session_sql
+from dbdyno.move.engines.postgres.target import Goal as PostgresGoal
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.loading import staged_rows, transfer
+from dbdyno.move.loading.files import rejects_of
+from dbdyno.move.loading.request import Into, Loaded, LoadedAll
+from dbdyno.move.proof.cost import cost_sql
+from dbdyno.move.reading.resume import refuse_ended, resume
+from dbdyno.move.reading.run import How, Plan, Say, begin, work
+from dbdyno.move.reading.splits import Chunk
+
+
+def move(
+    source: Postgres | MariaDB,
+    wish: Wish,
+    target: Postgres | MariaDB,
+    into: Into,
+    folder: Path,
+    how: How,
+    say: Say,
+    level: str,
+) -> Loaded | LoadedAll:
+    """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
+    rejects_of(into, [])
+    asked = staged_rows.asked_for(into, target.safe_dsn)
+    if isinstance(target, Postgres):
+        assert isinstance(source, MariaDB)
+        with transfer.reached_target(target, into) as conn:
+            ledger = reading.begin(source, wish, folder, how, say, {**asked, "server": target.identity(conn)})
+            plan = Plan.from_json(ledger.plan)
+            try:
+                there = staged_rows.goals_of(conn, plan, into)
+                transfer.make_stages(conn, plan, there)
+            except BaseException:
+                ledger.discard()
+                raise
+            reading.work(source, ledger, how, say, _to_postgres(target, conn, there), completes=False)
+            return staged_rows.publish_staged(target, conn, ledger, into, how, level, say)
+    with contextlib.ExitStack() as stack:
+        conn = stack.enter_context(reached(target, "begins"))
+        asked["server"] = target.identity(conn)
+        if isinstance(source, MariaDB):
+            ledger = reading.begin(source, wish, folder, how, say, asked)
+        else:
+            ledger, snapshot = begin(source, wish, folder, how, say, into=asked)
+            stack.enter_context(snapshot)
+        try:
+            plan = Plan.from_json(ledger.plan)
+            goals = _made(stack, conn, target, plan, intos_of(plan, into))
+        except BaseException:
+            ledger.discard()
+            raise
+        if isinstance(source, MariaDB):
+            reading.work(source, ledger, how, say, _lines(target, conn, into), completes=False)
+        else:
+            with snapshot:
+                work(source, ledger, snapshot, how, say, _lines_of_postgres(target, conn, into))
+        return publish_staged(target, conn, ledger, goals, into, how, level, say)
+
+
+def _made(stack: contextlib.ExitStack, conn: Any, target: MariaDB, plan: Plan, intos: Sequence[Into]) -> list[Goal]:
+    """The tables; those that were made are gone again where the job fails."""
+    each = enumerate(intos)
+    return [stack.enter_context(made(conn, target, one, heads_of(plan, place))) for place, one in each]
+
+
+def go_on(
+    source: Postgres | MariaDB,
+    target: Postgres | MariaDB,
+    ledger: Ledger,
+    how: How,
+    say: Say,
+    *,
+    restart: bool,
+    as_of_now: bool,
+    level: str,
+) -> Loaded | LoadedAll | None:
+    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    ledger.refuse_foreign()
+    refuse_ended(ledger)
+    plan = Plan.from_json(ledger.plan)
+    into, restart = staged_rows.asked_of(plan), restart or not ledger.records()
+    again: dict[str, Any] = {"restart": restart, "as_of_now": as_of_now}
+    if isinstance(target, Postgres):
+        assert isinstance(source, MariaDB)
+        with transfer.reached_target(target, into) as conn:
+            _refuse_other(target, conn, plan)
+            if staged_rows.is_published(conn, ledger):
+                complete(ledger)
+                return None
+            there = staged_rows.goals_of(conn, plan, into)
+            if not restart:
+                transfer.empty_unfinished(conn, plan, there, ledger)
+            if restart or len(ledger.records()) < len(plan.chunks):
+                pieces = _to_postgres(target, conn, there)
+                stage = lambda fresh: transfer.make_stages(conn, fresh, there)  # noqa: E731
+                reading.resume(source, ledger, how, say, pieces, restarted=stage, completes=False, **again)
+            else:
+                ledger.attempt("resumed", how.workers, how.memory_bytes)
+            return staged_rows.publish_staged(target, conn, ledger, into, how, level, say)
+    with taken_up(target, ledger, plan) as (conn, goals):
+        if goals is None:
+            return None
+        if restart or len(ledger.records()) < len(plan.chunks):
+            # The plan that is made anew may have fewer chunks.
+            again["restarted"] = lambda _: drop_all(conn, plan, goals)
+            if isinstance(source, MariaDB):
+                reading.resume(source, ledger, how, say, _lines(target, conn, into), completes=False, **again)
+            else:
+                make = _lines_of_postgres(target, conn, into)
+                resume(source, ledger, how, say, make=make, **again).__exit__()
+        else:
+            ledger.attempt("resumed", how.workers, how.memory_bytes)
+        return publish_staged(target, conn, ledger, goals, into, how, level, say)
+
+
+@contextlib.contextmanager
+def taken_up(target: MariaDB, ledger: Ledger, plan: Plan) -> Iterator[tuple[Any, list[Goal] | None]]:
+    """A session, and the tables of a job that goes on; None: it turns out to be published. Raises `MoveError`."""
+    into, database = staged_rows.asked_of(plan), database_of(target)
+    with contextlib.ExitStack() as stack:
+        conn = stack.enter_context(reached(target, plan.id))
+        _refuse_other(target, conn, plan)
+        each = [replace(one, create=one.create and not is_there(conn, database, one)) for one in intos_of(plan, into)]
+        goals = _made(stack, conn, target, plan, each)
+        if is_published(conn, goals[0], plan.id):
+            complete(ledger)
+            drop_all(conn, plan, goals)
+            yield conn, None
+            return
+        yield conn, goals
+
+
+def _refuse_other(target: Postgres | MariaDB, conn: Any, plan: Plan) -> None:
+    asked = plan.into or {}
+    if target.identity(conn) != asked["server"]:
+        raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {asked['target']}")
+
+
+def _to_postgres(target: Postgres, conn: Any, goals: Sequence[PostgresGoal]) -> reading.Pieces:
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
+        copy = transfer.copies(conn, plan, goals)
+        return {
+            "target": {
+                "connection": {**target.conninfo(), "application_name": application(plan.id)},
+                "session_sql": [session_settings(conn, lasting=True)],
+            },
+            "tables": reading.specs(plan),
+            "chunks": [
+                {
+                    "number": chunk.number,
+                    "table": chunk.table,
+                    "sql": select_sql(plan.tables, chunk),
+                    "path": None,
+                    "raw": True,
+                    "into": copy[chunk.number],
+                }
+                for chunk in chunks
+            ],
+        }
+
+    return pieces
+
+
+def _lines(target: MariaDB, conn: Any, into: Into) -> reading.Pieces:
+    def pieces(plan: Plan, chunks: Sequence[Chunk]) -> dict[str, Any]:
+        goals = stage_anew(conn, database_of(target), plan, into, chunks)
+        each = [_line(plan, into, goals, chunk, select_sql(plan.tables, chunk)) for chunk in chunks]
+        given = {"target": _target(target, plan), "tables": reading.specs(plan), "chunks": each}
+        return {**given, "rejects": into.rejects is not None}
+
+    return pieces
+
+
+def _line(plan: Plan, into: Into, goals: Sequence[Goal], chunk: Chunk, sql: str) -> dict[str, Any]:
+    """What becomes of a chunk."""
+    lines = load_sql(goals[chunk.table], plan.id, chunk.number, placed=into.rejects is not None)
+    return {
+        "number": chunk.number,
+        "table": chunk.table,
+        "sql": sql,
+        "path": None,
+        "place": place_of(into, plan, chunk.number),
+        "into": lines,
+    }
+
+
+def _lines_of_postgres(target: MariaDB, conn: Any, into: Into) -> Any:
+    def make(
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+    ) -> _core.MoveJob:
+        goals = stage_anew(conn, database_of(target), plan, into, chunks)
+        each = [_line(plan, into, goals, one, copy_sql(snapshot.conn, plan.tables, one)) for one in chunks]
+        return _core.MoveJob(
+            {
+                "connection": {**source.conninfo(), "application_name": application(plan.id)},
+                "session_sql": session_sql(snapshot.conn, snapshot.id),
+                "target": _target(target, plan),
+                "tables": reading.specs(plan),
+                "chunks": each,  # type: ignore[typeddict-item]
+                "rejects": into.rejects is not None,
+                "workers": how.workers,
+                "memory_bytes": how.memory_bytes,
+                "rate_bytes_per_s": how.rate_bytes_per_s,
+                "cost_sql": cost_sql(snapshot.conn.info.server_version),
+            }
+        )
+
+    return make
+
+
+def _target(target: MariaDB, plan: Plan) -> dict[str, Any]:
+    return {"connection": target.load_connection(application(plan.id)), "session_sql": list(WRITING)}

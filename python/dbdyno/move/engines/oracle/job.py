@@ -1,0 +1,174 @@
+"""A job that reads an Oracle into Parquet: the ledger of all jobs, python-oracledb's batches of Arrow, a file for each
+piece. A job that was ended goes on as of its SCN, exact, as long as the server still has the undo for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from dbdyno import _core
+from dbdyno.base.errors import MoveError
+from dbdyno.base.files import sync_folder, written_by_name
+from dbdyno.move.engines.oracle import source
+from dbdyno.move.engines.oracle.types import Described, typed
+from dbdyno.move.engines.postgres.columns import Column
+from dbdyno.move.engines.postgres.source import Table, Wish
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.reading.run import How, Plan, Say, new_id
+from dbdyno.move.reading.splits import PIECES_PER_WORKER, Chunk, Relation
+
+BATCH_BYTES = 8 << 20
+ROW_BYTES = 200
+"""Taken for a row of which nothing is known."""
+VARIABLE = "ORACLE_PASSWORD"
+TOO_OLD = "ORA-01555"
+
+
+@contextlib.contextmanager
+def session(address: source.Address) -> Iterator[Any]:
+    """A session that only reads. Raises `MoveError`."""
+    oracledb = source.driver()
+    password = address.password or os.environ.get(VARIABLE)
+    try:
+        conn = oracledb.connect(user=address.user, password=password, dsn=address.dsn)
+    except oracledb.Error as error:
+        raise failure(error, address.dsn) from None
+    with contextlib.closing(conn), conn.cursor() as cursor:
+        for place, text in enumerate(source.SESSION):
+            with contextlib.suppress(oracledb.DatabaseError) if place == source.OPTIONAL else contextlib.nullcontext():
+                cursor.execute(text)
+        yield conn
+
+
+def failure(error: Exception, where: str) -> MoveError:
+    """The driver's error in a line, with what to do."""
+    said = str(error).strip().splitlines()[0]
+    step = "the undo of the SCN is gone: move the table again" if TOO_OLD in said else "see what the server says of it"
+    return MoveError(said, where=where, next_step=step)
+
+
+def begin(address: source.Address, shown: str, wish: Wish, folder: Path, how: How, say: Say) -> Ledger:
+    """A new job: its SCN and its pieces are on the disk. Raises `MoveError`."""
+    if len(wish.tables) != 1 or wish.patterns or wish.query or wish.where or wish.partition:
+        raise MoveError("an Oracle gives one table as it is", where="--table", next_step="--table OWNER.NAME alone")
+    owner, name = source.split_name(wish.tables[0], address.user)
+    with session(address) as conn, conn.cursor() as cursor:
+        try:
+            scn, at = cursor.execute(source.SCN_SQL).fetchone()
+            described = _columns(cursor, owner, name, wish)
+            pieces, blocks = _pieces(cursor, owner, name, how, say)
+        except source.driver().Error as error:
+            raise failure(error, f"{owner}.{name}") from None
+    if any(one.bare in ("CLOB", "NCLOB", "BLOB") for one in described):
+        say("LOBs are fetched as values: each is in memory whole")
+    columns = tuple(typed(one) for one in described)
+    relation = Relation(owner, name, blocks=blocks, stream=not pieces)
+    parts: Sequence[source.Piece | None] = pieces or (None,)
+    chunks = [
+        Chunk(place, 0, 0, f"part-{place:05}.parquet", piece.bytes if piece else 0) for place, piece in enumerate(parts)
+    ]
+    table = Table(schema=owner, name=name, kind="table", columns=columns, relations=(relation,))
+    plan = Plan(new_id(), shown, address.dsn, (table,), tuple(chunks))
+    sql = [source.select_sql(owner, name, described, scn, piece) for piece in parts]
+    manifest = {"status": "running", "plan": {**plan.to_json(), "sql": sql}, "snapshots": [{"id": str(scn), "at": at}]}
+    ledger = Ledger.create(folder, manifest)
+    ledger.attempt("begun", how.workers, how.memory_bytes)
+    ledger.save()
+    say(f"job {plan.id}: as of SCN {scn}; this way was never run on an Oracle by its makers: compare the rows")
+    return ledger
+
+
+def _columns(cursor: Any, owner: str, name: str, wish: Wish) -> list[Described]:
+    found = [Described(*row[:4]) for row in cursor.execute(source.COLUMNS_SQL, owner=owner, name=name).fetchall()]
+    if not found:
+        raise MoveError("there is no such table", where=f"{owner}.{name}", next_step="names are in upper case")
+    known = {one.name: one for one in found}
+    missing = [one for one in wish.columns if one not in known]
+    if missing:
+        raise MoveError(f"has no column {missing[0]!r}", where=f"{owner}.{name}")
+    return [known[one] for one in wish.columns] or found
+
+
+def _pieces(cursor: Any, owner: str, name: str, how: How, say: Say) -> tuple[list[source.Piece], int]:
+    """Its pieces; none: one stream, said aloud."""
+    row = cursor.execute(source.TABLE_SQL, owner=owner, name=name).fetchone()
+    if row is None or row[2] is not None or row[4] == "Y":
+        say(f"{owner}.{name}: one stream: it has no blocks of its own (a view, index-organised or temporary)")
+        return [], 0
+    try:
+        rows = cursor.execute(source.EXTENTS_SQL, owner=owner, name=name).fetchall()
+    except source.driver().DatabaseError:
+        say(f"{owner}.{name}: one stream: dba_extents is not to be read (the role SELECT_CATALOG_ROLE)")
+        return [], 0
+    extents = [source.Extent(*row) for row in rows]
+    return source.cut(extents, how.workers * PIECES_PER_WORKER), sum(one.blocks for one in extents)
+
+
+def work(address: source.Address, ledger: Ledger, how: How) -> None:
+    """Reads what is not finished. Raises `MoveError`; the job can go on then, as of the same SCN."""
+    ledger.refuse_foreign()
+    with ledger.held(), ledger.phase("reading"):
+        ledger.sweep()
+        plan = ledger.plan
+        columns = [Column(**one) for one in plan["tables"][0]["columns"]]
+        done = ledger.records()
+        left = [chunk for chunk in plan["chunks"] if chunk["number"] not in done]
+        with ThreadPoolExecutor(how.workers) as workers:
+            tasks = [
+                workers.submit(_read, address, plan["sql"][one["number"]], ledger.folder / one["file"], columns, how)
+                for one in left
+            ]
+            numbers = dict(zip(tasks, left, strict=True))
+            try:
+                for task in as_completed(tasks):
+                    ledger.record({**task.result(), "number": numbers[task]["number"], "file": numbers[task]["file"]})
+            except BaseException:
+                workers.shutdown(cancel_futures=True)
+                raise
+        ledger.manifest["status"] = "complete"
+
+
+def _read(address: source.Address, sql: str, path: Path, columns: Sequence[Column], how: How) -> dict[str, Any]:
+    """One piece into a file: aside, synced, renamed. What was written is read again for its hash."""
+    import pyarrow
+    from pyarrow import parquet
+
+    oracledb, begun = source.driver(), time.monotonic()
+    fields = [pyarrow.field(one.name, _arrow(one), metadata={"dbdyno.pg_type": one.pg_type}) for one in columns]
+    schema, counted = pyarrow.schema(fields), 0
+    size = max(min(BATCH_BYTES, how.memory_bytes // how.workers // 4) // ROW_BYTES, 1)
+    try:
+        with written_by_name(path) as aside:
+            with session(address) as conn, parquet.ParquetWriter(aside, schema, compression="zstd") as out:
+                for frame in conn.fetch_df_batches(sql, size=size, fetch_decimals=True):
+                    batch = pyarrow.table(frame)
+                    # A cast that would lose something is an error of pyarrow's.
+                    out.write_table(batch.rename_columns([one.name for one in columns]).cast(schema))
+                    counted += batch.num_rows
+            with aside.open("rb") as written:
+                os.fsync(written.fileno())
+            rows, found = _core.move_read_back(aside)
+            if rows != counted:
+                raise MoveError(f"{counted:,} rows came and {rows:,} are in the file", where=path.name)
+        sync_folder(path.parent)
+    except oracledb.Error as error:
+        raise failure(error, path.name) from None
+    except pyarrow.ArrowInvalid as error:
+        raise MoveError(f"a value does not fit its type: {error}", where=path.name) from None
+    elapsed_ns = int((time.monotonic() - begun) * 1e9)
+    told = {"rows": rows, "hash": found, "file_bytes": path.stat().st_size, "snapshot": 0}
+    return {**told, "elapsed_ns": elapsed_ns, "ended_ns": time.time_ns()}
+
+
+def _arrow(one: Column) -> Any:
+    import pyarrow
+
+    if one.kind == "decimal":
+        return pyarrow.decimal128(one.precision, one.scale)
+    kinds = {"float4": pyarrow.float32(), "float8": pyarrow.float64(), "timestamp": pyarrow.timestamp("us")}
+    return {**kinds, "bytea": pyarrow.binary()}.get(one.kind, pyarrow.string())

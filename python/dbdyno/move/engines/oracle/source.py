@@ -1,0 +1,183 @@
+"""What is asked of an Oracle: one SCN for all, a table's columns, and its blocks as ranges of ROWID.
+
+As Quest's connector did it: extents of `dba_extents` (or `user_extents`) are cut into pieces of about equal blocks, and
+each is read by ROWID, by no index and by no two workers. Every statement has the same `as of scn`, so that all workers
+read one instant without a lock; it lasts as long as the undo does (ORA-01555 ends the job, which then begins again).
+Never run on an Oracle so far: its statements are parsed by a test, its pieces are checked for gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.oracle.types import Described, value
+
+SCHEME = "oracle://"
+SESSION = (
+    "alter session disable parallel query",
+    'alter session set "_serial_direct_read" = always',
+    "alter session set time_zone = 'UTC'",
+    "alter session set nls_date_format = 'YYYY-MM-DD HH24:MI:SS'",
+    "alter session set nls_timestamp_format = 'YYYY-MM-DD HH24:MI:SS.FF9'",
+    "alter session set nls_timestamp_tz_format = 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM'",
+    "alter session set nls_numeric_characters = '.,'",
+    "set transaction read only",
+)
+OPTIONAL = 1
+"""The one of them that may be refused: a hidden setting, for direct reads past the buffers."""
+SCN_SQL = """
+select dbms_flashback.get_system_change_number, to_char(sys_extract_utc(systimestamp), 'YYYY-MM-DD HH24:MI:SS.FF6')
+from dual
+"""
+TABLE_SQL = """
+select o.object_id, o.data_object_id, t.iot_type, t.partitioned, t.temporary
+from all_tables t join all_objects o on o.owner = t.owner and o.object_name = t.table_name and o.object_type = 'TABLE'
+where t.owner = :owner and t.table_name = :name
+"""
+COLUMNS_SQL = """
+select column_name, data_type, data_precision, data_scale, char_used, virtual_column
+from all_tab_cols where owner = :owner and table_name = :name and hidden_column = 'NO' order by column_id
+"""
+EXTENTS_SQL = """
+select o.data_object_id, e.relative_fno, e.block_id, e.blocks, e.bytes
+from dba_extents e
+join all_objects o on o.owner = e.owner and o.object_name = e.segment_name
+  and nvl(o.subobject_name, '-') = nvl(e.partition_name, '-') and o.data_object_id is not null
+where e.owner = :owner and e.segment_name = :name
+  and e.segment_type in ('TABLE', 'TABLE PARTITION', 'TABLE SUBPARTITION')
+order by o.data_object_id, e.relative_fno, e.block_id
+"""
+ROWS_LAST = 32_767
+"""The largest number of a row in a block."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an Oracle is, and as whom."""
+
+    user: str
+    password: str | None
+    dsn: str
+
+    @classmethod
+    def of(cls, text: str) -> Address:
+        """`oracle://user:password@host:1521/service`. Raises `MoveError`."""
+        parts = urlsplit(text)
+        if not parts.hostname or not parts.username or not parts.path.strip("/"):
+            raise MoveError("is no address of an Oracle", where=safe(text), next_step="oracle://user@host:1521/service")
+        password = None if parts.password is None else unquote(parts.password)
+        dsn = f"{parts.hostname}:{parts.port or 1521}/{parts.path.strip('/')}"
+        return cls(unquote(parts.username), password, dsn)
+
+
+def safe(text: str) -> str:
+    """An address without its password."""
+    parts = urlsplit(text)
+    return f"{SCHEME}{parts.username or ''}@{parts.hostname or ''}:{parts.port or 1521}{parts.path}"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A run of blocks of one segment."""
+
+    object: int
+    file: int
+    block: int
+    blocks: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Ranges of blocks that one worker reads."""
+
+    ranges: tuple[Extent, ...]
+
+    @property
+    def bytes(self) -> int:
+        """On the disk."""
+        return sum(one.bytes for one in self.ranges)
+
+
+def cut(extents: Sequence[Extent], pieces: int) -> list[Piece]:
+    """Pieces of about equal blocks; an extent that is too long is cut."""
+    whole = sum(one.blocks for one in extents)
+    most = max(-(-whole // max(pieces, 1)), 1)
+    found: list[Piece] = []
+    here: list[Extent] = []
+    left = most
+    for extent in extents:
+        rest = extent
+        while rest.blocks:
+            taken = min(rest.blocks, left)
+            share = rest.bytes * taken // rest.blocks
+            here.append(Extent(rest.object, rest.file, rest.block, taken, share))
+            rest = Extent(rest.object, rest.file, rest.block + taken, rest.blocks - taken, rest.bytes - share)
+            left -= taken
+            if left == 0:
+                found.append(Piece(tuple(here)))
+                here, left = [], most
+    return [*found, Piece(tuple(here))] if here else found
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it. Raises `MoveError` where Oracle has no such name."""
+    if '"' in name or "\0" in name or not name:
+        raise MoveError(f"{name!r} is no name of an Oracle's", where="--table")
+    return f'"{name}"'
+
+
+def split_name(text: str, user: str) -> tuple[str, str]:
+    """Owner and table: upper case unless they are quoted. Raises `MoveError`."""
+    parts, rest = [], text
+    while rest:
+        if rest.startswith('"'):
+            name, closed, rest = rest[1:].partition('"')
+            if not closed:
+                rest = text
+                break
+            parts.append(name)
+            rest = rest.removeprefix(".")
+        else:
+            name, _, rest = rest.partition(".")
+            parts.append(name.upper())
+    if rest or not 1 <= len(parts) <= 2 or not all(parts):
+        raise MoveError("is no name of a table", where=f"--table {text}", next_step='OWNER.TABLE, or "Owner"."Table"')
+    return (parts[0], parts[1]) if len(parts) == 2 else (user.upper(), parts[0])
+
+
+def select_sql(owner: str, name: str, columns: Sequence[Described], scn: int, piece: Piece | None) -> str:
+    """The statement of a piece: its ranges by ROWID; all of the table without one."""
+    listed = ", ".join(f"{value(one, f't.{quoted(one.name)}')} as {quoted(one.name)}" for one in columns)
+    table = f"{quoted(owner)}.{quoted(name)}"
+    hint = "/*+ no_index(t) */ "
+    start = f"select {hint}{listed} from {table} as of scn {scn:d} t"  # noqa: S608
+    if piece is None:
+        return start
+    # A union: with "or" the optimizer may read the whole table for each.
+    return " union all ".join(
+        f"{start} where t.rowid between {_rowid(one, one.block, 0)}"
+        f" and {_rowid(one, one.block + one.blocks - 1, ROWS_LAST)}"
+        for one in piece.ranges
+    )
+
+
+def _rowid(extent: Extent, block: int, row: int) -> str:
+    return f"dbms_rowid.rowid_create(1, {extent.object:d}, {extent.file:d}, {block:d}, {row:d})"
+
+
+def driver() -> Any:
+    """python-oracledb. Raises `MoveError` where it is missing, or too old for Arrow."""
+    try:
+        import oracledb
+    except ImportError:
+        raise MoveError(
+            "an Oracle needs python-oracledb", where=SCHEME, next_step="pip install 'dbdyno[oracle]'"
+        ) from None
+    if not hasattr(oracledb.Connection, "fetch_df_batches"):
+        raise MoveError("this python-oracledb has no fetch_df_batches", where=SCHEME, next_step="install 3.0 or later")
+    return oracledb

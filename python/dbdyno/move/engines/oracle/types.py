@@ -1,0 +1,79 @@
+"""How a column of an Oracle travels: an Arrow type that holds every value of it, or its text.
+
+| Oracle | in the file |
+|---|---|
+| NUMBER(p, s), s from 0 to p | decimal(p, s) |
+| NUMBER without limits, or with a scale beyond them; FLOAT | string, all digits |
+| BINARY_FLOAT, BINARY_DOUBLE | float, double |
+| DATE, TIMESTAMP up to 6 digits | timestamp (us) |
+| TIMESTAMP beyond, with a time zone, INTERVAL, ROWID, XMLTYPE | string, in the server's own words |
+| CHAR, VARCHAR2, NCHAR, NVARCHAR2, CLOB, NCLOB | string |
+| RAW, BLOB | binary |
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres.columns import Column
+
+TEXTS = ("CHAR", "VARCHAR2", "NCHAR", "NVARCHAR2", "CLOB", "NCLOB")
+WORDS = {"FLOAT": "to_char({}, 'TM9')", "ROWID": "rowidtochar({})", "UROWID": "to_char({})"}
+DIGITS_MOST = 38
+DIGITS_OF_US = 6
+
+
+@dataclass(frozen=True)
+class Described:
+    """A column as the dictionary describes it."""
+
+    name: str
+    data_type: str
+    precision: int | None
+    scale: int | None
+
+    @property
+    def bare(self) -> str:
+        """The type without its limits."""
+        return re.sub(r"\(\d+\)", "", self.data_type).upper()
+
+
+def typed(one: Described) -> Column:
+    """How it travels. Raises `MoveError` for a type that cannot."""
+    digits, scale = one.precision or 0, -1 if one.scale is None else one.scale
+    if one.bare == "NUMBER" and 0 <= scale <= digits <= DIGITS_MOST and digits:
+        return Column(one.name, "decimal", f"numeric({digits},{scale})", digits, scale)
+    if one.bare in ("BINARY_FLOAT", "BINARY_DOUBLE"):
+        kind = "float4" if one.bare == "BINARY_FLOAT" else "float8"
+        return Column(one.name, kind, "real" if kind == "float4" else "double precision")
+    if one.bare == "DATE" or (one.bare == "TIMESTAMP" and (one.scale or 0) <= DIGITS_OF_US):
+        return Column(one.name, "timestamp", "timestamp without time zone")
+    if one.bare in ("RAW", "BLOB"):
+        return Column(one.name, "bytea", "bytea")
+    if one.bare in TEXTS:
+        return Column(one.name, "text", "text")
+    if _words(one) is None:
+        raise MoveError(
+            f"is of type {one.data_type}, which does not travel",
+            where=f"column {one.name}",
+            next_step="name the other columns: --columns",
+        )
+    return Column(one.name, "text", "text", cast=True)
+
+
+def value(one: Described, column: str) -> str:
+    """The SQL of a value on its way."""
+    words = _words(one) if typed(one).cast else None
+    return column if words is None else words.format(column)
+
+
+def _words(one: Described) -> str | None:
+    if one.bare == "NUMBER":
+        return "to_char({}, 'TM9')"
+    if one.bare.startswith(("INTERVAL", "TIMESTAMP")):
+        return "to_char({})"
+    if one.bare.endswith("XMLTYPE"):
+        return "{}.getclobval()"
+    return WORDS.get(one.bare)

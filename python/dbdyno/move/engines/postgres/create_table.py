@@ -1,0 +1,57 @@
+"""The target table, made from the types that the files note; from those of Arrow where they note none.
+
+A type from a file is foreign text: it goes into a statement only where the server reads all of it as one type's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+
+NEVER = ("--", "/*", ";", "\n", "\x00")
+
+
+def create(conn: psycopg.Connection[Any], named: str, columns: Sequence[Mapping[str, Any]]) -> None:
+    """Inside of a transaction. Raises `MoveError` where it is there already, or a type is not."""
+    name = _parsed(conn, named)
+    parts = [sql.SQL("{} {}").format(sql.Identifier(one["name"]), _type(conn, one)) for one in columns]
+    try:
+        with conn.transaction():
+            conn.execute(sql.SQL("create table {} ({})").format(name, sql.SQL(",\n ").join(parts)))
+    except psycopg.errors.DuplicateTable:
+        raise MoveError("is there already", where=named, next_step="leave --create out") from None
+
+
+def _parsed(conn: psycopg.Connection[Any], named: str) -> sql.Identifier:
+    try:
+        row = conn.execute("select parse_ident(%s)", [named]).fetchone()
+    except psycopg.Error:
+        row = None
+    if row is None or not 1 <= len(row[0]) <= 2:
+        raise MoveError(
+            "is no name of a table", where=f"--table {named}", next_step='write schema.table, or "My Schema"."My.Table"'
+        )
+    return sql.Identifier(*row[0])
+
+
+def _type(conn: psycopg.Connection[Any], column: Mapping[str, Any]) -> sql.Composable:
+    written = column["pg_type"] or column["holds"]
+    row = None
+    if not any(mark in written for mark in NEVER):
+        try:
+            with conn.transaction():
+                row = conn.execute("select to_regtype(%s)::text", [written]).fetchone()
+        except psycopg.Error:
+            row = None
+    if row is None or row[0] is None:
+        raise MoveError(
+            f"there is no type {written!r}",
+            where=f"column {column['name']}",
+            next_step="create the type, or make the table yourself and leave --create out",
+        )
+    return sql.SQL(written)

@@ -1,0 +1,147 @@
+"""Files straight into the table: one session, one transaction, no staging table.
+
+A row is written once instead of twice, so this is as fast as `COPY` from a binary file. It is done for one worker,
+where nothing has to be changed, counted apart or looked at again on the way: `insert` and `replace`, columns whose
+bytes the table takes as they are, no rejects. What it costs: the table is held as long as the load takes (`replace`:
+nobody reads it meanwhile), and a load that fails leaves dead rows for vacuum.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveCount
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres import indexes
+from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.engines.postgres.publish import Staged
+from dbdyno.move.engines.postgres.rounding import may_differ
+from dbdyno.move.loading.pieces import as_they_are
+from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.reading.progress import FileProgress
+from dbdyno.move.reading.run import How
+
+BATCHES = 16
+"""The share of the memory that a batch may have."""
+RULED_SQL = """
+select c.relrowsecurity or c.relhasrules from pg_catalog.pg_class c where c.oid = %s::oid
+"""
+
+
+def fits(conn: psycopg.Connection[Any], staged: Staged, into: Into, how: How) -> bool:
+    """Whether one session may put the files straight into the table, which takes their bytes."""
+    if how.workers != 1 or into.mode not in ("insert", "replace"):
+        return False
+    row = None if into.create else conn.execute(RULED_SQL, [staged.oid]).fetchone()
+    return not (row and row[0])
+
+
+def logged(conn: psycopg.Connection[Any], into: Into) -> str:
+    """What the server's log gets of the rows, in words."""
+    row = conn.execute("show wal_level").fetchone()
+    fresh = into.create or into.mode == "replace"
+    # A table that is made or emptied in the same transaction is synced instead, where no replica needs the log.
+    return "not logged, since wal_level is minimal" if fresh and row == ("minimal",) else "logged"
+
+
+def takes(staged: Staged, files: Sequence[Path], came: Mapping[str, str | None]) -> bool:
+    """Whether the table takes the bytes of the files as they are. `came`: the types that columns had where they came
+    from, of files that a job of this user wrote."""
+    if files[0].suffix == ".csv":
+        return False
+    if any(one.generated or one.is_parsed or not _same_bytes(one) for one in staged.columns):
+        return False
+    return not any(may_differ(one) and came.get(one.name) != one.declared for one in staged.columns)
+
+
+def _same_bytes(column: Any) -> bool:
+    """Whether the binary form of what comes is that of the table's type."""
+    texts = ("text", "character varying", "character", "bpchar", "name")
+    names = {"timestamptz": "timestamp with time zone", "timestamp": "timestamp without time zone"}
+    came = str(column.staged.split("(")[0])
+    came = {**names, "time": "time without time zone"}.get(came, came)
+    return bool(came == column.becomes or (came == "text" and column.becomes in texts))
+
+
+def load(
+    conn: psycopg.Connection[Any],
+    staged: Staged,
+    into: Into,
+    files: Sequence[Path],
+    how: How,
+    *,
+    check: Callable[[Sequence[MoveCount]], None],
+    first: Callable[[psycopg.Connection[Any]], None] | None,
+    publishing: Callable[[], None],
+) -> Loaded:
+    """All in one transaction. `check` looks at what was read of each file, `publishing` is called before the commit.
+    Raises `MoveError`, `psycopg.Error`."""
+    with conn.transaction():
+        conn.execute("set constraints all immediate")
+        if first is not None:
+            first(conn)
+        deferred = indexes.Deferred([], [])
+        if into.defer_indexes:
+            deferred = indexes.drop(conn, staged.oid, staged.table, staged.kind)
+        if into.mode == "replace":
+            conn.execute(sql.SQL("truncate {}").format(staged.table))
+        done = _copy(conn, staged, files, how)
+        check(done)
+        made = deferred.make_again(conn)
+        publishing()
+    rows = sum(one["rows"] for one in done)
+    return Loaded(
+        len(files),
+        rows,
+        into.mode,
+        Merged(new=rows),
+        kept=tuple(deferred.kept),
+        made=made,
+        created=into.create,
+    )
+
+
+def _copy(conn: psycopg.Connection[Any], staged: Staged, files: Sequence[Path], how: How) -> list[MoveCount]:
+    """All files in one statement: between two of them the server would wait."""
+    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in staged.columns)
+    text = sql.SQL("copy {} ({}) from stdin (format binary)").format(staged.table, names)
+    source = _core.MoveBytes(files, how.memory_bytes // BATCHES)
+    progress = FileProgress(how.progress, as_they_are(files))
+    begun, sent = time.monotonic(), 0
+    with conn.cursor() as cursor:
+        with cursor.copy(text) as copy:
+            while (piece := _next(source, files)) is not None:
+                copy.write(piece)
+                sent += len(piece)
+                _wait(how, begun, sent)
+                if how.progress is not None:
+                    progress.show(sent, source.tallies()[0])
+        rows, each = source.tallies()
+        if cursor.rowcount != rows:
+            raise MoveError(
+                f"the server counted {cursor.rowcount:,} rows and {rows:,} came", where=str(files[0].parent)
+            )
+    progress.show(sent, rows, whole=True)
+    return [{"number": number, "rows": rows, "hash": found} for number, (rows, found) in enumerate(each)]
+
+
+def _next(source: _core.MoveBytes, files: Sequence[Path]) -> bytes | None:
+    try:
+        return source.next()
+    except MoveError as error:
+        # All files before it were read to their ends.
+        raise MoveError(error.message, where=str(files[len(source.tallies()[1])])) from None
+
+
+def _wait(how: How, begun: float, sent: int) -> None:
+    if how.rate_bytes_per_s:
+        early = begun + sent / how.rate_bytes_per_s - time.monotonic()
+        if early > 0:
+            time.sleep(early)

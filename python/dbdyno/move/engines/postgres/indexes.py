@@ -1,0 +1,101 @@
+"""Indexes and constraints that are dropped before the rows come and made again after them, in the same transaction.
+
+What something else stands on stays: keys that foreign keys of other tables or views name, a replica identity, an index
+to cluster by, one in a tablespace of its own, a constraint that was never validated. All of it is said.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+
+CONSTRAINTS_SQL = """
+select c.conname::text, pg_get_constraintdef(c.oid), c.convalidated and c.coninhcount = 0, i.indisreplident,
+       i.indisclustered, coalesce(ic.reltablespace, 0) <> 0, obj_description(c.oid, 'pg_constraint')
+from pg_catalog.pg_constraint c left join pg_catalog.pg_index i on i.indexrelid = c.conindid and c.contype <> 'f'
+left join pg_catalog.pg_class ic on ic.oid = i.indexrelid
+where c.conrelid = %s::oid and c.contype in ('p', 'u', 'x', 'f')
+order by c.contype <> 'f', c.conname
+"""
+INDEXES_SQL = """
+select n.nspname::text, ic.relname::text, pg_get_indexdef(i.indexrelid), i.indisvalid, i.indisreplident,
+       i.indisclustered, ic.reltablespace <> 0, obj_description(i.indexrelid, 'pg_class')
+from pg_catalog.pg_index i join pg_catalog.pg_class ic on ic.oid = i.indexrelid
+join pg_catalog.pg_namespace n on n.oid = ic.relnamespace
+where i.indrelid = %s::oid
+  and not exists (select from pg_catalog.pg_constraint c where c.conindid = i.indexrelid and c.conrelid = i.indrelid)
+order by ic.relname
+"""
+WHY = (
+    "it is not valid",
+    "it is the replica identity",
+    "the table is clustered by it",
+    "it has a tablespace of its own",
+)
+
+
+@dataclass
+class Deferred:
+    """What was dropped, as the statements that make it again, and what was not, with the reason."""
+
+    again: list[tuple[str, sql.Composed]]
+    kept: list[str]
+
+    def make_again(self, conn: psycopg.Connection[Any]) -> tuple[str, ...]:
+        """Indexes first, foreign keys last."""
+        for _, statement in reversed(self.again):
+            conn.execute(statement)
+        return tuple(name for name, _ in reversed(self.again))
+
+
+def drop(conn: psycopg.Connection[Any], oid: int, table: sql.Composable, kind: str) -> Deferred:
+    """Inside of a transaction. Raises `MoveError`, `psycopg.Error`."""
+    if kind != "r":
+        raise MoveError(
+            "is a partitioned table, whose indexes belong to its partitions",
+            where="--defer-indexes",
+            next_step="load each partition by itself, or leave --defer-indexes out",
+        )
+    conn.execute(sql.SQL("lock table {} in access exclusive mode").format(table))
+    found = Deferred([], [])
+    for name, definition, valid, *rest, comment in conn.execute(CONSTRAINTS_SQL, [oid]).fetchall():
+        one = sql.Identifier(name)
+        # What the server itself writes as the definition is SQL.
+        again = [sql.SQL("alter table {} add constraint {} {}").format(table, one, sql.SQL(definition))]
+        if comment is not None:
+            again.append(sql.SQL("comment on constraint {} on {} is {}").format(one, table, comment))
+        gone = sql.SQL("alter table {} drop constraint {}").format(table, one)
+        _drop(conn, found, name, gone, sql.SQL("; ").join(again), [not valid, *rest])
+    for schema, name, definition, valid, *rest, comment in conn.execute(INDEXES_SQL, [oid]).fetchall():
+        one = sql.Identifier(schema, name)
+        again = [sql.Composed([sql.SQL(definition)])]
+        if comment is not None:
+            again.append(sql.SQL("comment on index {} is {}").format(one, comment))
+        _drop(conn, found, name, sql.SQL("drop index {}").format(one), sql.SQL("; ").join(again), [not valid, *rest])
+    return found
+
+
+def _drop(
+    conn: psycopg.Connection[Any],
+    found: Deferred,
+    name: str,
+    gone: sql.Composed,
+    again: sql.Composed,
+    reasons: list[bool | None],
+) -> None:
+    why = next((why for why, holds in zip(WHY, reasons, strict=True) if holds), None)
+    if why is None:
+        try:
+            with conn.transaction():
+                conn.execute(gone)
+        except psycopg.errors.DependentObjectsStillExist:
+            why = "something else stands on it"
+    if why is None:
+        found.again.append((name, again))
+    else:
+        found.kept.append(f"{name}: {why}")

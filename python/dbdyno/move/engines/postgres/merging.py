@@ -1,0 +1,113 @@
+"""Update and merge through a table of changes: only rows that differ are written, which saves log and dead rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.nouns import counted
+
+Run = Callable[[sql.Composable, Callable[[sql.Composable], sql.Composed]], int]
+"""Runs a statement over the rows of a table, all at once or by halves; the statement is made for a condition on its
+rows `s`."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Rows by what became of them."""
+
+    new: int = 0
+    changed: int = 0
+    same: int = 0
+    absent: int = 0
+    null_keys: int = 0
+
+
+def merge(
+    conn: psycopg.Connection[Any],
+    placed: sql.Composable | None,
+    stage: sql.Composable,
+    table: sql.Composable,
+    columns: Sequence[Any],
+    key: Sequence[str],
+    *,
+    adds: bool,
+    staged: int,
+    run: Run,
+    rejected: Callable[[], int],
+) -> Merged:
+    """Inside of a transaction. A key that is there twice is refused. `placed`: the rows with the types of the table and
+    their places, where bad ones are rejected. Raises `MoveError`, `psycopg.Error`."""
+    if not key:
+        raise MoveError("update and merge need a key", where="--key", next_step="--key id, or --key a,b")
+    others = [one for one in columns if one.name not in key]
+    names = {one.name: sql.Identifier(one.name) for one in columns}
+    on = sql.SQL(" and ").join(sql.SQL("t.{0} = s.{0}").format(names[name]) for name in key)
+    conn.execute(sql.SQL("lock table {} in share row exclusive mode").format(table))
+    values = sql.SQL(", ").join(sql.SQL("{} as {}").format(one.value("s"), names[one.name]) for one in columns)
+    typed = placed or sql.SQL("(select {} from {} s)").format(values, stage)
+    staged -= rejected()
+    no_nulls = sql.SQL(" and ").join(sql.SQL("s.{} is not null").format(names[name]) for name in key)
+    # As text: json, xml and points have no equality of their own, and 1.0 is not 1.00 here.
+    differs = sql.SQL(" or ").join(
+        sql.SQL("s.{0}::text is distinct from t.{0}::text").format(names[one.name]) for one in others
+    )
+    first = sql.Identifier(key[0])
+    text = sql.SQL(
+        "create temp table dbdyno_changes on commit drop as select s.*, t.{} is null as dbdyno_new"
+        " from {} s left join {} t on {} where {} and (t.{} is null or {})"
+    )
+    conn.execute(text.format(first, typed, table, on, no_nulls, first, differs if others else sql.SQL("false")))
+    _refuse_doubles(conn, typed, [names[name] for name in key], no_nulls)
+    row = conn.execute(
+        sql.SQL(
+            "select (select count(*) from {} s where not ({})), (select count(*) from dbdyno_changes where dbdyno_new),"
+            " (select count(*) from dbdyno_changes where not dbdyno_new)"
+        ).format(typed, no_nulls)
+    ).fetchone()
+    nulls, new, differing = row or (0, 0, 0)
+    begun, made = rejected(), sql.Identifier("dbdyno_changes")
+    changed = run(made, _update(table, [names[one.name] for one in others], on)) if others else 0
+    refused = rejected() - begun
+    added = 0
+    if adds:
+        listed = sql.SQL(", ").join(names.values())
+        text = sql.SQL(
+            "insert into {} ({}) overriding system value select {} from dbdyno_changes s where s.dbdyno_new and {}"
+        )
+        added = run(made, lambda rows: text.format(table, listed, listed, rows))
+    if changed != differing - refused or (adds and added != new - (rejected() - begun - refused)):
+        raise MoveError(
+            f"{differing:,} rows differ and {changed:,} were changed, {new:,} are new and {added:,} were added",
+            next_step="nothing was changed; look at the table's triggers, rules and keys: the key may not be unique",
+        )
+    conn.execute("drop table dbdyno_changes")  # another table of the same transaction has its own
+    return Merged(added, changed, staged - nulls - new - differing, 0 if adds else new, nulls)
+
+
+def _update(
+    table: sql.Composable, others: Sequence[sql.Identifier], on: sql.Composable
+) -> Callable[[sql.Composable], sql.Composed]:
+    sets = sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(name) for name in others)
+    text = sql.SQL("update {} t set {} from dbdyno_changes s where {} and not s.dbdyno_new and {}")
+    return lambda rows: text.format(table, sets, on, rows)
+
+
+def _refuse_doubles(
+    conn: psycopg.Connection[Any], typed: sql.Composable, key: Sequence[sql.Identifier], no_nulls: sql.Composable
+) -> None:
+    listed = sql.SQL(", ").join(sql.SQL("s.{}").format(name) for name in key)
+    text = sql.SQL("select count(*) from (select 1 from {} s where {} group by {} having count(*) > 1) d")
+    row = conn.execute(text.format(typed, no_nulls, listed)).fetchone()
+    if row and row[0]:
+        are = "is" if row[0] == 1 else "are"
+        raise MoveError(
+            f"{counted(row[0], 'key')} {are} in the files more than once: which row counts cannot be told",
+            where="--key",
+            next_step="nothing was changed; name a key that is unique",
+        )

@@ -1,0 +1,166 @@
+"""A partitioned table and a copy of its tree: the same partitions with the same bounds, empty, in tables of our own.
+
+Rows go into the copy's root, and the server finds the partition of each. A partition of the copy then takes the place
+of the one that it was made like (`attach.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres import swap
+from dbdyno.move.engines.postgres.staging import PREFIX
+from dbdyno.move.loading.request import Into
+
+TREE_SQL = """
+select t.relid::oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, t.level, t.parentrelid::oid::bigint,
+       pg_get_expr(c.relpartbound, c.oid), pg_get_partkeydef(c.oid), pg_get_partition_constraintdef(c.oid)
+from pg_partition_tree(%s::oid::regclass) t join pg_catalog.pg_class c on c.oid = t.relid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+order by t.level, t.relid
+"""
+ROOT_SQL = """
+select case
+    when pg_get_userbyid(c.relowner) <> current_user then 'it belongs to ' || pg_get_userbyid(c.relowner)
+    when c.relrowsecurity or c.relhasrules then 'it has rules or row-level security'
+    when exists (select from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum > 0
+                 and a.attidentity <> '' and not a.attname = any(%s)) then 'the server makes the values of an identity'
+    when exists (select from pg_catalog.pg_publication p where p.puballtables) then 'all tables are published'
+    end
+from pg_catalog.pg_class c where c.oid = %s::oid
+"""
+TREE_ODD_SQL = """
+select coalesce(
+    (select 'partition ' || c.relname || ' is a foreign table' from pg_catalog.pg_class c
+     where c.oid = any(%(tree)s::oid[]) and c.relkind not in ('r', 'p') limit 1),
+    (select 'it has the trigger ' || t.tgname from pg_catalog.pg_trigger t
+     where t.tgrelid = any(%(tree)s::oid[]) and not t.tgisinternal limit 1),
+    (select 'the foreign key ' || n.conname || ' names it' from pg_catalog.pg_constraint n
+     where n.confrelid = any(%(tree)s::oid[]) and n.contype = 'f' limit 1),
+    (select 'it is published' from pg_catalog.pg_publication_rel p where p.prrelid = any(%(tree)s::oid[]) limit 1))
+"""
+LIKE = "including defaults including generated including constraints including storage including comments"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A table of the tree: the root, a partition that is partitioned itself, or a leaf."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    level: int
+    parent: int
+    bound: str | None
+    key: str | None
+    constraint: str | None
+    """What holds for each of its rows, by its bounds and those above it."""
+
+    @property
+    def table(self) -> sql.Identifier:
+        """As SQL writes it."""
+        return sql.Identifier(self.schema, self.name)
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """The copy: each node's number and the name of the table that is like it, which stands beside it."""
+
+    nodes: tuple[Node, ...]
+    names: dict[int, str]
+
+    def copy(self, node: Node) -> sql.Identifier:
+        """The table that is like one of the tree."""
+        return sql.Identifier(node.schema, self.names[node.oid])
+
+    @property
+    def root(self) -> sql.Identifier:
+        """Where rows go in."""
+        return self.copy(self.nodes[0])
+
+    def leaves(self) -> list[Node]:
+        """Those that have rows."""
+        return [one for one in self.nodes if one.kind != "p"]
+
+
+def tree(conn: psycopg.Connection[Any], oid: int) -> tuple[Node, ...]:
+    """A table and all partitions below it, parents first."""
+    return tuple(Node(*row) for row in conn.execute(TREE_SQL, [oid]).fetchall())
+
+
+def against(conn: psycopg.Connection[Any], nodes: Sequence[Node], columns: Sequence[str]) -> str | None:
+    """Why other tables cannot take the place of its partitions; None where they can. `columns`: those that come."""
+    row = conn.execute(ROOT_SQL, [list(columns), nodes[0].oid]).fetchone()
+    row = row if row and row[0] else conn.execute(TREE_ODD_SQL, {"tree": [one.oid for one in nodes]}).fetchone()
+    if row and row[0]:
+        return str(row[0])
+    for one in nodes:
+        if one.kind == "p":
+            continue
+        reason = swap.odd(conn, one.oid, of_partition=True)
+        if reason is not None:
+            return f"partition {one.name}: {reason}"
+    return swap.blind(conn)
+
+
+def make(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Shadow:
+    """Makes the copy: each table beside the one that it is like. Raises `psycopg.Error`."""
+    shadow = Shadow(tuple(nodes), {one.oid: f"{PREFIX}{job}_{number}" for number, one in enumerate(nodes)})
+    known = {one.oid: one for one in nodes}
+    with conn.transaction():
+        for one in nodes:
+            # What the server itself writes as bounds and keys is SQL.
+            key = sql.SQL("partition by {}").format(sql.SQL(one.key)) if one.key else sql.SQL("")
+            text = sql.SQL("create table {} (like {} {}) {}")
+            conn.execute(text.format(shadow.copy(one), one.table, sql.SQL(LIKE), key))
+            if one.parent in known:
+                text = sql.SQL("alter table {} attach partition {} {}")
+                above = shadow.copy(known[one.parent])
+                conn.execute(text.format(above, shadow.copy(one), sql.SQL(one.bound or "default")))
+    return shadow
+
+
+@contextlib.contextmanager
+def made(conn: psycopg.Connection[Any], nodes: Sequence[Node], job: str) -> Iterator[Shadow]:
+    """The copy; what did not take another's place is gone afterwards."""
+    shadow = make(conn, nodes, job)
+    try:
+        yield shadow
+    finally:
+        with contextlib.suppress(psycopg.Error):
+            conn.rollback()
+            drop(conn, shadow)
+
+
+def drop(conn: psycopg.Connection[Any], shadow: Shadow) -> None:
+    """Takes away what did not take another's place."""
+    for one in shadow.nodes:
+        conn.execute(sql.SQL("drop table if exists {} cascade").format(shadow.copy(one)))
+
+
+def wanted(conn: psycopg.Connection[Any], oid: int, into: Into, columns: Sequence[str]) -> tuple[Node, ...]:
+    """The tree of a table whose partitions are to be replaced. Raises `MoveError` where they cannot be."""
+    nodes = tree(conn, oid)
+    if not nodes or nodes[0].kind != "p":
+        raise MoveError("has no partitions", where=into.table, next_step="--mode replace replaces all of it")
+    reason = against(conn, nodes, columns)
+    if reason is not None:
+        raise refuse(into.table, reason)
+    return nodes
+
+
+def refuse(table: str, reason: str) -> MoveError:
+    """A copy is what was asked for, and cannot be."""
+    return MoveError(
+        f"its partitions cannot be replaced by others: {reason}",
+        where=table,
+        next_step="load into a partition by its own name with --mode replace, or all of the table",
+    )

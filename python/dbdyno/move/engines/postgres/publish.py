@@ -1,0 +1,156 @@
+"""From the staging table into the target, in one transaction: until its commit nothing of the target has changed.
+
+The staging table goes in the same transaction: where it is still there after a kill, nothing was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres import indexes
+from dbdyno.move.engines.postgres.merging import Merged, Run, merge
+from dbdyno.move.engines.postgres.rounding import refuse_other, rounded
+from dbdyno.move.loading.rejects import Halves, Rejects, forget
+from dbdyno.move.loading.request import Column, Into, Loaded
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What is to be published."""
+
+    stage: sql.Composable
+    table: sql.Composable
+    oid: int
+    kind: str
+    columns: Sequence[Column]
+    rows: int
+    identity: bool
+
+
+def publish(
+    conn: psycopg.Connection[Any],
+    staged: Staged,
+    into: Into,
+    rejects: Rejects | None,
+    *,
+    compare: bool,
+    emptied: bool = False,
+    first: Callable[[psycopg.Connection[Any]], None] | None = None,
+) -> Loaded:
+    """All in one transaction; the caller completes what was proved. `emptied`: the table was, for `replace`. Raises
+    `MoveError`, `psycopg.Error`."""
+    given = [one for one in staged.columns if not one.generated]
+    run: Run = _whole(conn) if rejects is None else Halves(conn, rejects)
+    since = 0 if rejects is None else len(rejects.rows)
+    refused = since
+    with conn.transaction():
+        if compare and into.mode == "insert":
+            # Rows of others that are committed meanwhile are not seen: ours alone are younger than this one.
+            conn.execute("set transaction isolation level repeatable read")
+        conn.execute("set constraints all immediate")
+        if first is not None:
+            first(conn)
+        deferred = indexes.Deferred([], [])
+        if into.defer_indexes:
+            deferred = indexes.drop(conn, staged.oid, staged.table, staged.kind)
+        changes = _write(conn, staged, given, into, run, rejects, emptied=emptied)
+        if rejects is not None:
+            forget(conn, staged.stage, rejects, since)
+            refused = len(rejects.rows)
+        made = deferred.make_again(conn)
+        differs, not_compared = rounded(conn, staged.stage, given)
+        if compare:
+            refuse_other(
+                conn,
+                staged.stage,
+                staged.table,
+                given,
+                into.key,
+                all_rows=into.mode == "replace" or into.create,
+                adds=into.mode == "merge",
+            )
+        conn.execute(sql.SQL("drop table {} cascade").format(staged.stage))
+        if rejects is not None and rejects.rows:
+            # Before the commit: whoever dies in it may have rejected rows and must not have lost them.
+            rejects.write()
+    return Loaded(
+        files=0,
+        in_files=staged.rows,
+        mode=into.mode,
+        changes=changes,
+        rejected=refused,
+        rejects=None if rejects is None else rejects.path,
+        rounded=tuple(differs),
+        not_compared=tuple(not_compared),
+        kept=tuple(deferred.kept),
+        made=made,
+        created=into.create,
+        stands=compare,
+    )
+
+
+def _whole(conn: psycopg.Connection[Any]) -> Run:
+    return lambda table, make: conn.execute(make(sql.SQL("true"))).rowcount
+
+
+def _write(
+    conn: psycopg.Connection[Any],
+    staged: Staged,
+    columns: Sequence[Column],
+    into: Into,
+    run: Run,
+    rejects: Rejects | None,
+    *,
+    emptied: bool,
+) -> Merged:
+    before = 0 if rejects is None else len(rejects.rows)
+    if into.mode in ("update", "merge"):
+        return merge(
+            conn,
+            _typed(conn, staged, columns, run) if rejects is not None else None,
+            staged.stage,
+            staged.table,
+            columns,
+            into.key,
+            adds=into.mode == "merge",
+            staged=staged.rows - before,
+            run=run,
+            rejected=lambda: 0 if rejects is None else len(rejects.rows) - before,
+        )
+    if into.mode == "replace" and not emptied:
+        conn.execute(sql.SQL("truncate {}").format(staged.table))
+    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in columns)
+    values = sql.SQL(", ").join(one.value("s") for one in columns)
+    over = sql.SQL("overriding system value " if staged.identity else "")
+    text = sql.SQL("insert into {} ({}) {}select {} from {} s where {}")
+    added = run(staged.stage, lambda rows: text.format(staged.table, names, over, values, staged.stage, rows))
+    rejected = 0 if rejects is None else len(rejects.rows)
+    if added + rejected != staged.rows:
+        raise MoveError(
+            f"{staged.rows - before:,} rows were staged and {added:,} were added: a trigger or rule takes rows away",
+            where=into.table,
+            next_step="nothing was changed; look at the table's triggers and rules",
+        )
+    return Merged(new=added)
+
+
+def _typed(conn: psycopg.Connection[Any], staged: Staged, columns: Sequence[Column], run: Run) -> sql.Composable:
+    """The staged rows with the types of the table; those that cannot be read so are rejected."""
+    typed = sql.Identifier("dbdyno_typed")
+    parts: list[sql.Composable] = [sql.SQL("dbdyno_file integer, dbdyno_row bigint")]
+    parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(_typed_as(one))) for one in columns]
+    conn.execute(sql.SQL("create temp table {} ({}) on commit drop").format(typed, sql.SQL(", ").join(parts)))
+    values = sql.SQL(", ").join(one.value("s") for one in columns)
+    text = sql.SQL("insert into {} select s.dbdyno_file, s.dbdyno_row, {} from {} s where {}")
+    run(staged.stage, lambda rows: text.format(typed, values, staged.stage, rows))
+    return typed
+
+
+def _typed_as(column: Column) -> str:
+    return column.becomes if column.is_parsed else column.staged

@@ -1,0 +1,121 @@
+"""A process of its own that keeps a job's snapshot when the job is killed: `resume` is exact then.
+
+    python -m dbdyno.move.engines.postgres.snapshot_holder
+
+What to hold comes as JSON on stdin, secrets included; the snapshot's name goes to stdout.
+It takes the snapshot into a transaction of its own and exports it again. When its stdin ends without the word `done`,
+the job has died: the snapshot stays for so many seconds more, or until the job's manifest says that it is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from dbdyno.base.errors import MoveError
+from dbdyno.base.processes import python_command, python_environment
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.bench.postgres.session import open_session
+from dbdyno.move.engines.postgres.source import Snapshot, application, session_settings
+from dbdyno.move.ledger.folder import INNER, Ledger
+
+LOOK_S = 1.0
+END_S = 30.0
+DONE = b"done\n"
+
+
+@contextlib.contextmanager
+def held(target: Postgres, snapshot: Snapshot, ledger: Ledger, seconds: int) -> Iterator[None]:
+    """While this is open a process holds the snapshot, and if this process dies `seconds` longer. 0: nobody does."""
+    if seconds <= 0:
+        yield
+        return
+    given = {
+        "parameters": {**target.libpq_parameters(), "application_name": f"{application(ledger.plan['id'])} holds"},
+        "snapshot": snapshot.id,
+        "seconds": seconds,
+        "manifest": str((ledger.folder / INNER / "manifest.json").absolute()),
+    }
+    process = subprocess.Popen(
+        python_command("dbdyno.move.engines.postgres.snapshot_holder"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=python_environment(),
+        start_new_session=True,
+    )
+    if process.stdin is None or process.stdout is None:
+        raise MoveError("no pipe to the process that holds the snapshot")
+    try:
+        process.stdin.write(json.dumps(given).encode() + b"\n")
+        process.stdin.flush()
+        name = process.stdout.readline().decode().strip()
+        if not name:
+            raise MoveError("the snapshot cannot be held by a second process", next_step="leave --hold out")
+        ledger.manifest["snapshots"][-1]["held"] = name
+        ledger.save()
+        yield
+        process.stdin.write(DONE)
+    finally:
+        # After a failure nobody waits for it: it goes on for whoever resumes the job.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        process.stdout.close()
+    process.wait(END_S)
+
+
+def hold(given: dict[str, Any]) -> None:
+    """Holds it. Raises `psycopg.Error`."""
+    from psycopg import sql
+
+    with contextlib.closing(open_session(given["parameters"])) as conn:
+        conn.execute("begin isolation level repeatable read read only")
+        conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(given["snapshot"])))
+        conn.execute(session_settings(conn, idle_only=True))
+        row = conn.execute("select pg_export_snapshot()").fetchone()
+        sys.stdout.write(f"{row[0] if row else ''}\n")
+        sys.stdout.flush()
+        if _ended(sys.stdin.fileno()):
+            return
+        until = time.monotonic() + given["seconds"]
+        while time.monotonic() < until and _running(Path(given["manifest"])):
+            time.sleep(LOOK_S)
+
+
+def _ended(stdin: int) -> bool:
+    """Waits for the end of the job: whether it said so itself."""
+    while True:
+        if select.select([stdin], [], [], LOOK_S)[0]:
+            return bool(os.read(stdin, len(DONE)))
+
+
+def _first_line() -> bytes:
+    """Unbuffered: what follows is waited for by `select`."""
+    line = b""
+    while not line.endswith(b"\n"):
+        more = os.read(sys.stdin.fileno(), 1)
+        if not more:
+            break
+        line += more
+    return line
+
+
+def _running(manifest: Path) -> bool:
+    try:
+        return bool(json.loads(manifest.read_bytes())["status"] == "running")
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(psycopg.Error, BrokenPipeError):
+        hold(json.loads(_first_line()))

@@ -1,0 +1,367 @@
+"""A PostgreSQL as a source: one snapshot, held by a connection that is watched; tables, their columns, their sizes.
+
+The tables are locked (ACCESS SHARE: reading and writing go on, dropping, altering and truncating wait) before the
+snapshot is taken, since a truncation would not respect it. Each worker takes the snapshot into a transaction of its
+own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres.columns import TYPES_SQL, Column, Described, typed
+from dbdyno.move.engines.postgres.sql import whole
+from dbdyno.move.reading.splits import Chunk, Relation
+
+STATEMENT_TIMEOUT_MS = 60_000
+LOCK_TIMEOUT_MS = 10_000
+SETTINGS = {
+    "statement_timeout": "0",
+    "lock_timeout": str(LOCK_TIMEOUT_MS),
+    "idle_in_transaction_session_timeout": "0",
+    "idle_session_timeout": "0",
+    "transaction_timeout": "0",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "extra_float_digits": "3",
+    "bytea_output": "hex",
+    "row_security": "off",
+    "xmloption": "content",
+}
+"""Of each session: nothing ends it but us, text is the same everywhere, and a policy refuses instead of hiding rows."""
+SET_SQL = """
+select set_config(s.name, v.value, {}) from (values {}) v(name, value)
+join pg_catalog.pg_settings s on lower(s.name) = lower(v.name)
+"""
+GONE = ("22023", "42704", "55000")
+"""What a server says to a snapshot that nobody exports any more."""
+LOCKABLE = ("r", "p", "v")
+SNAPSHOTS_MOST = 5
+"""Snapshots that are taken until none of what is read was rewritten meanwhile."""
+KINDS = {"r": "table", "p": "partitioned table", "m": "materialized view", "v": "view", "f": "foreign table"}
+RELATIONS_SQL = """
+with recursive tree(oid) as (
+    select %s::oid union select i.inhrelid from tree t join pg_catalog.pg_inherits i on i.inhparent = t.oid
+)
+select n.nspname::text, c.relname::text, c.oid::bigint, coalesce(pg_relation_filenode(c.oid), 0)::bigint,
+       case when c.relkind in ('r', 'm') then pg_relation_size(c.oid) / current_setting('block_size')::int else 0 end,
+       case when c.relkind in ('r', 'm') then pg_table_size(c.oid) else 0 end, c.relkind in ('v', 'f')
+from tree join pg_catalog.pg_class c using (oid) join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'm', 'v', 'f') order by n.nspname, c.relname
+"""
+COLUMNS_SQL = """
+select a.attname::text, a.atttypid::bigint, a.atttypmod, format_type(a.atttypid, a.atttypmod)
+from pg_catalog.pg_attribute a where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
+"""
+REWRITTEN_SQL = """
+select c.oid::regclass::text from pg_catalog.pg_locks l join pg_catalog.pg_class c on c.oid = l.relation
+where l.pid = pg_backend_pid() and l.locktype = 'relation' and c.relfilenode <> 0
+  and l.database = (select oid from pg_catalog.pg_database where datname = current_database())
+  and c.relfilenode is distinct from pg_relation_filenode(c.oid)
+limit 1
+"""
+"""A relation that got another file between the snapshot and our lock on it: the row of pg_class is the snapshot's, the
+function tells of now. TRUNCATE and REFRESH MATERIALIZED VIEW fill that file without respect for older snapshots."""
+LIST_SQL = """
+select n.nspname::text, c.relname::text from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'p', 'm') and not c.relispartition and n.nspname !~ '^pg_'
+  and n.nspname <> 'information_schema'
+order by 1, 2
+"""
+
+
+class SnapshotGone(MoveError):  # noqa: N818
+    """Nobody holds that snapshot any more."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is read: a table, a view, or a query (without a schema)."""
+
+    schema: str
+    name: str
+    kind: str
+    columns: tuple[Column, ...]
+    relations: tuple[Relation, ...]
+    where: str | None = None
+    query: str | None = None
+    partition: str | None = None
+    """The column by whose values rows go into folders."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for."""
+
+    tables: Sequence[str] = ()
+    patterns: Sequence[str] = ()
+    where: str | None = None
+    columns: Sequence[str] = ()
+    query: str | None = None
+    as_text: Sequence[str] = ()
+    partition: str | None = None
+
+
+@dataclass
+class Snapshot:
+    """One instant of a database, while its connection lives."""
+
+    conn: psycopg.Connection[Any]
+    id: str = ""
+    taken_at: str = ""
+    tables: list[Table] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        with contextlib.suppress(psycopg.Error):
+            self.conn.close()
+
+    def is_held(self) -> bool:
+        """Whether the connection that holds it still answers."""
+        try:
+            self.conn.execute("select /* dbdyno */ 1")
+        except psycopg.Error:
+            return False
+        return True
+
+
+def application(job: str) -> str:
+    """The name of a job's sessions."""
+    return f"dbdyno move {job}"
+
+
+def take(target: Postgres, wish: Wish, job: str, held: str | None = None) -> Snapshot:
+    """Locks the tables, takes the snapshot, and reads what they are. `held`: the snapshot that another session exports.
+    Raises `MoveError`, and `SnapshotGone` where nobody holds that any more."""
+    if target.pooled:
+        raise MoveError(
+            "a pooler hands each transaction to another server process, and a snapshot belongs to one",
+            where=target.safe_dsn,
+            next_step="connect to the server itself",
+        )
+    conn = target.connect(
+        statement_timeout_ms=STATEMENT_TIMEOUT_MS,
+        lock_timeout_ms=LOCK_TIMEOUT_MS,
+        application_name=application(job),
+    )
+    try:
+        snapshot = Snapshot(conn)
+        for _ in range(SNAPSHOTS_MOST if held is None else 1):
+            _begin(snapshot, conn, wish, held)
+            if conn.execute(REWRITTEN_SQL).fetchone() is None:
+                return snapshot
+            conn.execute("rollback")
+        if held is not None:
+            raise SnapshotGone(
+                f"what is read was truncated or refreshed after the snapshot {held}", where=target.safe_dsn
+            )
+        raise MoveError(
+            "what is read is truncated or refreshed each time between the snapshot and the lock",
+            where=target.safe_dsn,
+            next_step="wait until what does so has ended",
+        )
+    except psycopg.Error as error:
+        conn.close()
+        if held is not None and error.sqlstate in GONE:
+            raise SnapshotGone(f"the snapshot {held} is gone", where=target.safe_dsn) from None
+        raise failure(error, target.safe_dsn) from None
+    except BaseException:
+        conn.close()
+        raise
+
+
+def _begin(snapshot: Snapshot, conn: psycopg.Connection[Any], wish: Wish, held: str | None) -> None:
+    named = _named(conn, wish)
+    conn.execute("begin isolation level repeatable read read only")
+    if held is not None:
+        conn.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(held)))
+    for oid, name, kind in named:
+        if kind in LOCKABLE:
+            conn.execute(sql.SQL("lock table {} in access share mode").format(sql.Identifier(*name)))
+        elif oid is None:
+            raise MoveError("is gone", where=".".join(name))
+    row = conn.execute("select pg_export_snapshot(), now()::text").fetchone()
+    snapshot.id, snapshot.taken_at = row or ("", "")
+    conn.execute(session_settings(conn, idle_only=True))
+    if wish.query is not None:
+        snapshot.tables = [_query(conn, wish)]
+    else:
+        snapshot.tables = [_table(conn, oid, name, kind, wish) for oid, name, kind in named]
+    if wish.partition is not None:
+        snapshot.tables = [_partitioned(table, wish.partition) for table in snapshot.tables]
+
+
+def session_settings(conn: psycopg.Connection[Any] | None, *, idle_only: bool = False, lasting: bool = False) -> str:
+    """One statement that sets what each session needs, for its transaction or to its end; `idle_only` for the
+    connection that holds the snapshot."""
+    chosen = {name: value for name, value in SETTINGS.items() if not idle_only or "idle" in name or "trans" in name}
+    rows = sql.SQL(", ").join(sql.SQL("({}, {})").format(name, value) for name, value in chosen.items())
+    return sql.SQL(SET_SQL).format(sql.SQL("false" if lasting else "true"), rows).as_string(conn)
+
+
+def session_sql(conn: psycopg.Connection[Any], snapshot_id: str) -> list[str]:
+    """What a worker runs before its first chunk."""
+    take_it = sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_id)).as_string(conn)
+    return ["begin isolation level repeatable read read only", take_it, session_settings(conn)]
+
+
+def _named(conn: psycopg.Connection[Any], wish: Wish) -> list[tuple[int, tuple[str, str], str]]:
+    names = list(wish.tables)
+    if wish.patterns:
+        known = [tuple(row) for row in conn.execute(LIST_SQL)]
+        for pattern in wish.patterns:
+            fits = [(s, n) for s, n in known if fnmatch.fnmatchcase(f"{s}.{n}", pattern)]
+            if not fits:
+                raise MoveError(f"no table fits {pattern!r}", where="--tables", next_step="write 'schema.*', quoted")
+            names += [sql.Identifier(*one).as_string(conn) for one in fits]
+    found = [resolve(conn, name) for name in names]
+    return list({one[0]: one for one in found}.values())
+
+
+def resolve(conn: psycopg.Connection[Any], name: str) -> tuple[int, tuple[str, str], str]:
+    """A table by its name as SQL writes it: number, schema and name, kind. Raises `MoveError`."""
+    asked = (
+        "select c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text from pg_catalog.pg_class c"
+        " join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)"
+    )
+    try:
+        row = conn.execute(asked, [name]).fetchone()
+    except psycopg.Error as error:
+        said = str(error).strip().splitlines()[0]
+        raise MoveError(
+            f"is no name of a table: {said}",
+            where=f"--table {name}",
+            next_step="write schema.table, names"
+            ' with other characters than a-z 0-9 _ in double quotes: \'"My Schema"."My.Table"\'',
+        ) from None
+    if row is None or row[3] not in KINDS:
+        raise MoveError(
+            "there is no such table or view" if row is None else "is no table or view",
+            where=f"--table {name}",
+            next_step="`\\d` in psql lists them; a name with capitals or dots needs double quotes within the shell's",
+        )
+    return row[0], (row[1], row[2]), row[3]
+
+
+def _table(conn: psycopg.Connection[Any], oid: int, name: tuple[str, str], kind: str, wish: Wish) -> Table:
+    described = [Described(*row) for row in conn.execute(COLUMNS_SQL, [oid])]
+    if wish.columns:
+        described = _chosen(described, wish.columns, ".".join(name))
+    if not described:
+        raise MoveError("has no columns", where=".".join(name), next_step="choose a table that has some")
+    relations = tuple(Relation(*row) for row in conn.execute(RELATIONS_SQL, [oid]))
+    where = whole(wish.where, "--where") if wish.where is not None else None
+    table = Table(*name, KINDS[kind], _typed(conn, described, wish.as_text), relations, where)
+    # LOCK TABLE takes no materialized view, nor one below a view: reading no row of it locks it.
+    if relations and (where is not None or kind in ("m", "v")):
+        trial = select_sql(conn, table, relations[0], None, None)
+        conn.execute(b"select * from (%s) as q limit 0" % trial.encode())
+    return table
+
+
+def _partitioned(table: Table, column: str) -> Table:
+    if column not in {one.name for one in table.columns}:
+        raise MoveError(f"{table.schema}.{table.name} has no column {column!r}".lstrip("."), where="--partition-by")
+    return replace(table, partition=column)
+
+
+def _chosen(described: Sequence[Described], columns: Sequence[str], where: str) -> list[Described]:
+    known = {one.name: one for one in described}
+    missing = [name for name in columns if name not in known]
+    if missing:
+        raise MoveError(
+            f"has no column {missing[0]!r}", where=where, next_step=f"it has: {', '.join(list(known)[:20])}"
+        )
+    return [known[name] for name in dict.fromkeys(columns)]
+
+
+def _query(conn: psycopg.Connection[Any], wish: Wish) -> Table:
+    query = whole(wish.query or "", "--query").rstrip().rstrip(";")
+    asked = conn.execute(b"select * from (\n%s\n) as q limit 0" % query.encode(), prepare=False)
+    about = asked.description or []
+    described = [
+        Described(one.name, one.type_code, asked.pgresult.fmod(place) if asked.pgresult else -1, "")
+        for place, one in enumerate(about)
+    ]
+    names = [one.name for one in described]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None or not names:
+        raise MoveError(
+            f"two columns are named {twice!r}" if twice else "gives no columns",
+            where="--query",
+            next_step="name each column with AS",
+        )
+    told = "select format_type(o, m) from unnest(%s::oid[], %s::int[]) with ordinality u(o, m, n) order by n"
+    types = [row[0] for row in conn.execute(told, [[d.oid for d in described], [d.typmod for d in described]])]
+    described = [Described(d.name, d.oid, d.typmod, said) for d, said in zip(described, types, strict=True)]
+    if wish.columns:
+        described = _chosen(described, wish.columns, "--query")
+    relation = Relation("", "query", stream=True)
+    return Table("", "query", "query", _typed(conn, described, wish.as_text), (relation,), query=query)
+
+
+def _typed(conn: psycopg.Connection[Any], described: Sequence[Described], texts: Iterable[str]) -> tuple[Column, ...]:
+    types = conn.execute(TYPES_SQL, [[one.oid for one in described]]).fetchall()
+    return tuple(typed(described, types, texts))
+
+
+def copy_sql(conn: psycopg.Connection[Any] | None, tables: Sequence[Table], chunk: Chunk, form: str = "binary") -> str:
+    """The statement that reads a chunk of one of the tables."""
+    table = tables[chunk.table]
+    piece = select_sql(conn, table, table.relations[chunk.relation], chunk.start, chunk.before)
+    return f"copy ({piece}) to stdout (format {form})"
+
+
+def select_sql(
+    conn: psycopg.Connection[Any] | None, table: Table, relation: Relation, start: int | None, before: int | None
+) -> str:
+    """The rows of a piece of a table."""
+    alias = sql.Identifier(table.name)
+    chosen = sql.SQL(", ").join(
+        sql.SQL("{}.{}::pg_catalog.text" if one.cast else "{}.{}").format(alias, sql.Identifier(one.name))
+        for one in table.columns
+    )
+    if table.partition is not None:
+        # What names the folder, after all columns of the file.
+        chosen += sql.SQL(", {}.{}::pg_catalog.text").format(alias, sql.Identifier(table.partition))
+    if table.query is not None:
+        text = sql.SQL("select {} from (\n{}\n) as {}")
+        asked = sql.SQL(table.query)
+        return text.format(chosen, asked, alias).as_string(conn)
+    limits = [
+        sql.SQL("{}.ctid {} {}::pg_catalog.tid").format(alias, sql.SQL(sign), sql.Literal(f"({block},0)"))
+        for sign, block in ((">=", start), ("<", before))
+        if block is not None
+    ]
+    if table.where is not None:
+        limits.append(sql.SQL(f"({table.where}\n)"))  # type: ignore[arg-type]
+    where = sql.SQL(" where ") + sql.SQL(" and ").join(limits) if limits else sql.SQL("")
+    only = sql.SQL("" if relation.stream and table.kind == "view" else "only ")
+    place = sql.Identifier(relation.schema, relation.name)
+    text = sql.SQL("select {} from {}{} as {}{}")
+    return text.format(chosen, only, place, alias, where).as_string(conn)
+
+
+def failure(error: psycopg.Error, where: str) -> MoveError:
+    """An error of the server while the tables are looked at, with what to do."""
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    steps = {
+        "55P03": "another session alters, truncates or vacuums the table: wait for it, or end it",
+        "42501": "ask for SELECT on the table",
+        "23505": "rows with these keys are there already: --mode merge, or update, with --key changes them",
+        "25006": "the statement writes; only reading is allowed here",
+    }
+    return MoveError(said, where=where, next_step=steps.get(error.sqlstate or "", "correct it; try the SQL in psql"))

@@ -1,0 +1,81 @@
+"""The user's own SQL in a statement of ours: it must be whole, so that nothing of it reaches beyond its place.
+
+The server refuses a second statement by itself (the extended protocol takes one), and the session is read-only. What is
+left to check is that a condition does not close our brackets: quotes, comments and brackets must be balanced.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dbdyno.base.errors import MoveError
+
+_TOKEN = re.compile(
+    r"""
+    (?P<skip> --[^\n]*+ | [eE]'(?:[^'\\]|\\.|'')*+' | '(?:[^']|'')*+' | "(?:[^"]|"")*+" )
+    | (?P<dollar> (?<![\w$])\$(?P<tag>(?:[A-Za-z_\u0080-\uffff]\w*+)?+)\$ )
+    | (?P<comment> /\* )
+    | (?P<mark> [()\[\];'"] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_COMMENT = re.compile(r"/\*|\*/")
+_PAIR = {")": "(", "]": "["}
+
+
+def whole(text: str, option: str) -> str:
+    """The text, where it is one whole piece of SQL. Raises `MoveError` with the place where it is not."""
+    if not text.strip():
+        raise MoveError("is empty", where=option, next_step="leave it out, or give an SQL expression")
+    if "\x00" in text:
+        raise MoveError("holds a NUL character", where=option, next_step="give plain SQL")
+    open_marks: list[tuple[str, int]] = []
+    at = 0
+    while found := _TOKEN.search(text, at):
+        at = found.end()
+        if found["dollar"]:
+            at = _end(text, found.group(), at, option, found.start())
+        elif found["comment"]:
+            at = _comment_end(text, at, option, found.start())
+        elif found["mark"]:
+            _take(found["mark"], found.start(), open_marks, text, option)
+    if open_marks:
+        mark, place = open_marks[-1]
+        raise _error(text, option, place, f"{mark} is not closed")
+    return text
+
+
+def _take(mark: str, place: int, open_marks: list[tuple[str, int]], text: str, option: str) -> None:
+    if mark in "([":
+        open_marks.append((mark, place))
+    elif mark in _PAIR:
+        if not open_marks or open_marks.pop()[0] != _PAIR[mark]:
+            raise _error(text, option, place, f"{mark} closes nothing")
+    elif mark == ";":
+        if text[place + 1 :].strip() or option != "--query":
+            raise _error(text, option, place, "a semicolon: one piece of SQL is meant here")
+    else:
+        raise _error(text, option, place, f"{mark} is not closed")
+
+
+def _end(text: str, tag: str, at: int, option: str, place: int) -> int:
+    found = text.find(tag, at)
+    if found < 0:
+        raise _error(text, option, place, f"{tag} is not closed")
+    return found + len(tag)
+
+
+def _comment_end(text: str, at: int, option: str, place: int) -> int:
+    """Behind a comment; comments in it count."""
+    depth = 1
+    for found in _COMMENT.finditer(text, at):
+        depth += 1 if found.group() == "/*" else -1
+        if depth == 0:
+            return found.end()
+    raise _error(text, option, place, "the comment is not closed")
+
+
+def _error(text: str, option: str, place: int, what: str) -> MoveError:
+    line = text.count("\n", 0, place) + 1
+    column = place - (text.rfind("\n", 0, place) + 1) + 1
+    return MoveError(what, where=f"{option}, line {line}, column {column}", next_step="correct the SQL; try it in psql")

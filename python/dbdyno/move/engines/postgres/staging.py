@@ -1,0 +1,145 @@
+"""A table of our own beside the target, and workers that put files into it.
+
+It is unlogged, and gone afterwards. Whoever wants bad rows rejected gets two more columns: the file and the row in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed, MoveWhole
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres.source import application, session_settings
+from dbdyno.move.loading.pieces import CSV, Piece, as_they_are, by_file, pieces_of
+from dbdyno.move.loading.request import Column
+from dbdyno.move.reading.progress import FileProgress
+from dbdyno.move.reading.run import NEXT, How, new_id
+
+PREFIX = "dbdyno_move_"
+FILE, ROW = "dbdyno_file", "dbdyno_row"
+
+
+@contextlib.contextmanager
+def staging(
+    conn: psycopg.Connection[Any], name: tuple[str, str], columns: Sequence[Column], *, placed: bool, csv: bool
+) -> Iterator[sql.Identifier]:
+    """The table; `placed`: with the place of each row. It is gone afterwards, also where its rows were not
+    published."""
+    stage = sql.Identifier(*name)
+    parts: list[sql.Composable] = []
+    if placed:
+        row = "generated always as identity" if csv else ""
+        parts += [sql.SQL("dbdyno_file integer default 0"), sql.SQL("dbdyno_row bigint {}").format(sql.SQL(row))]
+    parts += [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in columns]
+    conn.execute(sql.SQL("create unlogged table {} ({})").format(stage, sql.SQL(", ").join(parts)))
+    try:
+        yield stage
+    finally:
+        with contextlib.suppress(psycopg.Error):
+            conn.rollback()
+            conn.execute(sql.SQL("drop table if exists {} cascade").format(stage))
+
+
+def fill(
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    files: Sequence[Path],
+    stage: sql.Identifier,
+    columns: Sequence[Column],
+    how: How,
+    job: str,
+    *,
+    placed: bool,
+) -> list[MoveWhole]:
+    """Puts the files into it; what is known of each, in their order. Raises `MoveError`."""
+    copy = copy_in(stage, columns, csv=files[0].suffix == CSV, placed=placed).as_string(conn)
+    pieces = pieces_of(files, how.workers) if how.workers > 1 else as_they_are(files)
+    done: list[MoveDone] = []
+    put(target, conn, dict(enumerate(pieces)), [copy] * len(pieces), how, job, done.append, placed=placed)
+    return by_file(len(files), ((pieces[one["number"]].file, one) for one in done))
+
+
+def copy_in(stage: sql.Identifier, columns: Sequence[Column], *, csv: bool, placed: bool) -> sql.Composed:
+    """The statement that takes the rows of a file."""
+    names = [sql.Identifier(name) for name in (FILE, ROW) if placed and not csv]
+    names += [sql.Identifier(one.name) for one in columns]
+    form = "csv, header" if csv else "binary"
+    return sql.SQL("copy {} ({}) from stdin (format {})").format(stage, sql.SQL(", ").join(names), sql.SQL(form))
+
+
+def put(
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    pieces: Mapping[int, Piece],
+    copies: Sequence[str],
+    how: How,
+    job: str,
+    record: Callable[[MoveDone], None],
+    *,
+    placed: bool,
+) -> None:
+    """Puts pieces of files, by their numbers, where the statement of each says; `record` is called as each is there.
+    Raises `MoveError`."""
+    csv = any(one.path.suffix == CSV for one in pieces.values())
+    mover = _core.MoveJob(
+        {
+            "connection": {**target.conninfo(), "application_name": application(job)},
+            "session_sql": [session_settings(conn, lasting=True)],
+            "tables": [{"columns": []}],
+            "chunks": [
+                {
+                    "number": number,
+                    "table": 0,
+                    "sql": copies[number],
+                    "path": str(one.path),
+                    "load": True,
+                    "raw": csv,
+                    "groups": one.groups,
+                    "rows_before": one.rows_before,
+                    "place": one.file if placed and not csv else None,
+                }
+                for number, one in pieces.items()
+            ],
+            "workers": how.workers,
+            "memory_bytes": how.memory_bytes,
+            "rate_bytes_per_s": how.rate_bytes_per_s,
+            "rejects": placed,
+        }
+    )
+    left, failed, progress = len(pieces), None, FileProgress(how.progress, list(pieces.values()))
+    try:
+        while (event := mover.next(0.2)) is not None:
+            if "done" in event:
+                record(event["done"])
+                left -= 1
+            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                failed = event["failed"]
+            progress.show(*mover.progress(), whole=left == 0)
+    finally:
+        mover.stop()
+    if failed is not None:
+        raise _failure(failed, pieces)
+
+
+def _failure(failed: MoveFailed, pieces: Mapping[int, Piece]) -> MoveError:
+    steps = {**NEXT, "refused": "repair the value, or let such rows go to a file by --rejects"}
+    step = steps.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+    if failed.get("code") == "23514" and "no partition of relation" in failed["message"]:
+        step = "make a partition for such rows, or let them go to a file by --rejects"
+    chunk = failed.get("chunk")
+    where = pieces[chunk].path.name if chunk is not None else None
+    return MoveError(f"{failed['message']}; nothing of the table was changed", where=where, next_step=step or None)
+
+
+def stage_name(schema: str) -> tuple[str, tuple[str, str]]:
+    """A job's name, and that of its staging table."""
+    job = new_id()
+    return job, (schema, f"{PREFIX}{job}")

@@ -1,0 +1,217 @@
+"""`replace` and `--create` by several workers: they fill a table of their own, which then takes the target's name.
+
+Each row is written once, by all workers at a time; a staging table would have them written again, by one session. The
+new table is made like the target, with its privileges and comments; indexes and keys are made again at the end from the
+server's own definitions. It is done where nothing else stands on the target: views, foreign keys, triggers, policies,
+publications, sequences name the table itself, not its name. Then, and where a session has a snapshot in which the new
+rows are there in part, the rows are staged and added in one transaction as ever; a line says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres import indexes
+from dbdyno.move.engines.postgres.create_table import create
+from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.engines.postgres.publish import Staged
+from dbdyno.move.loading.request import Into, Loaded
+
+SNAPSHOTS_S = 5
+"""How long sessions with an older snapshot are waited for."""
+LOOK_S = 0.1
+ODD_SQL = """
+select case
+    when c.relkind <> 'r' or c.relhassubclass or (c.relispartition and not %(of_partition)s)
+        then 'it has partitions or children, or is one'
+    when not c.relispartition and exists (select from pg_catalog.pg_inherits i where i.inhrelid = c.oid)
+        then 'it inherits from another table'
+    when pg_get_userbyid(c.relowner) <> current_user then 'it belongs to ' || pg_get_userbyid(c.relowner)
+    when c.relpersistence <> 'p' then 'it is unlogged or temporary'
+    when c.relrowsecurity or c.relhasrules then 'it has rules or row-level security'
+    when c.relreplident <> 'd' then 'it has a replica identity of its own'
+    when c.reltablespace <> 0 then 'it has a tablespace of its own'
+    when c.reloptions is not null or t.reloptions is not null then 'it has storage parameters'
+    when c.reloftype <> 0 then 'it is a table of a type'
+    when exists (select from pg_catalog.pg_publication p where p.puballtables) then 'all tables are published'
+    when exists (select from pg_catalog.pg_seclabel s where s.objoid = c.oid) then 'it has a security label'
+    when exists (select from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum > 0
+                 and not a.attisdropped and (coalesce(a.attstattarget, -1) <> -1 or a.attoptions is not null
+                                             or a.attacl is not null or a.attidentity <> ''))
+        then 'a column has privileges, an identity or statistics settings of its own'
+    when exists (select from pg_catalog.pg_index i join pg_catalog.pg_class ic on ic.oid = i.indexrelid
+                 where i.indrelid = c.oid and (i.indisreplident or i.indisclustered or not i.indisvalid
+                                               or ic.reltablespace <> 0)) then 'an index has settings of its own'
+    when exists (select from pg_catalog.pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
+                 and d.deptype in ('e', 'x')) then 'it belongs to an extension'
+    end
+from pg_catalog.pg_class c left join pg_catalog.pg_class t on t.oid = c.reltoastrelid where c.oid = %(oid)s::oid
+"""
+DEPENDENT_SQL = """
+select pg_describe_object(d.classid, d.objid, d.objsubid)
+from pg_catalog.pg_class c join pg_catalog.pg_type y on y.oid = c.reltype
+join pg_catalog.pg_depend d on (d.refclassid = 'pg_class'::regclass and d.refobjid = c.oid)
+                            or (d.refclassid = 'pg_type'::regclass and d.refobjid in (c.reltype, y.typarray))
+where c.oid = %(oid)s::oid
+  and not (d.classid = 'pg_class'::regclass and (d.objid = c.reltoastrelid or exists (
+           select from pg_catalog.pg_index i where i.indexrelid = d.objid and i.indrelid = c.oid)))
+  and not (d.classid = 'pg_constraint'::regclass and exists (
+           select from pg_catalog.pg_constraint n where n.oid = d.objid and n.conrelid = c.oid
+           and (n.contype <> 'f' or %(of_partition)s)))
+  and not (d.classid = 'pg_trigger'::regclass and %(of_partition)s and exists (
+           select from pg_catalog.pg_trigger g where g.oid = d.objid and g.tgisinternal))
+  and not (d.classid = 'pg_attrdef'::regclass and exists (
+           select from pg_catalog.pg_attrdef f where f.oid = d.objid and f.adrelid = c.oid))
+  and not (d.classid = 'pg_type'::regclass and d.objid in (c.reltype, y.typarray))
+limit 1
+"""
+SCHEMAS_SQL = "select to_regclass('pg_catalog.pg_publication_namespace') is not null"
+PUBLISHED_SQL = """
+select exists (select from pg_catalog.pg_publication_namespace p
+               join pg_catalog.pg_class c on c.relnamespace = p.pnnspid where c.oid = %s::oid)
+"""
+SHAPE_SQL = """
+select a.attname, a.atttypid, a.atttypmod, a.attnotnull, a.attcollation, a.attstorage, a.attgenerated,
+       pg_get_expr(d.adbin, d.adrelid), col_description(a.attrelid, a.attnum)
+from pg_catalog.pg_attribute a left join pg_catalog.pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
+"""
+CHECKS_SQL = """
+select c.conname, pg_get_constraintdef(c.oid), c.convalidated, obj_description(c.oid, 'pg_constraint')
+from pg_catalog.pg_constraint c where c.conrelid = %s::oid and c.contype = 'c' order by 1
+"""
+METHOD_SQL = "select relam from pg_catalog.pg_class where oid = %s::oid"
+PRIVILEGES_SQL = """
+select case when a.grantee = 0 then null else pg_get_userbyid(a.grantee)::text end, a.privilege_type, a.is_grantable
+from pg_catalog.pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a where c.oid = %s::oid
+order by 1, 2, 3
+"""
+SEES_ALL_SQL = "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')"
+ANALYSED_SQL = "select exists (select from pg_catalog.pg_stats where schemaname = %s and tablename = %s)"
+"""A table that was analysed is not left without statistics."""
+OLDER_SQL = """
+select count(*) from pg_catalog.pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and age(backend_xmin) > age(%s::text::xid)
+"""
+
+
+def against(conn: psycopg.Connection[Any], oid: int) -> str | None:
+    """Why another table cannot take the name of this one; None where it can."""
+    return odd(conn, oid) or blind(conn)
+
+
+def odd(conn: psycopg.Connection[Any], oid: int, *, of_partition: bool = False) -> str | None:
+    """What is said of this table, or stands on it, and would be lost with it. Of a partition's keys and foreign keys
+    the new one gets its own."""
+    given = {"oid": oid, "of_partition": of_partition}
+    row = conn.execute(ODD_SQL, given).fetchone()
+    if row and row[0]:
+        return str(row[0])
+    row = conn.execute(DEPENDENT_SQL, given).fetchone()
+    if row:
+        return f"{row[0]} stands on it"
+    published = conn.execute(SCHEMAS_SQL).fetchone() == (True,) and conn.execute(PUBLISHED_SQL, [oid]).fetchone()
+    return "its schema is published" if published == (True,) else None
+
+
+def blind(conn: psycopg.Connection[Any]) -> str | None:
+    """Why snapshots of other sessions are not seen; None where they are."""
+    if conn.execute(SEES_ALL_SQL).fetchone() == (True,):
+        return None
+    return "snapshots of others are not seen without the role pg_read_all_stats"
+
+
+@contextlib.contextmanager
+def filled_apart(
+    conn: psycopg.Connection[Any],
+    place: tuple[str, str],
+    target: sql.Composable,
+    heads: Sequence[Mapping[str, Any]] | None,
+) -> Iterator[sql.Identifier]:
+    """A table like the target, or one made from the columns of files; gone afterwards, unless it has another name by
+    then."""
+    stage = sql.Identifier(*place)
+    if heads is None:
+        like = "including defaults including generated including constraints including storage including comments"
+        conn.execute(sql.SQL("create table {} (like {} {})").format(stage, target, sql.SQL(like)))
+    else:
+        create(conn, stage.as_string(conn), heads)
+    try:
+        yield stage
+    finally:
+        with contextlib.suppress(psycopg.Error):
+            conn.rollback()
+            conn.execute(sql.SQL("drop table if exists {} cascade").format(stage))
+
+
+def publish(conn: psycopg.Connection[Any], staged: Staged, name: tuple[str, str], into: Into) -> Loaded | str:
+    """Gives the new table the target's name; or the reason why not, and nothing has changed. Raises `MoveError`,
+    `psycopg.Error`."""
+    if older_snapshots(conn):
+        return "a session has a snapshot from before the rows came"
+    loaded = Loaded(files=0, in_files=staged.rows, mode=into.mode, changes=Merged(new=staged.rows), created=into.create)
+    rename = sql.SQL("alter table {} rename to {}").format(staged.stage, sql.Identifier(name[1]))
+    if into.create:
+        try:
+            conn.execute(rename)
+        except psycopg.errors.DuplicateTable:
+            raise MoveError("is there already", where=into.table, next_step="leave --create out") from None
+        return loaded
+    if conn.execute(ANALYSED_SQL, name).fetchone() == (True,):
+        conn.execute(sql.SQL("analyze {}").format(staged.stage))
+    with conn.transaction():
+        conn.execute(sql.SQL("lock table {} in access exclusive mode").format(staged.table))
+        new = conn.execute("select to_regclass(%s)::oid", [staged.stage.as_string(conn)]).fetchone()
+        reason = against(conn, staged.oid) or alike(conn, staged.oid, new[0] if new else 0, staged.stage)
+        if reason is not None:
+            return reason
+        made = indexes.drop(conn, staged.oid, staged.table, staged.kind)
+        row = conn.execute("select obj_description(%s::oid, 'pg_class')", [staged.oid]).fetchone()
+        conn.execute(sql.SQL("drop table {}").format(staged.table))
+        conn.execute(rename)
+        if row and row[0] is not None:
+            conn.execute(sql.SQL("comment on table {} is {}").format(staged.table, row[0]))
+        return replace(loaded, made=made.make_again(conn))
+
+
+def alike(
+    conn: psycopg.Connection[Any], old: int, new: int, table: sql.Composable, *, but: str | None = None
+) -> str | None:
+    """Gives the new table the privileges of the old one; what still differs. `but`: a check that is ours."""
+    for grantee, privilege, passes in conn.execute(PRIVILEGES_SQL, [old]).fetchall():
+        who = sql.SQL("public") if grantee is None else sql.Identifier(grantee)
+        option = sql.SQL(" with grant option" if passes else "")
+        text = sql.SQL("grant {} on {} to {}{}")
+        conn.execute(text.format(sql.SQL(privilege), table, who, option))
+    for what, query in (
+        ("its columns were altered meanwhile", SHAPE_SQL),
+        ("its constraints were altered meanwhile", CHECKS_SQL),
+        ("its access method is another", METHOD_SQL),
+        ("its privileges were given by others than its owner", PRIVILEGES_SQL),
+    ):
+        before, after = conn.execute(query, [old]).fetchall(), conn.execute(query, [new]).fetchall()
+        if before != [row for row in after if but is None or row[0] != but]:
+            return what
+    return None
+
+
+def older_snapshots(conn: psycopg.Connection[Any]) -> bool:
+    """Whether a session still has a snapshot from before the last worker's commit: it would see a part of the rows."""
+    with conn.transaction():
+        row = conn.execute("select (pg_catalog.txid_current() % 4294967296)::text").fetchone()
+    until = time.monotonic() + SNAPSHOTS_S
+    while True:
+        older = conn.execute(OLDER_SQL, [row[0] if row else "0"]).fetchone()
+        if older is None or not older[0]:
+            return False
+        if time.monotonic() >= until:
+            return True
+        time.sleep(LOOK_S)

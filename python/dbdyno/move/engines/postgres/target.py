@@ -1,0 +1,80 @@
+"""The table that takes rows, and how the columns of what comes go into it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres.create_table import create
+from dbdyno.move.engines.postgres.publish import Staged
+from dbdyno.move.engines.postgres.source import resolve
+from dbdyno.move.loading.request import Column, Into
+
+TARGET_SQL = """
+select a.attname::text, format_type(a.atttypid, -1), a.attgenerated <> '', a.attidentity = 'a',
+       format_type(a.atttypid, a.atttypmod)
+from pg_catalog.pg_attribute a where a.attrelid = %s::oid and a.attnum > 0 and not a.attisdropped order by a.attnum
+"""
+Heads = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The table, and how the columns of the files go into it."""
+
+    oid: int
+    schema: str
+    name: str
+    kind: str
+    columns: tuple[Column, ...]
+    identity: bool
+
+    def staged(self, stage: sql.Composable, rows: int) -> Staged:
+        """What is to be published."""
+        table = sql.Identifier(self.schema, self.name)
+        return Staged(stage, table, self.oid, self.kind, self.columns, rows, self.identity)
+
+
+def matched(conn: psycopg.Connection[Any], into: Into, heads: Heads) -> Goal:
+    """The columns of the files in the table; one that is to be made is made and taken back. Raises `MoveError` for a
+    column that cannot go there."""
+    with conn.transaction(force_rollback=True):
+        if into.create:
+            create(conn, into.table, heads)
+        oid, name, kind = resolve(conn, into.table)
+        if kind not in ("r", "p"):
+            raise MoveError("is no table", where=into.table, next_step="name a table, or a partitioned one")
+        known = {row[0]: row for row in conn.execute(TARGET_SQL, [oid])}
+        columns = [_column(one, known, into) for one in heads]
+    missing = [key for key in into.key if key not in {column.name for column in columns}]
+    if missing:
+        raise MoveError(f"the files have no column {missing[0]!r}", where="--key")
+    return Goal(oid, *name, kind, tuple(columns), any(known[one.name][3] for one in columns))
+
+
+def _column(one: Mapping[str, Any], known: Mapping[str, Sequence[Any]], into: Into) -> Column:
+    name = one["name"]
+    if one["holds"] is None:
+        raise MoveError(
+            f"is of type {one['arrow']}, which is not loaded",
+            where=f"column {name} of the files",
+            next_step="write it as a type of the table in docs/how-to/move.md, or as text",
+        )
+    row = known.get(name)
+    if row is None:
+        raise MoveError(
+            f"has no column {name!r}, and the files do",
+            where=into.table,
+            next_step=f"add it: alter table {into.table} add column ... {one['pg_type'] or one['holds']}",
+        )
+    return Column(name, one["holds"], row[1], row[2], row[4], one.get("came", ""))
+
+
+def maker(into: Into, heads: Heads) -> Callable[[psycopg.Connection[Any]], None] | None:
+    """What makes the table, where that was asked for."""
+    return (lambda conn: create(conn, into.table, heads)) if into.create else None

@@ -1,0 +1,252 @@
+"""What a job did, from its folder: the model that `dbdyno report JOB` shows. Nothing is asked of a server.
+
+Times are this machine's clock (with Spark that of the machine that read the chunk). A part of the job that a kill ended
+has left no note: its attempt ends with its last finished chunk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno.evidence.events import Engine, wait_class
+from dbdyno.evidence.seal import is_own
+from dbdyno.move.engines.postgres.source import application
+from dbdyno.move.ledger.folder import DONE, Ledger
+from dbdyno.move.nouns import counted
+from dbdyno.move.proof.statement import known
+from dbdyno.move.reading.run import ENDING_SQL
+
+SCHEMA = 1
+KIND = "move"
+REJECTS_SHOWN = 20
+KILLED = "ended without a note: killed, or its machine went down"
+Row = dict[str, Any]
+
+
+def account(folder: Path) -> Row:
+    """The model. Raises `MoveError` where no job is there that can be read."""
+    ledger = Ledger.open(folder)
+    plan, records = ledger.plan, ledger.records()
+    chunks = [_chunk(one, records[one["number"]]) for one in plan["chunks"] if one["number"] in records]
+    state = _state(ledger)
+    attempts = _attempts(ledger, chunks, state)
+    found = known(ledger)
+    proved = _proved(ledger, found.sentences() if records else [])
+    instants = 0 if plan.get("files") else max(len(found.instants), 1)
+    rejects = _rejects(ledger)
+    sessions = [{**one, "waits": dict(one["waits"])} for one in ledger.manifest.get("cost", [])]
+    totals = _totals(plan, chunks, attempts)
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "job": {
+            "id": plan["id"],
+            "folder": str(folder.absolute()),
+            "source": plan["source"],
+            "target": _target(plan, folder),
+            "mode": (plan.get("into") or {}).get("mode"),
+            "state": state,
+            "engine": _engine(plan),
+            "stop": _stop(plan),
+        },
+        "verdict": _verdict(state, totals, instants, proved, rejects["count"] if rejects else 0),
+        "totals": totals,
+        "proved": proved,
+        "instants": [{"at": at, "chunks": count} for at, count in found.instants],
+        "tables": _tables(plan, records),
+        "attempts": attempts,
+        "chunks": chunks,
+        "sessions": sessions,
+        "waits": _waits(sessions, _engine(plan)),
+        "rejects": rejects,
+    }
+
+
+def _engine(plan: Mapping[str, Any]) -> Engine:
+    """The engine of the source; of the target where files go in."""
+    into = plan.get("into")
+    source = str(into["target"] if into and plan.get("files") else plan["source"])
+    if source.startswith("oracle"):
+        return "oracle"
+    return "mariadb" if source.startswith(("mariadb", "mysql")) else "postgresql"
+
+
+def _state(ledger: Ledger) -> str:
+    status = str(ledger.manifest["status"])
+    if status != "running":
+        return status
+    return "running" if ledger.is_held() else "unfinished"
+
+
+def _target(plan: Mapping[str, Any], folder: Path) -> str:
+    into = plan.get("into")
+    if into:
+        return str(into["target"]) if into["table"] == "*" else f"{into['table']} of {into['target']}"
+    return str(plan.get("place") or folder)
+
+
+def _stop(plan: Mapping[str, Any]) -> str:
+    engine = _engine(plan)
+    name = application(plan["id"])
+    if engine == "mariadb":
+        # Its sessions have no name of their own; the statements say whose they are.
+        return "show processlist; kill ... (the end of one of its sessions is the end of the job)"
+    if engine == "oracle":
+        return ""
+    return ENDING_SQL.format(name)
+
+
+def _chunk(planned: Mapping[str, Any], record: Mapping[str, Any]) -> Row:
+    ended, elapsed = record.get("ended_ns"), record.get("elapsed_ns") or 0
+    return {
+        "number": planned["number"],
+        "table": planned["table"],
+        "worker": record.get("worker"),
+        "process": record.get("process"),
+        "snapshot": record["snapshot"],
+        "began_ns": None if not ended else ended - elapsed,
+        "ended_ns": ended or None,
+        "elapsed_ns": elapsed,
+        "rows": record["rows"],
+        "bytes": record.get("copy_bytes") or 0,
+        "file_bytes": record.get("file_bytes") or 0,
+    }
+
+
+def _attempts(ledger: Ledger, chunks: Sequence[Row], state: str) -> list[Row]:
+    """Each with its phases, its end as far as it is known, and the finished chunks that it read."""
+    given = ledger.manifest.get("attempts", [])
+    found = []
+    for place, one in enumerate(given):
+        until = given[place + 1]["began_ns"] if place + 1 < len(given) else None
+        own = [
+            chunk
+            for chunk in chunks
+            if chunk["ended_ns"]
+            and one["began_ns"] <= chunk["ended_ns"]
+            and (until is None or chunk["ended_ns"] < until)
+        ]
+        ends = [chunk["ended_ns"] for chunk in own] + [phase["ended_ns"] for phase in one["phases"]]
+        last = one["phases"][-1]["ending"] if one["phases"] else KILLED
+        working = state == "running" and until is None
+        unsaid = last == DONE and until is None and state == "unfinished"
+        found.append(
+            {
+                **one,
+                "ended_ns": max(ends, default=one["began_ns"]),
+                "heard": bool(ends),
+                "chunks": len(own),
+                "rows": sum(chunk["rows"] for chunk in own),
+                "ending": "at work" if working else KILLED if unsaid else last,
+            }
+        )
+    return found
+
+
+def _totals(plan: Mapping[str, Any], chunks: Sequence[Row], attempts: Sequence[Row]) -> Row:
+    spent = sum(one["ended_ns"] - one["began_ns"] for one in attempts)
+    reading = sum(map(_reading_ns, attempts))
+    size = sum(one["bytes"] for one in chunks)
+    return {
+        "rows": sum(one["rows"] for one in chunks),
+        "bytes": size,
+        "file_bytes": sum(one["file_bytes"] for one in chunks),
+        "chunks": len(chunks),
+        "chunks_in_all": len(plan["chunks"]),
+        "elapsed_ns": spent or None,
+        "reading_ns": reading or None,
+        "bytes_per_s": size * 1e9 / reading if reading else None,
+    }
+
+
+def _reading_ns(attempt: Mapping[str, Any]) -> int:
+    """How long an attempt read, of which chunks are left."""
+    if not attempt["chunks"]:
+        return 0
+    noted = [one["ended_ns"] - one["began_ns"] for one in attempt["phases"] if one["name"] == "reading"]
+    return sum(noted) or attempt["ended_ns"] - attempt["began_ns"]
+
+
+def _tables(plan: Mapping[str, Any], records: Mapping[int, Mapping[str, Any]]) -> list[Row]:
+    rows = []
+    for place, table in enumerate(plan["tables"]):
+        numbers = [one["number"] for one in plan["chunks"] if one["table"] == place]
+        done = [records[number] for number in numbers if number in records]
+        rows.append(
+            {
+                "table": f"{table['schema']}.{table['name']}".removeprefix("."),
+                "kind": table.get("kind"),
+                "chunks": len(done),
+                "chunks_in_all": len(numbers),
+                **{name: sum(one.get(key) or 0 for one in done) for name, key in _SUMMED},
+            }
+        )
+    return rows
+
+
+_SUMMED = (("rows", "rows"), ("bytes", "copy_bytes"), ("file_bytes", "file_bytes"))
+
+
+def _waits(sessions: Iterable[Mapping[str, Any]], engine: Engine) -> list[Row]:
+    """All sessions together: of the looks at them, how many found them there."""
+    looks: Counter[str] = Counter()
+    for one in sessions:
+        looks.update(one["waits"])
+    whole = looks.total()
+    rows = []
+    for event, count in looks.most_common():
+        kind, _, name = event.rpartition(":")
+        of = "cpu" if event == "CPU" else wait_class(engine, kind, name)
+        rows.append({"event": event, "class": of, "looks": count, "share": count / whole})
+    return rows
+
+
+def _proved(ledger: Ledger, known: Sequence[str]) -> list[str]:
+    """What the job said at its end; before that what its records say."""
+    kept = ledger.manifest.get("proved")
+    return [str(line) for line in kept] if isinstance(kept, list) else list(known)
+
+
+def _verdict(state: str, totals: Row, instants: int, proved: Sequence[str], rejected: int) -> Row:
+    """The answer: a word, its tone, and a sentence."""
+    missing = totals["chunks_in_all"] - totals["chunks"]
+    done = f"{counted(totals['rows'], 'row')} in {totals['chunks']} of {counted(totals['chunks_in_all'], 'chunk')}"
+    differs = [line.removeprefix("DIFFERS: ") for line in proved if line.startswith("DIFFERS: ")]
+    if differs:
+        return {"word": "Differs", "tone": "bad", "headline": differs[0]}
+    if state == "complete" and missing:
+        return {"word": "Incomplete", "tone": "bad", "headline": f"{done}: the files of {missing} are gone"}
+    if state == "complete":
+        words = "all as of one instant" if instants == 1 else f"of {instants} instants: a row may be missing or twice"
+        words = words if instants else "all of the files, in one transaction"
+        bent = [line for line in proved if line.startswith("NOT the same: ")]
+        words += f"; {counted(rejected, 'row')} rejected" if rejected else ""
+        words += "; values that are not held as they came" if bent else ""
+        tone = "doubt" if instants > 1 or rejected or bent else "good"
+        return {"word": "Complete", "tone": tone, "headline": f"{done}, {words}"}
+    if state == "aborted":
+        return {"word": "Aborted", "tone": "even", "headline": "given up; its files are removed"}
+    if state == "running":
+        return {"word": "At work", "tone": "even", "headline": f"{done} so far"}
+    return {"word": "Not finished", "tone": "bad", "headline": f"{done}; `dbdyno move resume` goes on"}
+
+
+def _rejects(ledger: Ledger) -> Row | None:
+    """The rows that the target did not take. The plan names the file: it is read where this user made the plan."""
+    path = (ledger.plan.get("into") or {}).get("rejects")
+    if not path or not is_own(ledger.plan, ledger.manifest.get("seal")):
+        return None
+    found: list[Row] = []
+    count = 0
+    with contextlib.suppress(OSError, ValueError), Path(path).open(encoding="utf-8") as file:
+        for line in file:
+            count += 1
+            if len(found) < REJECTS_SHOWN:
+                one = json.loads(line)
+                found.append({name: one.get(name) for name in ("file", "row", "reason", "code")})
+    return {"path": str(path), "there": Path(path).exists(), "count": count, "rows": found}

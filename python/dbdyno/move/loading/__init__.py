@@ -1,0 +1,1 @@
+"""The way in: files or rows of another server into a table."""

@@ -1,0 +1,152 @@
+"""The files of the way in: which they are, what their job recorded of them, what is in their heads, and what must hold
+of what was read of them."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveCount, MoveRefused
+from dbdyno.base.errors import MoveError
+from dbdyno.move.ledger.folder import INNER, Filed, Ledger
+from dbdyno.move.ledger.folder import files_of as parts_of
+from dbdyno.move.loading.pieces import CSV
+from dbdyno.move.loading.rejects import Rejects
+from dbdyno.move.loading.request import Into
+
+
+def files_of(folder: Path) -> tuple[list[Path], dict[str, Filed] | None]:
+    """The Parquet files of a folder, and what their job recorded of them; or one file. Raises `MoveError`."""
+    if not folder.is_dir():
+        return [folder], None
+    files = sorted(folder.glob("*.parquet"))
+    records: dict[str, Filed] | None = None
+    for place in (folder, folder.parent):
+        if not (place / INNER / "manifest.json").exists():
+            continue
+        ledger = Ledger.open(place)
+        if ledger.manifest["status"] != "complete":
+            raise MoveError(
+                "the job that writes these files is not complete",
+                where=str(place),
+                next_step=f"dbdyno move resume {place} --source DSN",
+            )
+        found, chunks = ledger.records(), {chunk["number"]: chunk for chunk in ledger.plan["chunks"]}
+        own = {
+            str(place / one["file"]): one
+            for number, record in found.items()
+            for one in parts_of(chunks[number], record)
+        }
+        records = {path: record for path, record in own.items() if folder in Path(path).parents}
+        lost = [chunk["file"] for number, chunk in chunks.items() if number not in found]
+        if lost:
+            raise MoveError("is missing", where=lost[0], next_step="restore the file, or move the table again")
+        files = [Path(path) for path in sorted(records)]
+        break
+    if not files:
+        raise MoveError(
+            "holds no Parquet files",
+            where=str(folder),
+            next_step="name the folder of one table's files (part-*.parquet)",
+        )
+    return files, records
+
+
+def described(files: Sequence[Path]) -> list[tuple[list[dict[str, Any]], int | None]]:
+    """The columns and rows of each file, the same columns in all. Raises `MoveError`."""
+    if files[0].suffix == CSV:
+        return [(_header(files[0]), None)]
+    found = [_describe(path) for path in files]
+    first = found[0][0]
+    for path, (columns, _) in zip(files, found, strict=True):
+        if columns != first:
+            raise MoveError(
+                f"has other columns than {files[0].name}", where=str(path), next_step="load them one by one"
+            )
+    return found
+
+
+def _describe(path: Path) -> tuple[list[dict[str, Any]], int | None]:
+    try:
+        return _core.move_describe(path)
+    except MoveError as error:
+        step = error.next_step or "give a whole file of Parquet or Arrow IPC"
+        raise MoveError(error.message, where=error.where, next_step=step) from None
+
+
+def _header(path: Path) -> list[dict[str, Any]]:
+    """The columns of a CSV, from its first line: all of them are text, which the table's types read."""
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            names = next(csv.reader(file), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise MoveError(f"cannot be read: {error}", where=str(path), next_step="give a CSV in UTF-8") from None
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if not names or twice is not None or "" in names:
+        raise MoveError(
+            f"two columns are named {twice!r}" if twice else "has no header with a name for each column",
+            where=f"{path}, line 1",
+            next_step="name the columns of the table in the first line",
+        )
+    return [{"name": name, "arrow": "csv", "holds": "text", "pg_type": None} for name in names]
+
+
+@contextlib.contextmanager
+def spooled(stream: IO[bytes]) -> Iterator[Path]:
+    """Arrow IPC from a pipe as a file: its rows may be read twice, and a broken pipe is known before the load."""
+    with tempfile.NamedTemporaryFile(prefix="dbdyno-move-", suffix=".arrow") as file:
+        shutil.copyfileobj(stream, file, 1 << 20)
+        file.flush()
+        try:
+            yield Path(file.name)
+        except MoveError as error:
+            message, where = error.message.replace(file.name, "stdin"), error.where
+            where = where.replace(file.name, "stdin") if where else None
+            raise MoveError(message, where=where, next_step=error.next_step) from None
+
+
+def rejects_of(into: Into, files: Sequence[Path]) -> Rejects | None:
+    """Where rejected rows go. Raises `MoveError`."""
+    if into.rejects is None:
+        return None
+    if into.rejects.exists():
+        raise MoveError("is there already", where=str(into.rejects), next_step="name a new file for rejected rows")
+    if not into.rejects.absolute().parent.is_dir():
+        raise MoveError("its folder is not there", where=str(into.rejects), next_step="make the folder first")
+    return Rejects(into.rejects, into.rejects_most, files)
+
+
+def refused(rejects: Rejects, file: int, rows: Iterable[MoveRefused]) -> None:
+    """Rows of a file that could not even be staged."""
+    for one in rows:
+        rejects.add(file, one["row"], f"column {one['column']}: {one['reason']}", None, None)
+
+
+def refuse_other_than_records(
+    files: Sequence[Path], done: Sequence[MoveCount], records: dict[str, Filed] | None
+) -> None:
+    """Raises `MoveError` where a file holds other rows than the job that wrote it recorded."""
+    for path, one in zip(files, done, strict=True):
+        record = (records or {}).get(str(path))
+        if record is not None and (record["rows"], record["hash"]) != (one["rows"], one["hash"]):
+            raise MoveError(
+                "holds other rows than its job wrote; nothing of the table was changed",
+                where=str(path),
+                next_step="move the table out again",
+            )
+
+
+def refuse_unstaged(done: Sequence[Mapping[str, Any]]) -> None:
+    """Raises `MoveError` where rows cannot be read again, since they were not staged."""
+    if any(one["refused"] for one in done):
+        raise MoveError(
+            "rows were rejected before they were staged: the others alone have no hash to compare with",
+            where="--verify",
+            next_step="nothing of the table was changed; repair them, or leave --verify out",
+        )

@@ -1,0 +1,84 @@
+"""The way in: files into a table of a PostgreSQL, all of it or nothing.
+
+Workers put the files into a staging table of our own (unlogged, beside the target) by COPY in its binary form. Then one
+transaction publishes it: until its commit nothing of the target has changed, whatever dies. What a file holds as text
+because Parquet has no such type becomes what it was in that transaction, by the type's own input.
+
+    insert     adds the rows
+    replace    empties the table first (TRUNCATE) and adds the rows
+    replace-partitions   replaces those partitions, whole, that rows came for
+    update     changes rows with the same key, through a table of those that differ
+    merge      the same, and adds rows whose key is new
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres.source import LOCK_TIMEOUT_MS, application, failure, session_settings
+from dbdyno.move.engines.postgres.target import matched
+from dbdyno.move.loading.files import described, files_of, rejects_of
+from dbdyno.move.loading.methods import Loading
+from dbdyno.move.loading.pieces import CSV
+from dbdyno.move.loading.rejects import is_of_a_row
+from dbdyno.move.loading.request import Into, Loaded
+from dbdyno.move.reading.run import How, Say
+
+DOUBLE = "23505"
+_UNKNOWN = "the rows were published: all of them are there, or none is"
+_COUNT = "count the rows of the table before you run it again"
+
+
+def bring(
+    target: Postgres, folder: Path, into: Into, how: How, say: Say, *, read_again: bool = False, compare: bool = False
+) -> Loaded:
+    """Loads the files of a folder, or one file. Raises `MoveError`; nothing of the table is changed then, unless it
+    says otherwise: whoever is cut off while the server commits does not know."""
+    files, records = files_of(folder)
+    heads = described(files)[0][0]
+    rejects = rejects_of(into, files)
+    loading: Loading | None = None
+    try:
+        with reached(target, into) as conn:
+            goal = matched(conn, into, heads)
+            loading = Loading(target, conn, files, records, into, how, goal, heads, say)
+            loaded = loading.run(rejects, read_again=read_again, compare=compare)
+    except psycopg.Error as error:
+        lost = error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
+        if loading is not None and loading.publishing and lost:
+            raise MoveError(f"the connection was lost while {_UNKNOWN}", where=into.table, next_step=_COUNT) from None
+        raise _refusal(error, into) from None
+    except KeyboardInterrupt as stop:
+        publishing = loading is not None and loading.publishing
+        words = f"{_UNKNOWN}: {_COUNT}" if publishing else f"nothing of {into.table} was changed"
+        raise KeyboardInterrupt(words) from stop
+    return replace(
+        loaded, files=len(files), records=records is not None, read_again=read_again and files[0].suffix != CSV
+    )
+
+
+def _refusal(error: psycopg.Error, into: Into) -> MoveError:
+    """What the server said, with what to do: about a row that the table does not take, where it is one."""
+    found = failure(error, into.table)
+    if into.rejects is None and is_of_a_row(error) and error.sqlstate != DOUBLE:
+        step = "nothing was changed; repair the rows or the table, or let such rows go to a file by --rejects"
+        return MoveError(found.message, where=found.where, next_step=step)
+    return found
+
+
+@contextlib.contextmanager
+def reached(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
+    """A session that prepares and publishes, by its transactions."""
+    name = application(f"into {into.table}"[:40])
+    with contextlib.closing(target.connect(application_name=name, statement_timeout_ms=0)) as conn:
+        conn.execute("select set_config('lock_timeout', %s, false)", [str(LOCK_TIMEOUT_MS)])
+        conn.execute(session_settings(conn, lasting=True))
+        yield conn

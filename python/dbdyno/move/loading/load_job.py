@@ -1,0 +1,279 @@
+"""Files into a table as a job: what is staged is in a ledger, and a load that was ended goes on.
+
+Each piece of a file goes into a staging table of its own beside the target, as from server to server: what a kill
+leaves half done is emptied and put there again, and no finished piece is read twice. Files are known by size and time;
+where one is another than when the job began, nothing that was staged of it can be relied on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveDone
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres import partitions
+from dbdyno.move.engines.postgres.publish import publish
+from dbdyno.move.engines.postgres.source import Table, application
+from dbdyno.move.engines.postgres.staging import PREFIX, copy_in, put
+from dbdyno.move.engines.postgres.target import Goal, maker
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.ledger.next_steps import named
+from dbdyno.move.ledger.next_steps import refused as goes_on
+from dbdyno.move.loading.files import described, files_of, refuse_other_than_records, refused, rejects_of
+from dbdyno.move.loading.methods import refuse_misread
+from dbdyno.move.loading.pieces import CSV, Piece, by_file, piece_at, pieces_of
+from dbdyno.move.loading.rejects import Rejects
+from dbdyno.move.loading.request import PARTITIONS, Into, Loaded
+from dbdyno.move.loading.staged_rows import (
+    PUBLISHING,
+    asked_for,
+    asked_of,
+    by_partitions,
+    goals_of,
+    is_published,
+    refuse_emptied,
+    remember,
+    stage_names,
+)
+from dbdyno.move.loading.transfer import empty_unfinished, make_stages, reached_target
+from dbdyno.move.nouns import counted
+from dbdyno.move.reading.resume import refuse_ended
+from dbdyno.move.reading.run import ENDING_SQL, How, Plan, Say, new_id
+from dbdyno.move.reading.splits import Chunk
+
+BEGUN = "job {}: staging {}, each unlogged beside the table; to end it from the database's side: {}"
+
+
+def load(target: Postgres, source: Path, into: Into, folder: Path, how: How, say: Say, level: str) -> Loaded:
+    """A new job, from the files to the commit. Raises `MoveError`; the table has not changed then."""
+    plan = plan_of(source, into, target.safe_dsn, new_id(), how.workers)
+    rejects_of(into, [])
+    with reached_target(target, into) as conn:
+        plan = replace(plan, into={**(plan.into or {}), "server": target.identity(conn)})
+        (goal,) = goals_of(conn, plan, into)
+        if into.mode == PARTITIONS:
+            # Before all files are read: it may turn out that it cannot be.
+            partitions.wanted(conn, goal.oid, into, [one.name for one in goal.columns])
+        ledger = begun(plan, folder, how)
+        try:
+            make_stages(conn, plan, [goal], placed=into.rejects is not None)
+        except BaseException:
+            ledger.discard()
+            raise
+        ending = ENDING_SQL.format(application(plan.id))
+        say(BEGUN.format(plan.id, counted(len(plan.chunks), "piece"), ending))
+        return _work(target, conn, ledger, plan, goal, how, level, say)
+
+
+def begun(plan: Plan, folder: Path, how: How) -> Ledger:
+    """A new ledger. Raises `MoveError`."""
+    now = {"id": "", "at": datetime.now(UTC).isoformat(sep=" ", timespec="seconds")}
+    ledger = Ledger.create(folder, {"status": "running", "plan": plan.to_json(), "snapshots": [now]})
+    ledger.attempt("begun", how.workers, how.memory_bytes)
+    ledger.save()
+    return ledger
+
+
+def go_on(target: Postgres, ledger: Ledger, how: How, say: Say, level: str, *, restart: bool) -> Loaded | None:
+    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    ledger.refuse_foreign()
+    refuse_ended(ledger)
+    plan = Plan.from_json(ledger.plan)
+    into = asked_of(plan)
+    with reached_target(target, into) as conn:
+        if target.identity(conn) != (plan.into or {})["server"]:
+            known = (plan.into or {})["target"]
+            raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {known}")
+        if is_published(conn, ledger):
+            ledger.manifest["status"] = "complete"
+            ledger.save()
+            return None
+        plan = plan_again(plan, into, how, restart=restart)
+        (goal,) = goals_of(conn, plan, into)
+        with ledger.held():
+            if restart or not ledger.records():
+                ledger.forget()
+                ledger.manifest["plan"] = plan.to_json()
+                make_stages(conn, plan, [goal], placed=into.rejects is not None)
+            else:
+                empty_unfinished(conn, plan, [goal], ledger)
+            ledger.attempt("restarted" if restart else "resumed", how.workers, how.memory_bytes)
+            ledger.save()
+        return _work(target, conn, ledger, plan, goal, how, level, say)
+
+
+def plan_again(plan: Plan, into: Into, how: How, *, restart: bool) -> Plan:
+    """The plan of a job that goes on: of the files as they are now, or as they were, if they are the same. Raises
+    `MoveError`."""
+    if not restart:
+        refuse_changed(plan)
+        return plan
+    fresh = plan_of(Path(files_in(plan)["folder"]), into, "", plan.id, how.workers)
+    return replace(fresh, into=plan.into)
+
+
+def plan_of(source: Path, into: Into, target: str, job: str, workers: int) -> Plan:
+    """A chunk for each piece of a file. Raises `MoveError`."""
+    files, records = files_of(source)
+    if files[0].suffix == CSV:
+        raise MoveError(
+            "a CSV is one piece: a job could not go on within it",
+            where=str(source),
+            next_step="leave --job out: the load is one transaction, and is run again where it failed",
+        )
+    heads = described(files)[0][0]
+    each = [_look(path) for path in files]
+    chunks = [
+        Chunk(number, 0, one.file, "", one.bytes, *(one.groups or ()))
+        for number, one in enumerate(pieces_of(files, workers))
+    ]
+    table = Table("", source.name or str(source), "files", (), ())
+    return Plan(
+        id=job,
+        source=str(source.absolute()),
+        server="files",
+        tables=(table,),
+        chunks=tuple(chunks),
+        into=asked_for(into, target),
+        files={"folder": str(source.absolute()), "heads": heads, "each": each, "of_a_job": records is not None},
+    )
+
+
+def _look(path: Path) -> dict[str, Any]:
+    """A file as it is now. Raises `MoveError`."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise MoveError(f"cannot be read: {error.strerror}", where=str(path), next_step="restore the file") from None
+    return {"path": str(path.absolute()), "bytes": found.st_size, "modified_ns": found.st_mtime_ns}
+
+
+def files_in(plan: Plan) -> dict[str, Any]:
+    """What the plan says of them."""
+    return dict(plan.files or {})
+
+
+def refuse_changed(plan: Plan) -> None:
+    """Raises `MoveError` where a file is another than when the job began."""
+    for one in files_in(plan)["each"]:
+        if _look(Path(one["path"])) != one:
+            raise MoveError(
+                "is another file than when the job began: what is staged of it may not be what it holds",
+                where=one["path"],
+                next_step="--restart loads all files again",
+            )
+
+
+def _work(
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    ledger: Ledger,
+    plan: Plan,
+    goal: Goal,
+    how: How,
+    level: str,
+    say: Say,
+) -> Loaded:
+    """Puts the files there that are not yet, and publishes all. Raises `MoveError`; the job can go on then."""
+    into, paths = asked_of(plan), [Path(one["path"]) for one in files_in(plan)["each"]]
+    placed = into.rejects is not None
+    with ledger.held():
+        with ledger.phase("loading"), named(ledger):
+            finished = ledger.records()
+            left = {one.number: piece_of(one, paths) for one in plan.chunks if one.number not in finished}
+            children = stage_names(plan, goal)[1]
+            copies = [copy_in(children[n], goal.columns, csv=False, placed=placed) for n in range(len(children))]
+
+            def record(one: MoveDone) -> None:
+                ledger.record({**one, "file": "", "snapshot": 0})
+
+            if left:
+                texts = [one.as_string(conn) for one in copies]
+                put(target, conn, left, texts, how, plan.id, record, placed=placed)
+            refuse_changed(plan)
+        with ledger.phase("publishing"), goes_on(ledger, into.table):
+            loaded = _publish(target, conn, ledger, plan, goal, paths, how, level, say)
+            ledger.manifest.update(status="complete", proved=loaded.sentences())
+    return loaded
+
+
+def piece_of(chunk: Chunk, paths: Sequence[Path]) -> Piece:
+    """What a chunk holds of its file."""
+    path = paths[chunk.relation]
+    if chunk.start is None or chunk.before is None:
+        return Piece(chunk.relation, path, chunk.bytes)
+    return piece_at(chunk.relation, path, _core.move_groups(path), chunk.start, chunk.before)
+
+
+def _publish(
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    ledger: Ledger,
+    plan: Plan,
+    goal: Goal,
+    paths: Sequence[Path],
+    how: How,
+    level: str,
+    say: Say,
+) -> Loaded:
+    """In one transaction, whose number is in the ledger before it commits. Raises `MoveError`."""
+    into, parent = asked_of(plan), stage_names(plan, goal)[0]
+    files = {chunk.number: chunk.relation for chunk in plan.chunks}
+    done = by_file(len(paths), ((files[number], one) for number, one in sorted(ledger.records().items())))
+    known = files_of(Path(files_in(plan)["folder"]))[1] if files_in(plan)["of_a_job"] else None
+    refuse_other_than_records(paths, done, known)
+    rows = sum(one["rows"] for one in done)
+    refuse_emptied(conn, parent, rows - sum(len(one["refused"]) for one in done), ledger)
+    if level in ("source", "target"):
+        refuse_misread(target, conn, parent, goal, done, how)
+    say(PUBLISHING.format(counted(rows, "row")))
+    rejects = rejects_of(into, paths)
+    if rejects is not None:
+        for one in done:
+            refused(rejects, one["number"], one["refused"])
+    try:
+        with conn.transaction():
+            loaded = _into(conn, plan, goal, into, rows, rejects, compare=level == "target")
+            conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
+            remember(conn, ledger)
+    except BaseException:
+        if rejects is not None:
+            rejects.take_back(conn)
+        raise
+    again = level in ("source", "target")
+    return replace(loaded, files=len(paths), records=known is not None, read_again=again)
+
+
+def _into(
+    conn: psycopg.Connection[Any],
+    plan: Plan,
+    goal: Goal,
+    into: Into,
+    rows: int,
+    rejects: Rejects | None,
+    *,
+    compare: bool,
+) -> Loaded:
+    stage = stage_names(plan, goal)[0]
+    if rejects is not None:
+        # Bad rows are found by halves of one table's blocks.
+        apart = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed")
+        conn.execute(sql.SQL("create unlogged table {} as table {}").format(apart, stage))
+        stage = apart
+    staged = goal.staged(stage, rows)
+    if into.mode == PARTITIONS:
+        return by_partitions(conn, goal, staged, into, rejects, compare=compare)
+    first = maker(into, files_in(plan)["heads"])
+    if compare and into.mode == "insert":
+        # Of the whole transaction, in which `publish` is a part.
+        conn.execute("set transaction isolation level repeatable read")
+    return publish(conn, staged, into, rejects, compare=compare, first=first)

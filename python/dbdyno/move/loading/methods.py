@@ -1,0 +1,229 @@
+"""Files on their way into a table. Which way they go, and each way's steps:
+
+straight     one worker, in the transaction that publishes (`direct.py`)
+partitions   workers fill a copy of the table's partitions, which then take their places (`attach.py`)
+swap         workers fill a table that takes the target's name (`swap.py`)
+staged       workers fill a staging table; one transaction adds its rows (`publish.py`)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres import attach, direct, partitions, swap
+from dbdyno.move.engines.postgres.merging import Merged
+from dbdyno.move.engines.postgres.partitions import Node
+from dbdyno.move.engines.postgres.publish import publish
+from dbdyno.move.engines.postgres.source import Wish, take
+from dbdyno.move.engines.postgres.staging import fill, stage_name, staging
+from dbdyno.move.engines.postgres.target import Goal, Heads, maker
+from dbdyno.move.ledger.folder import MODULUS, Filed
+from dbdyno.move.loading.files import refuse_other_than_records, refuse_unstaged, refused
+from dbdyno.move.loading.pieces import CSV
+from dbdyno.move.loading.rejects import Rejects
+from dbdyno.move.loading.request import PARTITIONS, Into, Loaded
+from dbdyno.move.nouns import counted
+from dbdyno.move.reading.run import How, Say, job_of, new_id, plan_of
+
+WORDS = {
+    "straight": "one worker: straight into the table, in one transaction; rows are {}",
+    "partitions": "job {}: filling {}, whose partitions take the places of the table's at the end",
+    "swap": "job {}: filling {}, which takes the table's name at the end",
+    "staged": "job {}: staging, unlogged, into {}",
+}
+PUBLISHING = "{} there; publishing in one transaction"
+WAYS = {
+    "straight": "straight into the table",
+    "partitions": "into new partitions, which take the places of the table's",
+    "swap": "into a new table, which takes the name",
+    "staged": "staged, then added in one transaction",
+}
+"""The same, of a load that is only shown."""
+
+
+@dataclass
+class Loading:
+    """One load."""
+
+    target: Postgres
+    conn: psycopg.Connection[Any]
+    files: Sequence[Path]
+    records: dict[str, Filed] | None
+    into: Into
+    how: How
+    goal: Goal
+    heads: Heads
+    say: Say
+    publishing: bool = False
+    """Whether whoever is cut off now does not know what became of it."""
+
+    def run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> Loaded:
+        """All of it. Raises `MoveError`, `psycopg.Error`."""
+        try:
+            return self._run(rejects, read_again=read_again, compare=compare)
+        except BaseException:
+            if rejects is not None:
+                rejects.take_back(self.conn)
+            raise
+
+    def _run(self, rejects: Rejects | None, *, read_again: bool, compare: bool) -> Loaded:
+        way = self.way(checked=rejects is not None or compare, read_again=read_again)
+        if way == "straight":
+            self.say(WORDS[way].format(direct.logged(self.conn, self.into)))
+            return self._straight()
+        job, place = stage_name(self.goal.schema)
+        if way == "partitions":
+            nodes = partitions.tree(self.conn, self.goal.oid)
+            self.say(WORDS[way].format(job, f"{'.'.join(place)}_0"))
+            return self._by_partitions(nodes, job, rejects, read_again=read_again, compare=compare)
+        self.say(WORDS[way].format(job, ".".join(place)))
+        with self._stage(place, rejects, swaps=way == "swap") as stage:
+            rows = self._fill(stage, job, rejects, read_again=read_again)
+            self.publishing = True
+            loaded = self._publish(stage, rows, rejects, compare=compare, swaps=way == "swap")
+            self.publishing = False
+        return loaded
+
+    def way(self, *, checked: bool, read_again: bool) -> str:
+        """Which it is; why not a better one is said. `checked`: rows are looked at one by one. Raises `MoveError`."""
+        straight, only = self.goal.staged(self._table(), 0), self.into.mode == PARTITIONS
+        plain = not checked and direct.takes(straight, self.files, self._came())
+        fresh = self.into.create or self.into.mode == "replace"
+        if plain and not read_again and direct.fits(self.conn, straight, self.into, self.how):
+            return "straight"
+        columns = [one.name for one in self.goal.columns]
+        if only:
+            partitions.wanted(self.conn, self.goal.oid, self.into, columns)
+            return "partitions"
+        if self.how.workers == 1 or not (plain and fresh):
+            return "staged"
+        if self.goal.kind == "p":
+            reason = partitions.against(self.conn, partitions.tree(self.conn, self.goal.oid), columns)
+        else:
+            reason = swap.blind(self.conn) if self.into.create else swap.against(self.conn, self.goal.oid)
+        if reason is not None:
+            self.say(f"rows are written twice, since no other table can take the place of this one: {reason}")
+            return "staged"
+        return "partitions" if self.goal.kind == "p" else "swap"
+
+    def _table(self) -> sql.Identifier:
+        return sql.Identifier(self.goal.schema, self.goal.name)
+
+    def _came(self) -> Mapping[str, str | None]:
+        """The types that columns had where they came from, where a job of this user says so."""
+        return {one["name"]: one["pg_type"] for one in self.heads} if self.records is not None else {}
+
+    def _straight(self) -> Loaded:
+        def before_commit() -> None:
+            self.publishing = True
+
+        return direct.load(
+            self.conn,
+            self.goal.staged(self._table(), 0),
+            self.into,
+            self.files,
+            self.how,
+            check=lambda done: refuse_other_than_records(self.files, done, self.records),
+            first=maker(self.into, self.heads),
+            publishing=before_commit,
+        )
+
+    def _by_partitions(
+        self, nodes: Sequence[Node], job: str, rejects: Rejects | None, *, read_again: bool, compare: bool
+    ) -> Loaded:
+        """Rows into the copy, as into any table that nobody else knows; then its partitions into their places."""
+        plain = rejects is None and not compare
+        plain = plain and direct.takes(self.goal.staged(self._table(), 0), self.files, self._came())
+        names = [one.name for one in self.goal.columns if not one.generated]
+        with partitions.made(self.conn, nodes, job) as shadow:
+            if plain:
+                rows = self._fill(shadow.root, job, rejects, read_again=read_again)
+                loaded = Loaded(files=0, in_files=rows, mode=self.into.mode, changes=Merged(new=rows))
+            else:
+                inside = replace(self.into, mode="replace")
+                with staging(
+                    self.conn,
+                    stage_name(self.goal.schema)[1],
+                    self.goal.columns,
+                    placed=rejects is not None,
+                    csv=self.files[0].suffix == CSV,
+                ) as stage:
+                    rows = self._fill(stage, job, rejects, read_again=read_again)
+                    staged = replace(self.goal.staged(stage, rows), table=shadow.root)
+                    loaded = publish(self.conn, staged, inside, rejects, compare=compare)
+            self.publishing = True
+            replaced = attach.publish(self.conn, shadow, self.into, names, say=self.say)
+            self.publishing = False
+        return replace(loaded, mode=self.into.mode, replaced=replaced)
+
+    def _stage(
+        self, place: tuple[str, str], rejects: Rejects | None, *, swaps: bool
+    ) -> contextlib.AbstractContextManager[sql.Identifier]:
+        """The table, gone afterwards unless it is the target then."""
+        if not swaps:
+            csv, placed = self.files[0].suffix == CSV, rejects is not None
+            return staging(self.conn, place, self.goal.columns, placed=placed, csv=csv)
+        heads = self.heads if self.into.create else None
+        return swap.filled_apart(self.conn, place, self._table(), heads)
+
+    def _fill(self, stage: sql.Identifier, job: str, rejects: Rejects | None, *, read_again: bool) -> int:
+        """Puts the files there; their rows. Raises `MoveError`."""
+        placed = rejects is not None
+        done = fill(self.target, self.conn, self.files, stage, self.goal.columns, self.how, job, placed=placed)
+        refuse_other_than_records(self.files, done, self.records)
+        if rejects is not None:
+            for one in done:
+                refused(rejects, one["number"], one["refused"])
+        if read_again and self.files[0].suffix != CSV:
+            refuse_misread(self.target, self.conn, stage, self.goal, done, self.how)
+        return sum(one["rows"] for one in done)
+
+    def _publish(
+        self, stage: sql.Identifier, rows: int, rejects: Rejects | None, *, compare: bool, swaps: bool
+    ) -> Loaded:
+        """Under the target's name, or into the target."""
+        self.say(PUBLISHING.format(counted(rows, "row")))
+        staged = self.goal.staged(stage, rows)
+        if swaps:
+            loaded = swap.publish(self.conn, staged, (self.goal.schema, self.goal.name), self.into)
+            if isinstance(loaded, Loaded):
+                return loaded
+            self.say(f"the rows are added to the table, which no other can take the place of: {loaded}")
+        first = maker(self.into, self.heads)
+        return publish(self.conn, staged, self.into, rejects, compare=compare, first=first)
+
+
+def refuse_misread(
+    target: Postgres,
+    conn: psycopg.Connection[Any],
+    stage: sql.Identifier,
+    goal: Goal,
+    done: Sequence[Mapping[str, Any]],
+    how: How,
+) -> None:
+    """Reads the staged rows by our own reader and compares. Raises `MoveError` where they differ."""
+    refuse_unstaged(done)
+    total = sum(int(one["hash"], 16) for one in done) % MODULUS
+    wish = Wish(tables=[stage.as_string(conn)], columns=[one.name for one in goal.columns])
+    with take(target, wish, new_id()) as snapshot:
+        plan = plan_of(target, snapshot, new_id(), how)
+        mover = job_of(target, plan, plan.chunks, snapshot, how, None)
+        found = 0
+        while (event := mover.next(0.2)) is not None:
+            if "failed" in event:
+                raise MoveError(event["failed"]["message"], where="reading the staged rows again")
+            found += int(event["done"]["hash"], 16) if "done" in event else 0
+    if found % MODULUS != total:
+        raise MoveError(
+            "the staged rows are not those of the files; nothing of the table was changed",
+            next_step="report it, with the versions of dbdyno and of the server",
+        )

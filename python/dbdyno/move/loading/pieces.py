@@ -1,0 +1,76 @@
+"""Pieces of files that are loaded: a file as it is, or some of a great one's row groups, so that all workers have some
+of it, and a job that goes on does not read all of it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveWhole
+from dbdyno.move.ledger.folder import MODULUS
+from dbdyno.move.reading.splits import piece_bytes
+
+CSV = ".csv"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """`groups`: the first of its row groups and the one after its last; None: all of the file."""
+
+    file: int
+    path: Path
+    bytes: int
+    rows: int | None = None
+    groups: tuple[int, int] | None = None
+    rows_before: int = 0
+
+
+def pieces_of(files: Sequence[Path], workers: int) -> list[Piece]:
+    """The pieces of all files, in their order. Raises `MoveError`."""
+    size = piece_bytes(sum(path.stat().st_size for path in files), workers)
+    return [piece for number, path in enumerate(files) for piece in _cut(number, path, size)]
+
+
+def as_they_are(files: Sequence[Path]) -> list[Piece]:
+    """A piece for each file."""
+    return [Piece(number, path, path.stat().st_size) for number, path in enumerate(files)]
+
+
+def _cut(number: int, path: Path, size: int) -> Iterable[Piece]:
+    """Ranges of row groups, each of about `size` bytes where its groups are not greater."""
+    whole = path.stat().st_size
+    groups = [] if path.suffix == CSV else _core.move_groups(path)
+    rows = sum(count for count, _ in groups)
+    if whole <= size or len(groups) < 2:
+        yield Piece(number, path, whole, rows if groups else None)
+        return
+    count = min(-(-whole // size), len(groups))
+    ends = list(accumulate(each for _, each in groups))
+    cuts = [0]
+    for at, end in enumerate(ends):
+        if end * count >= ends[-1] * len(cuts):
+            cuts.append(at + 1)
+    cuts[-1] = len(groups)  # whatever sizes a file claims, no row is left out
+    for first, end in pairwise(cuts):
+        yield piece_at(number, path, groups, first, end)
+
+
+def piece_at(number: int, path: Path, groups: Sequence[tuple[int, int]], first: int, end: int) -> Piece:
+    """Some row groups of a file."""
+    inside = groups[first:end]
+    before = sum(rows for rows, _ in groups[:first])
+    return Piece(number, path, sum(one for _, one in inside), sum(rows for rows, _ in inside), (first, end), before)
+
+
+def by_file(files: int, placed: Iterable[tuple[int, MoveDone]]) -> list[MoveWhole]:
+    """What is known of each file, of the records of its pieces, each with the number of its file."""
+    found: list[MoveWhole] = [{"number": n, "rows": 0, "hash": "0", "refused": []} for n in range(files)]
+    for file, one in placed:
+        known = found[file]
+        known["rows"] += one["rows"]
+        known["hash"] = f"{(int(known['hash'], 16) + int(one['hash'], 16)) % MODULUS:032x}"
+        known["refused"] += one["refused"]
+    return found

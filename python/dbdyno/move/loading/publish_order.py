@@ -1,0 +1,76 @@
+"""Several tables on their way into one server: which table takes whose rows, and in what order they are published.
+
+They go in one transaction: those that foreign keys name before those whose foreign keys they are, so that a key has its
+row when it comes. `replace` empties all of them at once, since a table that another one refers to is not emptied alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.move.engines.postgres.source import Table
+from dbdyno.move.engines.postgres.target import Goal
+from dbdyno.move.loading.request import PARTITIONS, Into
+
+EACH = "*"
+"""As the target: each table's own name; `schema.*`: in that schema."""
+Quoted = Callable[..., str]
+REFERS_SQL = """
+select distinct conrelid::bigint, confrelid::bigint from pg_catalog.pg_constraint
+where contype = 'f' and conrelid = any(%(oids)s::oid[]) and confrelid = any(%(oids)s::oid[]) and conrelid <> confrelid
+"""
+
+
+def intos(tables: Sequence[Table], into: Into, quoted: Quoted | None = None) -> list[Into]:
+    """What becomes of each table; `quoted` writes its name as the target's SQL does. Raises `MoveError` where two of
+    them would go into one."""
+    if into.table != EACH and not into.table.endswith(f".{EACH}"):
+        if len(tables) != 1:
+            raise MoveError(
+                f"{len(tables)} tables cannot go into one", where=f"--into {into.table}", next_step="--into 'schema.*'"
+            )
+        return [into]
+    if into.mode == PARTITIONS:
+        raise MoveError(f"--mode {PARTITIONS} is for one table at a time", where="--tables")
+    schema, quoted = into.table.removesuffix(EACH), quoted or _quoted
+    names = [f"{schema}{quoted(one.name)}" if schema else quoted(one.schema, one.name) for one in tables]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise MoveError("two tables would go into it", where=twice, next_step="move one of them by itself")
+    return [replace(into, table=name) for name in names]
+
+
+def _quoted(*names: str) -> str:
+    return sql.Identifier(*names).as_string(None)
+
+
+def in_order(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> list[int]:
+    """Their places, those first that the foreign keys of others name. Of a circle it is the order that was given: the
+    server then says which key has no row."""
+    places = {one.oid: place for place, one in enumerate(goals)}
+    refers: dict[int, set[int]] = {place: set() for place in places.values()}
+    for child, parent in conn.execute(REFERS_SQL, {"oids": list(places)}).fetchall():
+        refers[places[child]].add(places[parent])
+    return ordered(refers)
+
+
+def ordered(refers: Mapping[int, set[int]]) -> list[int]:
+    """Places, each behind those that it refers to."""
+    order: list[int] = []
+    while len(order) < len(refers):
+        left = [place for place in sorted(refers) if place not in order]
+        free = [place for place in left if refers[place] <= set(order)]
+        order += free or left[:1]
+    return order
+
+
+def empty(conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> None:
+    """All of them at once."""
+    names = sql.SQL(", ").join(sql.Identifier(one.schema, one.name) for one in goals)
+    conn.execute(sql.SQL("truncate {}").format(names))

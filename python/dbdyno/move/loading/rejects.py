@@ -1,0 +1,154 @@
+"""Rows that the table does not take: found by halves, each with its reason and its place, never silently.
+
+A statement over many rows that fails for one of them is tried again over each half, in a savepoint of its own, until
+the row stands alone. Of rows with the same key the first in the file goes in.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno.base.errors import MoveError
+from dbdyno.base.files import write_whole
+from dbdyno.move.nouns import counted
+
+PIECES = 64
+"""Pieces of a table tried one by one, so that a bad row costs a piece and not the whole."""
+TID_RANGES_SINCE = 140000
+OF_A_ROW = ("22", "23", "44")
+"""Classes of SQLSTATE that one row alone may be the cause of: data, integrity, WITH CHECK OPTION; and P0001, which
+triggers raise."""
+
+Make = Callable[[sql.Composable], sql.Composed]
+
+
+@dataclass
+class Rejects:
+    """What was rejected, up to a limit."""
+
+    path: Path
+    most: int
+    files: Sequence[Path]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    places: list[tuple[int, int]] = field(default_factory=list)
+    """Of each the number of its file and of its row."""
+    earlier: Sequence[dict[str, Any]] = ()
+    """Rows of other tables that go in with this one: written to the same file, and counted to the limit."""
+    written: bool = False
+
+    def add(self, file: int, row: int, reason: str, code: str | None, values: Any) -> None:
+        """One more. Raises `MoveError` beyond the limit."""
+        # Files of several folders may have the same name.
+        above = Path(os.path.commonpath([path.parent for path in self.files]))
+        name = str(self.files[file].relative_to(above))
+        self.places.append((file, row))
+        self.rows.append({"file": name, "row": row, "reason": reason, "code": code, "values": values})
+        if len(self.earlier) + len(self.rows) > self.most:
+            some = [*self.earlier, *self.rows][:3]
+            first = "; ".join(f"{one['file']} row {one['row']}: {one['reason']}" for one in some)
+            raise MoveError(
+                f"more than {counted(self.most, 'row')} cannot go in; nothing of the table was changed: {first}",
+                where="--max-rejects",
+                next_step="repair the data or the table, or allow more",
+            )
+
+    def write(self) -> None:
+        """One line of JSON for each, durable. Raises `MoveError`."""
+        text = "".join(f"{json.dumps(row, ensure_ascii=False, default=str)}\n" for row in (*self.earlier, *self.rows))
+        try:
+            write_whole(self.path, text.encode(), durable=True, mode=0o600)
+            self.written = True
+        except OSError as error:
+            raise MoveError(
+                f"cannot be written: {error.strerror}; nothing of the table was changed", where=str(self.path)
+            ) from None
+
+    def take_back(self, conn: psycopg.Connection[Any]) -> None:
+        """The load failed: its file goes, too. Where the connection is lost nobody knows what became of a commit, and
+        the file stays."""
+        if self.written and not conn.closed:
+            self.path.unlink(missing_ok=True)
+
+
+@dataclass
+class Halves:
+    """Runs statements over the rows of a table that has their places, and rejects what fails alone."""
+
+    conn: psycopg.Connection[Any]
+    rejects: Rejects
+
+    def __call__(self, table: sql.Composable, make: Make) -> int:
+        """`make` gives the statement for a condition on the rows of `s`; the rows it changed in all."""
+        row = self.conn.execute(
+            "select pg_relation_size(%s::regclass) / current_setting('block_size')::int", [table.as_string(self.conn)]
+        ).fetchone()
+        blocks = row[0] if row else 0
+        step = max(blocks // PIECES, 1) if self.conn.info.server_version >= TID_RANGES_SINCE else max(blocks, 1)
+        return sum(self._blocks(table, make, low, min(low + step, blocks)) for low in range(0, blocks, step))
+
+    def _blocks(self, table: sql.Composable, make: Make, low: int, high: int) -> int:
+        rows = sql.SQL("s.ctid >= {}::tid and s.ctid < {}::tid").format(f"({low},0)", f"({high},0)")
+        try:
+            return self._try(make(rows))
+        except psycopg.Error as error:
+            _raise_unless_of_a_row(error)
+        if high - low > 1:
+            middle = (low + high) // 2
+            return self._blocks(table, make, low, middle) + self._blocks(table, make, middle, high)
+        text = sql.SQL("select s.ctid::text, s.dbdyno_file, s.dbdyno_row from {} s where {} order by s.ctid")
+        return self._rows(table, make, self.conn.execute(text.format(table, rows)).fetchall())
+
+    def _rows(self, table: sql.Composable, make: Make, rows: Sequence[tuple[str, int, int]]) -> int:
+        if not rows:
+            return 0
+        places = sql.SQL("s.ctid = any({}::tid[])").format([one[0] for one in rows])
+        try:
+            return self._try(make(places))
+        except psycopg.Error as error:
+            _raise_unless_of_a_row(error)
+            if len(rows) == 1:
+                self._reject(table, rows[0], error)
+                return 0
+        middle = len(rows) // 2
+        return self._rows(table, make, rows[:middle]) + self._rows(table, make, rows[middle:])
+
+    def _try(self, statement: sql.Composed) -> int:
+        with self.conn.transaction():
+            return self.conn.execute(statement).rowcount
+
+    def _reject(self, table: sql.Composable, row: tuple[str, int, int], error: psycopg.Error) -> None:
+        text = sql.SQL("select to_jsonb(s.*) - array['dbdyno_file', 'dbdyno_row'] from {} s where s.ctid = {}::tid")
+        found = self.conn.execute(text.format(table, row[0])).fetchone()
+        reason = error.diag.message_primary or str(error).strip().splitlines()[0]
+        self.rejects.add(row[1], row[2], reason, error.sqlstate, found[0] if found else None)
+
+
+def forget(conn: psycopg.Connection[Any], stage: sql.Composable, rejects: Rejects, since: int) -> None:
+    """Takes the rejected rows from the staging table, so that nobody trips over them again."""
+    rows = rejects.places[since:]
+    if not rows:
+        return
+    text = sql.SQL(
+        "delete from {} s using unnest(%s::int[], %s::bigint[]) r(f, n)"
+        " where s.dbdyno_file = r.f and s.dbdyno_row = r.n"
+    )
+    conn.execute(text.format(stage), [[one[0] for one in rows], [one[1] for one in rows]])
+
+
+def is_of_a_row(error: psycopg.Error) -> bool:
+    """Whether one row alone may be the cause."""
+    state = error.sqlstate or ""
+    return state[:2] in OF_A_ROW or state == "P0001"
+
+
+def _raise_unless_of_a_row(error: psycopg.Error) -> None:
+    if not is_of_a_row(error):
+        raise error

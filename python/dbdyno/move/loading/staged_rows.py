@@ -1,0 +1,277 @@
+"""Rows of another server that stand in staging tables beside their target: looked at once more, and published in one
+transaction, whose number is in the ledger before it commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveRecord
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres import attach, partitions
+from dbdyno.move.engines.postgres.publish import Staged, publish
+from dbdyno.move.engines.postgres.source import application, session_settings
+from dbdyno.move.engines.postgres.staging import FILE, PREFIX, ROW
+from dbdyno.move.engines.postgres.target import Goal, maker, matched
+from dbdyno.move.ledger.folder import MODULUS, Ledger
+from dbdyno.move.ledger.next_steps import refused
+from dbdyno.move.loading.publish_order import empty, in_order, intos
+from dbdyno.move.loading.rejects import Rejects
+from dbdyno.move.loading.request import PARTITIONS, Into, Loaded, LoadedAll
+from dbdyno.move.nouns import counted
+from dbdyno.move.proof.cost import sentence
+from dbdyno.move.proof.statement import total
+from dbdyno.move.reading.run import How, Plan, Say, new_id
+
+Heads = list[dict[str, Any]]
+PUBLISHING = "{} staged; publishing in one transaction"
+
+
+def asked_for(into: Into, target: str) -> dict[str, Any]:
+    """What the plan says of the target."""
+    rejects = None if into.rejects is None else str(into.rejects.absolute())
+    return {**asdict(into), "rejects": rejects, "target": target}
+
+
+def asked_of(plan: Plan) -> Into:
+    """What was asked for, from a plan whose seal holds."""
+    given = dict(plan.into or {})
+    for name in ("target", "server"):
+        given.pop(name)
+    rejects = None if given["rejects"] is None else Path(given["rejects"])
+    return Into(**{**given, "key": tuple(given["key"]), "rejects": rejects})
+
+
+def heads_of(conn: psycopg.Connection[Any], plan: Plan, table: int = 0) -> Heads:
+    """The columns of one of the tables as files would have them: what each is staged as."""
+    if plan.files is not None:
+        return list(plan.files["heads"])
+    columns = plan.tables[table].columns
+    asked = "select format_type(to_regtype(name), -1) from unnest(%s::text[]) with ordinality u(name, n) order by n"
+    names = [f'pg_catalog."{one.wire or "text"}"' for one in columns]
+    types = [row[0] for row in conn.execute(asked, [names])]
+    lost = next((one for one, found in zip(columns, types, strict=True) if found is None), None)
+    if lost is not None:
+        raise MoveError(
+            f"is {lost.pg_type}, which the target does not know",
+            where=f"column {lost.name}",
+            next_step="leave it out by --columns, or move it as text by way of files",
+        )
+    return [
+        {"name": one.name, "holds": found, "pg_type": one.pg_type, "came": one.pg_type, "arrow": one.pg_type}
+        for one, found in zip(columns, types, strict=True)
+    ]
+
+
+def goals_of(conn: psycopg.Connection[Any], plan: Plan, into: Into) -> list[Goal]:
+    """The table that takes the rows of each. Raises `MoveError`."""
+    each = intos(plan.tables, into)
+    return [matched(conn, one, heads_of(conn, plan, place)) for place, one in enumerate(each)]
+
+
+def stage_names(plan: Plan, goal: Goal, table: int = 0) -> tuple[sql.Identifier, dict[int, sql.Identifier]]:
+    """The staging table that all others of a table inherit from, and one for each of its chunks."""
+    stem = f"{PREFIX}{plan.id}"
+    parent = stem if len(plan.tables) == 1 else f"{stem}_t{table}"
+    own = [chunk.number for chunk in plan.chunks if chunk.table == table]
+    return sql.Identifier(goal.schema, parent), {one: sql.Identifier(goal.schema, f"{stem}_{one}") for one in own}
+
+
+def publish_staged(
+    target: Postgres, conn: psycopg.Connection[Any], ledger: Ledger, into: Into, how: How, level: str, say: Say
+) -> Loaded | LoadedAll:
+    """Looks at what stands in the staging tables, and publishes all of it in one transaction. Raises `MoveError`."""
+    say(PUBLISHING.format(counted(sum(one["rows"] for one in ledger.records().values()), "row")))
+    with ledger.phase("publishing"), refused(ledger, into.table):
+        plan = Plan.from_json(ledger.plan)
+        goals = goals_of(conn, plan, into)
+        arriving = _Arriving(target, conn, ledger, plan, into, goals, level)
+        for place in range(len(goals)):
+            arriving.look(place, how)
+        loaded = arriving.publish()
+        ledger.manifest.update(status="complete", proved=loaded.sentences())
+    return loaded
+
+
+@dataclass
+class _Arriving:
+    """The staged rows of a job, and where they go."""
+
+    target: Postgres
+    conn: psycopg.Connection[Any]
+    ledger: Ledger
+    plan: Plan
+    into: Into
+    goals: Sequence[Goal]
+    level: str
+
+    def _records(self, place: int) -> dict[int, MoveRecord]:
+        own = {chunk.number for chunk in self.plan.chunks if chunk.table == place}
+        return {number: one for number, one in self.ledger.records().items() if number in own}
+
+    def look(self, place: int, how: How) -> None:
+        """Whether the staged rows of a table are all there, and where that was asked for the same. Raises
+        `MoveError`."""
+        goal, records = self.goals[place], self._records(place)
+        parent = stage_names(self.plan, goal, place)[0]
+        rows = sum(one["rows"] for one in records.values())
+        refuse_emptied(self.conn, parent, rows, self.ledger)
+        if self.level in ("source", "target"):
+            _read_again(self.target, self.conn, parent, goal, total(records), how)
+
+    def publish(self) -> Loaded | LoadedAll:
+        """All tables. Raises `MoveError`, `psycopg.Error`; nothing has changed then."""
+        rejects: list[Rejects] = []
+        try:
+            return self._publish_all(rejects)
+        except BaseException:
+            for one in rejects:
+                one.take_back(self.conn)
+            raise
+
+    def _publish_all(self, rejects: list[Rejects]) -> Loaded | LoadedAll:
+        """In one transaction, whose number is in the ledger before it commits."""
+        conn, several = self.conn, len(self.goals) > 1
+        loaded: dict[int, Loaded] = {}
+        with conn.transaction():
+            if self.level == "target" and self.into.mode == "insert":
+                # Of the whole transaction, in which `publish` is a part.
+                conn.execute("set transaction isolation level repeatable read")
+            if several and self.into.mode == "replace":
+                empty(conn, self.goals)
+            for place in in_order(conn, self.goals):
+                loaded[place] = self._publish(place, rejects, emptied=several and self.into.mode == "replace")
+                conn.execute(
+                    sql.SQL("drop table if exists {} cascade").format(
+                        stage_names(self.plan, self.goals[place], place)[0]
+                    )
+                )
+            remember(conn, self.ledger)
+        if not several:
+            return loaded[0]
+        names = [f"{one.schema}.{one.name}" for one in self.goals]
+        return LoadedAll(tuple((name, loaded[place]) for place, name in enumerate(names)))
+
+    def _publish(self, place: int, before: list[Rejects], *, emptied: bool) -> Loaded:
+        """One of the tables, after those before. Inside of a transaction."""
+        conn, goal = self.conn, self.goals[place]
+        into = intos(self.plan.tables, self.into)[place]
+        records = self._records(place)
+        parent = stage_names(self.plan, goal, place)[0]
+        rejects = rejects_for(into, self.plan, [row for one in before for row in one.rows])
+        before += [] if rejects is None else [rejects]
+        compare = self.level == "target"
+        stage = parent if rejects is None else _placed(conn, self.plan, goal, place)
+        staged = goal.staged(stage, sum(one["rows"] for one in records.values()))
+        if into.mode == PARTITIONS:
+            loaded = by_partitions(conn, goal, staged, into, rejects, compare=compare)
+        else:
+            first = maker(into, heads_of(conn, self.plan, place))
+            loaded = publish(conn, staged, into, rejects, compare=compare, first=first, emptied=emptied)
+        told = sentence(self.ledger.manifest.get("cost", []))
+        again = self.level in ("source", "target")
+        return replace(loaded, files=len(records), source="source", read_again=again, cost=told)
+
+
+def rejects_for(into: Into, plan: Plan, earlier: Sequence[dict[str, Any]] = ()) -> Rejects | None:
+    """Rejected rows are named by their chunk and their place in it."""
+    if into.rejects is None:
+        return None
+    chunks = [Path(f"chunk {one.number}") for one in plan.chunks]
+    return Rejects(into.rejects, into.rejects_most, chunks, earlier=tuple(earlier))
+
+
+def _placed(conn: psycopg.Connection[Any], plan: Plan, goal: Goal, table: int) -> sql.Identifier:
+    """The staged rows once more, each with its place: bad ones are found by it. Inside of a transaction."""
+    parent, children = stage_names(plan, goal, table)
+    places = {chunk.number: place for place, chunk in enumerate(plan.chunks)}
+    placed = sql.Identifier(goal.schema, f"{PREFIX}{plan.id}_placed{table}")
+    text = sql.SQL("create unlogged table {} as select 0 as {}, 0::bigint as {}, s.* from {} s limit 0")
+    conn.execute(text.format(placed, sql.Identifier(FILE), sql.Identifier(ROW), parent))
+    for number, child in children.items():
+        text = sql.SQL("insert into {} select {}, row_number() over (order by s.ctid), s.* from {} s")
+        conn.execute(text.format(placed, places[number], child))
+    return placed
+
+
+def by_partitions(
+    conn: psycopg.Connection[Any], goal: Goal, staged: Staged, into: Into, rejects: Rejects | None, *, compare: bool
+) -> Loaded:
+    """The staged rows into a copy of the partitions, and these into their places. Inside of a transaction."""
+    names = [one.name for one in goal.columns if not one.generated]
+    shadow = partitions.make(conn, partitions.wanted(conn, goal.oid, into, names), new_id())
+    inside = replace(into, mode="replace")
+    loaded = publish(conn, replace(staged, table=shadow.root), inside, rejects, compare=compare)
+    replaced = attach.publish(conn, shadow, into, names)
+    partitions.drop(conn, shadow)
+    return replace(loaded, mode=into.mode, replaced=replaced)
+
+
+def _read_again(
+    target: Postgres, conn: psycopg.Connection[Any], parent: sql.Identifier, goal: Goal, wanted: str, how: How
+) -> None:
+    names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
+    text = sql.SQL("copy (select {} from {}) to stdout (format binary)")
+    columns = [{"name": one.name, "kind": "text", "pg_type": one.staged} for one in goal.columns]
+    job = _core.MoveJob(
+        {
+            "connection": {**target.conninfo(), "application_name": application("reads again")},
+            "session_sql": [session_settings(conn, lasting=True)],
+            "tables": [{"columns": columns}],
+            "chunks": [
+                {"number": 0, "table": 0, "sql": text.format(names, parent).as_string(conn), "path": None, "raw": True}
+            ],
+            "workers": 1,
+            "memory_bytes": how.memory_bytes,
+        }
+    )
+    found: Mapping[str, Any] | None = None
+    while (event := job.next(0.2)) is not None:
+        if "failed" in event:
+            raise MoveError(event["failed"]["message"], where="reading the staged rows again")
+        found = event.get("done", found)
+    if found is None or int(found["hash"], 16) % MODULUS != int(wanted, 16):
+        raise MoveError(
+            "the staged rows are not those of the source; nothing of the table was changed",
+            next_step="report it, with the versions of dbdyno and of both servers",
+        )
+
+
+def refuse_emptied(conn: psycopg.Connection[Any], parent: sql.Identifier, rows: int, ledger: Ledger) -> None:
+    """Raises `MoveError` where not all rows are in the staging tables that were put there."""
+    here = conn.execute(sql.SQL("select count(*) from {}").format(parent)).fetchone()
+    if here is None or here[0] != rows:
+        raise MoveError(
+            f"{rows:,} rows were staged and {here[0] if here else 0:,} are there: a restart of the server empties"
+            " unlogged tables",
+            where=parent.as_string(conn),
+            next_step=f"dbdyno move resume {ledger.folder} --restart",
+        )
+
+
+def remember(conn: psycopg.Connection[Any], ledger: Ledger) -> None:
+    """The number of the transaction that publishes, in the ledger before it commits."""
+    row = conn.execute("select txid_current()").fetchone()
+    ledger.manifest["publishing"] = row[0] if row else None
+    ledger.save()
+
+
+def is_published(conn: psycopg.Connection[Any], ledger: Ledger) -> bool:
+    """What the server says of the transaction that published it."""
+    number = ledger.manifest.get("publishing")
+    if number is None:
+        return False
+    row = conn.execute("select txid_status(%s)", [int(number)]).fetchone()
+    state = row[0] if row else None
+    if state == "in progress":
+        raise MoveError(
+            "the job is being published", where=str(ledger.folder), next_step="wait a moment, then resume again"
+        )
+    return bool(state == "committed")

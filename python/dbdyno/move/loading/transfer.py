@@ -1,0 +1,221 @@
+"""From server to server without files: COPY's bytes are handed on as they come.
+
+Each chunk goes into a staging table of its own beside the target (they inherit from one, so that all are read as one):
+what a kill leaves half done is emptied and copied again, nothing is doubled. When all chunks are there, one transaction
+publishes them and drops the staging tables; its number is in the ledger before it commits, so that whoever resumes
+can ask the server what became of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from dbdyno import _core
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres import partitions
+from dbdyno.move.engines.postgres.snapshot_holder import held
+from dbdyno.move.engines.postgres.source import (
+    Snapshot,
+    Wish,
+    application,
+    copy_sql,
+    failure,
+    session_settings,
+    session_sql,
+)
+from dbdyno.move.engines.postgres.staging import FILE, ROW
+from dbdyno.move.engines.postgres.target import Goal
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.loading.files import rejects_of
+from dbdyno.move.loading.load import reached
+from dbdyno.move.loading.request import PARTITIONS, Into, Loaded, LoadedAll
+from dbdyno.move.loading.staged_rows import asked_for, asked_of, goals_of, is_published, publish_staged, stage_names
+from dbdyno.move.proof.cost import cost_sql
+from dbdyno.move.reading.resume import refuse_ended, resume
+from dbdyno.move.reading.run import How, Make, Plan, Say, begin, new_id, work
+from dbdyno.move.reading.splits import Chunk
+
+
+def move(
+    source: Postgres,
+    wish: Wish,
+    target: Postgres,
+    into: Into,
+    folder: Path,
+    how: How,
+    say: Say,
+    *,
+    hold: int = 0,
+    level: str = "counts",
+) -> Loaded | LoadedAll:
+    """A new job, from its snapshot to the commit. Raises `MoveError`; the target has not changed then."""
+    job = new_id()
+    rejects_of(into, [])
+    asked = asked_for(into, target.safe_dsn)
+    with reached_target(target, into) as conn:
+        asked["server"] = target.identity(conn)
+        ledger, snapshot = begin(source, wish, folder, how, say, into=asked, job=job)
+        plan = Plan.from_json(ledger.plan)
+        try:
+            goals = goals_of(conn, plan, into)
+            if into.mode == PARTITIONS:
+                # Before all rows are read: it may turn out that it cannot be.
+                partitions.wanted(conn, goals[0].oid, into, [one.name for one in goals[0].columns])
+            make_stages(conn, plan, goals)
+        except BaseException:
+            snapshot.__exit__()
+            ledger.discard()
+            raise
+        with snapshot, held(source, snapshot, ledger, hold):
+            work(source, ledger, snapshot, how, say, _maker(target, conn, goals))
+        return publish_staged(target, conn, ledger, into, how, level, say)
+
+
+def go_on(
+    source: Postgres,
+    target: Postgres,
+    ledger: Ledger,
+    how: How,
+    say: Say,
+    *,
+    restart: bool,
+    as_of_now: bool,
+    level: str = "counts",
+) -> Loaded | LoadedAll | None:
+    """A job that was ended goes on; None: it turns out to be published. Raises `MoveError`."""
+    ledger.refuse_foreign()
+    refuse_ended(ledger)
+    plan = Plan.from_json(ledger.plan)
+    into = asked_of(plan)
+    with reached_target(target, into) as conn:
+        if target.identity(conn) != (plan.into or {})["server"]:
+            raise MoveError(
+                "is another server than the job's",
+                where=target.safe_dsn,
+                next_step=f"name {(plan.into or {})['target']}",
+            )
+        if is_published(conn, ledger):
+            ledger.manifest["status"] = "complete"
+            ledger.save()
+            return None
+        goals = goals_of(conn, plan, into)
+
+        def restarted(fresh: Plan) -> None:
+            make_stages(conn, fresh, goals)
+
+        restart = restart or not ledger.records()
+        if not restart:
+            empty_unfinished(conn, plan, goals, ledger)
+        make = _maker(target, conn, goals)
+        done = ledger.records()
+        if restart or len(done) < len(plan.chunks):
+            resume(
+                source, ledger, how, say, restart=restart, as_of_now=as_of_now, make=make, restarted=restarted
+            ).__exit__()
+        else:
+            ledger.attempt("resumed", how.workers, how.memory_bytes)
+        return publish_staged(target, conn, ledger, into, how, level, say)
+
+
+@contextlib.contextmanager
+def reached_target(target: Postgres, into: Into) -> Iterator[psycopg.Connection[Any]]:
+    try:
+        with reached(target, into) as conn:
+            yield conn
+    except psycopg.Error as error:
+        raise failure(error, into.table) from None
+
+
+def make_stages(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], *, placed: bool = False) -> None:
+    """Makes the staging tables, whatever was there of them. `placed`: with the place of each row."""
+    with conn.transaction():
+        for place, goal in enumerate(goals):
+            parent, children = stage_names(plan, goal, place)
+            parts = [sql.SQL("{} {}").format(sql.Identifier(one.name), sql.SQL(one.staged)) for one in goal.columns]
+            if placed:
+                parts += [
+                    sql.SQL("{} integer").format(sql.Identifier(FILE)),
+                    sql.SQL("{} bigint").format(sql.Identifier(ROW)),
+                ]
+            conn.execute(sql.SQL("drop table if exists {} cascade").format(parent))
+            conn.execute(sql.SQL("create unlogged table {} ({})").format(parent, sql.SQL(", ").join(parts)))
+            for child in children.values():
+                conn.execute(sql.SQL("create unlogged table {} () inherits ({})").format(child, parent))
+
+
+def empty_unfinished(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal], ledger: Ledger) -> None:
+    """Takes back what was staged of chunks that are not finished. Raises `MoveError` where nothing is staged."""
+    done = ledger.records()
+    for place, goal in enumerate(goals):
+        _empty_unfinished(conn, done, *stage_names(plan, goal, place))
+
+
+def _empty_unfinished(
+    conn: psycopg.Connection[Any],
+    done: Mapping[int, object],
+    parent: sql.Identifier,
+    children: Mapping[int, sql.Identifier],
+) -> None:
+    row = conn.execute("select to_regclass(%s) is not null", [parent.as_string(conn)]).fetchone()
+    if not row or not row[0]:
+        raise MoveError(
+            "the staging tables are gone",
+            where=parent.as_string(conn),
+            next_step="--restart reads and copies all again",
+        )
+    for number, child in children.items():
+        if number not in done:
+            conn.execute(sql.SQL("truncate {}").format(child))
+
+
+def copies(conn: psycopg.Connection[Any], plan: Plan, goals: Sequence[Goal]) -> dict[int, str]:
+    """The statement that takes the rows of each chunk."""
+    made = {}
+    for place, goal in enumerate(goals):
+        names = sql.SQL(", ").join(sql.Identifier(one.name) for one in goal.columns)
+        for number, child in stage_names(plan, goal, place)[1].items():
+            made[number] = sql.SQL("copy {} ({}) from stdin (format binary)").format(child, names).as_string(conn)
+    return made
+
+
+def _maker(target: Postgres, conn: psycopg.Connection[Any], goals: Sequence[Goal]) -> Make:
+    def make(
+        source: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+    ) -> _core.MoveJob:
+        copy = copies(conn, plan, goals)
+        name = application(plan.id)
+        return _core.MoveJob(
+            {
+                "connection": {**source.conninfo(), "application_name": name},
+                "session_sql": session_sql(snapshot.conn, snapshot.id),
+                "target": {
+                    "connection": {**target.conninfo(), "application_name": name},
+                    "session_sql": [session_settings(conn, lasting=True)],
+                },
+                "tables": [{"columns": [one.spec() for one in table.columns]} for table in plan.tables],
+                "chunks": [
+                    {
+                        "number": chunk.number,
+                        "table": chunk.table,
+                        "sql": copy_sql(snapshot.conn, plan.tables, chunk),
+                        "path": None,
+                        "raw": True,
+                        "into": copy[chunk.number],
+                    }
+                    for chunk in chunks
+                ],
+                "workers": how.workers,
+                "memory_bytes": how.memory_bytes,
+                "rate_bytes_per_s": how.rate_bytes_per_s,
+                "cost_sql": cost_sql(snapshot.conn.info.server_version),
+            }
+        )
+
+    return make

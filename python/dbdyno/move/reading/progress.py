@@ -1,0 +1,77 @@
+"""How far a job is, also between its finished chunks: bytes that came of bytes that will come.
+
+The size of a chunk on the disk is not that of its rows on the wire; what finished chunks had of both says how these
+relate. Files of Parquet tell their rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dbdyno import _core
+from dbdyno.move.loading.pieces import CSV, Piece
+
+if TYPE_CHECKING:
+    from dbdyno.base.core_types import MoveDone
+
+Show = Callable[[float, int, int], None]
+"""Called now and then with the share that is done, the bytes that came, and how many will come; 0: not known."""
+NEARLY = 0.995
+"""What is not finished is not shown as all."""
+
+
+class ChunkProgress:
+    """Of chunks whose sizes are known on the disk; `finished`: those of an earlier attempt."""
+
+    def __init__(self, show: Show | None, sizes: Mapping[int, int], finished: Collection[int] = ()) -> None:
+        self._show, self._sizes = show, sizes
+        self._before = sum(sizes[number] for number in finished)
+        self._left = len(sizes) - len(finished)
+        self._of = self._came = 0
+
+    def done(self, one: MoveDone) -> None:
+        """A chunk is finished."""
+        self._left -= 1
+        self._of += self._sizes.get(one["number"], 0)
+        self._came += one["copy_bytes"]
+
+    def show(self, copied: int) -> None:
+        """So many bytes came in this attempt."""
+        if self._show is None:
+            return
+        expected = (sum(self._sizes.values()) - self._before) * (self._came / self._of if self._of else 1)
+        self._show(*_share(copied, expected, whole=self._left == 0))
+
+
+class FileProgress:
+    """Of pieces of files that are loaded."""
+
+    def __init__(self, show: Show | None, pieces: Sequence[Piece]) -> None:
+        self._show = show
+        self._rows, self._bytes = 0, 0
+        if self._show is not None:
+            rows = [_rows(one) for one in pieces]
+            self._rows = sum(rows) if all(rows) else 0  # type: ignore[arg-type]
+            self._bytes = sum(one.bytes for one in pieces)
+
+    def show(self, copied: int, rows: int, *, whole: bool = False) -> None:
+        """So many bytes went, of so many rows."""
+        if self._show is not None:
+            expected = copied * self._rows / rows if self._rows and rows else self._bytes
+            self._show(*_share(copied, expected, whole=whole))
+
+
+def _rows(piece: Piece) -> int | None:
+    if piece.rows is not None or piece.path.suffix == CSV:
+        return piece.rows
+    return _core.move_describe(piece.path)[1]
+
+
+def _share(copied: int, expected: float, *, whole: bool) -> tuple[float, int, int]:
+    """The share that is done, the bytes of it, and of how many."""
+    if whole:
+        return 1.0, copied, copied
+    if not expected:
+        return 0.0, copied, 0
+    return min(copied / expected, NEARLY), copied, max(round(expected), copied)

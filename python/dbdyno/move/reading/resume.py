@@ -1,0 +1,158 @@
+"""A job that was ended goes on: as of the instant it began where that can still be had, else as the user chooses.
+
+A snapshot lives as long as the connection that took it. Where that is gone, the finished chunks show the table at one
+instant and whatever is read now shows it at another: a row that moved in between is missing or there twice. So that is
+never done unasked: `restart` reads all again, `as_of_now` reads only what is missing and says what it means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import psycopg
+
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres.source import Snapshot, SnapshotGone, Table, Wish, take
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.reading.run import How, Make, Plan, Say, across, handed, plan_of, work
+
+
+def resume(
+    target: Postgres,
+    ledger: Ledger,
+    how: How,
+    say: Say,
+    *,
+    restart: bool,
+    as_of_now: bool,
+    make: Make | None = None,
+    restarted: Callable[[Plan], None] | None = None,
+) -> Snapshot:
+    """Finishes a job; gives the snapshot of what was read now, which the caller closes. `make` and `restarted` (its
+    plan is made anew) are for rows that go to another server. Raises `MoveError`."""
+    ledger.refuse_foreign()
+    plan = Plan.from_json(ledger.plan)
+    refuse_ended(ledger)
+    done = len(ledger.records())
+    snapshot = _held(target, ledger, plan) if done and not restart and not as_of_now else None
+    if snapshot is not None:
+        say(f"the snapshot of {ledger.manifest['snapshots'][-1]['at']} is still held: the job goes on as of then")
+        _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=False)
+        return snapshot
+    if done and not restart and not as_of_now:
+        at = ledger.manifest["snapshots"][-1]["at"]
+        raise MoveError(
+            f"the snapshot of {at} is gone with the process that held it; {done} of {len(plan.chunks)} chunks are"
+            " finished",
+            where=str(ledger.folder),
+            next_step="--restart reads all again, exact; --as-of-now reads only the missing chunks as they are now,"
+            " which is the same only where the table has not changed since",
+        )
+    snapshot = take(target, wish_of(plan, snapshot_names(plan)), plan.id)
+    anew = restart or not done
+    _finish(target, ledger, plan, snapshot, how, say, make, restarted, restart=anew, as_of_now=as_of_now)
+    return snapshot
+
+
+def refuse_ended(ledger: Ledger) -> None:
+    """Raises `MoveError` for a job that has nothing left to do."""
+    if ledger.manifest["status"] != "running":
+        raise MoveError(
+            f"the job is {ledger.manifest['status']}",
+            where=str(ledger.folder),
+            next_step=f"`dbdyno move status {ledger.folder}`",
+        )
+
+
+def _held(target: Postgres, ledger: Ledger, plan: Plan) -> Snapshot | None:
+    """The job's own snapshot, where a process holds it still."""
+    name = ledger.manifest["snapshots"][-1].get("held")
+    if not name:
+        return None
+    try:
+        return take(target, wish_of(plan, snapshot_names(plan)), plan.id, str(name))
+    except SnapshotGone:
+        return None
+
+
+def _finish(
+    target: Postgres,
+    ledger: Ledger,
+    plan: Plan,
+    snapshot: Snapshot,
+    how: How,
+    say: Say,
+    make: Make | None,
+    restarted: Callable[[Plan], None] | None,
+    *,
+    restart: bool,
+    as_of_now: bool = False,
+) -> None:
+    try:
+        if target.identity(snapshot.conn) != plan.server:
+            raise MoveError("is another server than the job's", where=target.safe_dsn, next_step=f"name {plan.source}")
+        taken = {"id": snapshot.id, "at": snapshot.taken_at}
+        if restart:
+            with ledger.held():
+                ledger.sweep()
+                ledger.forget()
+                fresh = replace(plan_of(target, snapshot, plan.id, how), place=plan.place)
+                fresh = fresh if plan.into is None else across(fresh, plan.into)
+                if restarted is not None:
+                    restarted(fresh)
+                ledger.manifest.update(plan=fresh.to_json(), snapshots=[taken])
+                ledger.attempt("restarted", how.workers, how.memory_bytes)
+                ledger.save()
+        elif as_of_now:
+            _refuse_changed(plan, snapshot)
+            ledger.manifest["snapshots"].append(taken)
+            ledger.attempt("resumed as of now", how.workers, how.memory_bytes)
+            ledger.save()
+        else:
+            ledger.attempt("resumed", how.workers, how.memory_bytes)
+        work(target, ledger, snapshot, how, say, make)
+    except psycopg.Error as error:
+        snapshot.__exit__()
+        raise MoveError(str(error).strip(), where=target.safe_dsn, next_step="resume again") from None
+    except BaseException:
+        snapshot.__exit__()
+        raise
+
+
+def wish_of(plan: Plan, names: list[str]) -> Wish:
+    """What the user asked for when the job began."""
+    first = plan.tables[0]
+    return Wish(
+        tables=() if first.query else names,
+        where=first.where,
+        columns=[one.name for one in first.columns] if len(plan.tables) == 1 else (),
+        query=first.query,
+        as_text=plan.as_text,
+        partition=first.partition,
+    )
+
+
+def snapshot_names(plan: Plan) -> list[str]:
+    """The job's tables by name, as the server quotes them."""
+    from psycopg import sql
+
+    return [sql.Identifier(one.schema, one.name).as_string(None) for one in plan.tables if one.schema]
+
+
+def _refuse_changed(plan: Plan, snapshot: Snapshot) -> None:
+    """Raises `MoveError` where a range of blocks means something else now."""
+    for before, table in zip(plan.tables, snapshot.tables, strict=True):
+        now = table if plan.into is None else handed(table, plan.into)
+        if _shape(before) != _shape(now):
+            raise MoveError(
+                "was rewritten or altered since the job began: its finished chunks do not fit what is there now",
+                where=f"{before.schema}.{before.name}",
+                next_step="--restart",
+            )
+
+
+def _shape(table: Table) -> tuple[object, ...]:
+    relations = tuple(replace(one, blocks=0, bytes=0) for one in table.relations)
+    return relations, table.columns

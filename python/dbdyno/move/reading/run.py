@@ -1,0 +1,351 @@
+"""A job from its plan to its last chunk: the core's workers, a record for each chunk, and what follows a failure."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveChunk, MoveDone, MoveEvent, MoveFailed, MoveSpec
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres.columns import Column
+from dbdyno.move.engines.postgres.source import Snapshot, Table, Wish, application, copy_sql, session_sql, take
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.ledger.next_steps import MARIADB, named
+from dbdyno.move.proof.cost import Watch, cost_sql
+from dbdyno.move.reading.progress import ChunkProgress, Show
+from dbdyno.move.reading.splits import TID_RANGES_SINCE, Chunk, Relation, split
+
+LOOK_S = 0.2
+WATCH_S = 5.0
+ENDING_SQL = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = '{}'"
+"""What ends a job from the database's side."""
+END_S = 5.0
+"""How long workers may take to stop."""
+MEMORY_BYTES = 256 << 20
+NEXT = {
+    "server": "look at the server's log; then `dbdyno move resume`",
+    "connection": "see that the server and the network to it are up; then `dbdyno move resume`",
+    "file": "make room, or see who may write there; then `dbdyno move resume`",
+    "stream": "report it, with the versions of dbdyno and of the server",
+}
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class How:
+    """How a job works, whatever it moves."""
+
+    workers: int = 2
+    memory_bytes: int = MEMORY_BYTES
+    rate_bytes_per_s: int | None = None
+    piece_bytes: int | None = None
+    zstd_level: int = 1
+    progress: Show | None = None
+
+
+Make = Callable[["Postgres", "Plan", Sequence[Chunk], Snapshot, How, "Path | None"], _core.MoveJob]
+"""What makes the core's job over some chunks."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a job does: in the manifest, sealed."""
+
+    id: str
+    source: str
+    server: str
+    tables: tuple[Table, ...]
+    chunks: tuple[Chunk, ...]
+    as_text: tuple[str, ...] = ()
+    into: Mapping[str, Any] | None = None
+    """The table of another server that takes the rows, and how; None: files do."""
+    place: str | None = None
+    """The folder on a Hadoop file system that takes the files; None: the job's own."""
+    files: Mapping[str, Any] | None = None
+    """The files that are loaded: their `folder`, `heads` (columns) and `each`; None: the source is a server."""
+
+    def to_json(self) -> dict[str, object]:
+        """For the manifest."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Plan:
+        """From a manifest whose seal holds."""
+        tables = tuple(
+            Table(
+                **{
+                    **table,
+                    "columns": tuple(Column(**one) for one in table["columns"]),
+                    "relations": tuple(Relation(**one) for one in table["relations"]),
+                }
+            )
+            for table in given["tables"]
+        )
+        return cls(
+            **{
+                **given,
+                "tables": tables,
+                "chunks": tuple(Chunk(**one) for one in given["chunks"]),
+                "as_text": tuple(given["as_text"]),
+            }
+        )
+
+
+def plan_of(target: Postgres, snapshot: Snapshot, job: str, how: How) -> Plan:
+    """The tables of a snapshot, cut into pieces."""
+    several = len(snapshot.tables) > 1
+    prefixes = [f"{quote(f'{one.schema}.{one.name}', safe=' ')}/" if several else "" for one in snapshot.tables]
+    chunks = split(
+        [(prefix, table.relations) for prefix, table in zip(prefixes, snapshot.tables, strict=True)],
+        workers=how.workers,
+        size=how.piece_bytes,
+        tid_ranges=snapshot.conn.info.server_version >= TID_RANGES_SINCE,
+    )
+    return Plan(job, target.safe_dsn, target.identity(snapshot.conn), tuple(snapshot.tables), tuple(chunks))
+
+
+def across(plan: Plan, into: Mapping[str, Any]) -> Plan:
+    """The same plan with rows that are handed to another server: no files, and no types of Arrow."""
+    tables = tuple(handed(one, into) for one in plan.tables)
+    return replace(plan, tables=tables, chunks=tuple(replace(one, file="") for one in plan.chunks), into=dict(into))
+
+
+def handed(table: Table, into: Mapping[str, Any]) -> Table:
+    """A table whose rows are handed to another server. For a MariaDB they are decoded as for files."""
+    if str(into.get("target")).startswith(MARIADB):
+        return table
+    return replace(table, columns=tuple(one.handed_on() for one in table.columns))
+
+
+def new_id() -> str:
+    """A job's name: in its sessions, in messages."""
+    # `secrets` brings OpenSSL with it, for which every move would wait.
+    return os.urandom(4).hex()
+
+
+def begin(
+    target: Postgres,
+    wish: Wish,
+    folder: Path,
+    how: How,
+    say: Say,
+    *,
+    into: Mapping[str, Any] | None = None,
+    job: str | None = None,
+    place: str | None = None,
+) -> tuple[Ledger, Snapshot]:
+    """A new job: its snapshot is taken, its plan is on the disk. The caller closes the snapshot. Raises `MoveError`."""
+    job = job or new_id()
+    snapshot = take(target, wish, job)
+    try:
+        plan = replace(plan_of(target, snapshot, job, how), place=place)
+        plan = plan if into is None else across(plan, into)
+        manifest = {
+            "status": "running",
+            "plan": plan.to_json(),
+            "snapshots": [{"id": snapshot.id, "at": snapshot.taken_at}],
+        }
+        ledger = Ledger.create(folder, manifest)
+        ledger.attempt("begun", how.workers, how.memory_bytes)
+        ledger.save()
+    except BaseException:
+        snapshot.__exit__()
+        raise
+    for line in aloud(plan, snapshot.conn.info.server_version):
+        say(line)
+    return ledger, snapshot
+
+
+def aloud(plan: Plan, version: int) -> list[str]:
+    """What the user should know before it begins."""
+    lines = [f"job {plan.id}; to end it from the database's side: {ENDING_SQL.format(application(plan.id))}"]
+    for table in plan.tables:
+        streams = [one for one in table.relations if one.stream]
+        name = f"{table.schema}.{table.name}" if table.schema else "the query"
+        if streams:
+            kind = table.kind if len(streams) == len(table.relations) else "foreign partition"
+            each = "" if len(table.relations) == 1 else f" for each {kind}"
+            lines.append(f"{name}: one stream{each}, since {_a(kind)} has no blocks to cut by")
+        elif version < TID_RANGES_SINCE:
+            lines.append(f"{name}: one stream for each relation; PostgreSQL reads ranges of blocks from version 14 on")
+    return lines
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
+
+
+def work(target: Postgres, ledger: Ledger, snapshot: Snapshot, how: How, say: Say, make: Make | None = None) -> None:
+    """Reads what is not finished; `make` where its rows go elsewhere than into files. A column with a value that its
+    Arrow type cannot hold travels as text: its table is read again, in the same snapshot. Raises `MoveError`; the job
+    can go on then."""
+    ledger.refuse_foreign()
+    with ledger.held(), ledger.phase("reading"), named(ledger):
+        ledger.sweep()
+        ledger.make_folders()
+        while True:
+            plan = Plan.from_json(ledger.plan)
+            done = ledger.records()
+            left = [chunk for chunk in plan.chunks if chunk.number not in done]
+            failed = _run(target, plan, left, ledger, snapshot, how, make or job_of)
+            if failed is None:
+                break
+            if failed["kind"] != "unrepresentable" or not _widen(ledger, plan, failed, say):
+                raise _failure(failed)
+        if make is None:
+            ledger.manifest["status"] = "complete"
+
+
+def _run(
+    target: Postgres, plan: Plan, left: Sequence[Chunk], ledger: Ledger, snapshot: Snapshot, how: How, make: Make
+) -> MoveFailed | None:
+    """Lets the workers go; the first failure, if there was one."""
+    size = {chunk.number: chunk.bytes for chunk in plan.chunks}
+    progress = ChunkProgress(how.progress, size, size.keys() - {chunk.number for chunk in left})
+    failed: MoveFailed | None = None
+    instant = len(ledger.manifest["snapshots"]) - 1
+    job = make(target, plan, left, snapshot, how, ledger.folder)
+    files = {chunk.number: chunk.file for chunk in left}
+    watch = Watch.of(target, snapshot.conn, application(plan.id))
+    done: list[MoveDone] = []
+
+    def record(one: MoveDone) -> None:
+        ledger.record({**one, "file": files[one["number"]], "snapshot": instant})
+        done.append(one)
+
+    try:
+        for event in events(job, snapshot):
+            watch.look()
+            if "done" in event:
+                record(event["done"])
+                progress.done(event["done"])
+            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                failed = event["failed"]
+            progress.show(job.progress()[0])
+    except psycopg.Error as error:
+        _end(job, record)
+        raise lost() from error
+    except BaseException:
+        _end(job, record)
+        raise
+    finally:
+        ledger.cost(watch.sessions(done))
+        ledger.save()
+    return failed
+
+
+def lost() -> MoveError:
+    """The snapshot went with its connection."""
+    return MoveError(
+        "the connection that holds the snapshot was lost",
+        next_step="see that the server is up and nothing ends idle sessions; then `dbdyno move resume`",
+    )
+
+
+def _end(job: _core.MoveJob, record: Callable[[MoveDone], None]) -> None:
+    """Stops the workers and waits until they have put their files away; what was finished meanwhile counts."""
+    job.stop()
+    until = time.monotonic() + END_S
+    while time.monotonic() < until and (event := job.next(LOOK_S)) is not None:
+        if "done" in event:
+            record(event["done"])
+
+
+def events(job: _core.MoveJob, snapshot: Snapshot) -> Iterable[MoveEvent]:
+    """What a job tells until its end; an empty event now and then. Raises `MoveError` where the snapshot is lost."""
+    looked = time.monotonic()
+    while (event := job.next(LOOK_S)) is not None:
+        yield event
+        if time.monotonic() - looked > WATCH_S:
+            looked = time.monotonic()
+            if not snapshot.is_held():
+                job.stop()
+                raise lost()
+
+
+def job_of(
+    target: Postgres,
+    plan: Plan,
+    chunks: Sequence[Chunk],
+    snapshot: Snapshot,
+    how: How,
+    folder: Path | None,
+    single: Mapping[str, Any] | None = None,
+) -> _core.MoveJob:
+    """The core's job over these chunks; `folder` None: they are read and hashed only, or all go into one file."""
+    return _core.MoveJob(job_spec(target, plan, chunks, snapshot, how, folder, single))
+
+
+def job_spec(
+    target: Postgres,
+    plan: Plan,
+    chunks: Sequence[Chunk],
+    snapshot: Snapshot,
+    how: How,
+    folder: Path | None,
+    single: Mapping[str, Any] | None = None,
+) -> MoveSpec:
+    """What the core's job over these chunks is told."""
+    form = "csv" if single is not None and single["form"] == "csv" else "binary"
+    tables = [
+        {
+            "columns": [column.spec() for column in table.columns],
+            "metadata": {"dbdyno.table": f"{table.schema}.{table.name}", "dbdyno.job": plan.id},
+        }
+        for table in plan.tables
+    ]
+    pieces: list[MoveChunk] = [
+        {
+            "number": chunk.number,
+            "table": chunk.table,
+            "sql": copy_sql(snapshot.conn, plan.tables, chunk, form),
+            "path": None if folder is None else str(folder / chunk.file),
+            "partition": plan.tables[chunk.table].partition,
+        }
+        for chunk in chunks
+    ]
+    return {
+        "connection": {**target.conninfo(), "application_name": application(plan.id)},
+        "session_sql": session_sql(snapshot.conn, snapshot.id),
+        "tables": tables,
+        "chunks": pieces,
+        "workers": how.workers,
+        "memory_bytes": how.memory_bytes,
+        "rate_bytes_per_s": how.rate_bytes_per_s,
+        "zstd_level": how.zstd_level,
+        "single": single,
+        "cost_sql": cost_sql(snapshot.conn.info.server_version),
+    }
+
+
+def _widen(ledger: Ledger, plan: Plan, failed: MoveFailed, say: Say) -> bool:
+    """Makes the column text in the plan and forgets what its table has finished; False where it was text already."""
+    table = plan.tables[failed["table"]]
+    column = next(one for one in table.columns if one.name == failed["column"])
+    if column.kind in ("text", "jsonb", "bytea"):
+        return False
+    columns = tuple(one.as_text() if one is column else one for one in table.columns)
+    tables = tuple(replace(one, columns=columns) if one is table else one for one in plan.tables)
+    say(f"{failed['message']}: the column travels as text; its table is read again, in the same snapshot")
+    ledger.forget(failed["table"])
+    ledger.manifest["plan"] = replace(plan, tables=tables, as_text=(*plan.as_text, column.name)).to_json()
+    ledger.save()
+    return True
+
+
+def _failure(failed: MoveFailed) -> MoveError:
+    step = NEXT.get(failed["kind"], "")
+    if failed["kind"] == "unrepresentable":
+        step = "leave the column out by --columns, or repair its text"
+    where = f"chunk {failed['chunk']}" if failed.get("chunk") is not None else None
+    return MoveError(failed["message"], where=where, next_step=step or None)

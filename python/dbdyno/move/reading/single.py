@@ -1,0 +1,129 @@
+"""One file for all rows: Arrow IPC (a file, or a stream on stdout) or CSV in the server's own words.
+
+The workers write it in turn, so the order of rows is nobody's. It appears under its name when it is whole and on the
+disk; there is no ledger: what was ended is begun again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from dbdyno import _core
+from dbdyno.base.core_types import MoveDone, MoveFailed
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres.source import Snapshot, Wish, application, take
+from dbdyno.move.ledger.folder import MODULUS
+from dbdyno.move.nouns import counted
+from dbdyno.move.proof.cost import Watch, sentence
+from dbdyno.move.reading.progress import ChunkProgress
+from dbdyno.move.reading.run import NEXT, How, Plan, Say, aloud, events, job_of, lost, new_id, plan_of
+
+FORMS = {".arrow": "arrow", ".csv": "csv"}
+STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What is in the file."""
+
+    rows: int
+    at: str
+    hash: str | None
+    read_again: bool
+    cost: str | None
+
+    def sentences(self) -> list[str]:
+        """In words."""
+        hashed = f", hash {self.hash}" if self.hash is not None else ""
+        proved = "the server's count of each chunk is the number of rows that came"
+        again = "; the file, read again, holds exactly those rows" if self.read_again else ""
+        lines = [
+            f"{counted(self.rows, 'row')}{hashed}.",
+            f"All as of one instant: {self.at}.",
+            f"Proved: {proved}{again}.",
+        ]
+        return lines if self.cost is None else [*lines, self.cost]
+
+
+def write(target: Postgres, wish: Wish, to: str, how: How, say: Say, *, read_again: bool = False) -> Written:
+    """Writes one table. Raises `MoveError`, and `BrokenPipeError` where stdout is not read to its end."""
+    path = None if to == STDOUT else Path(to)
+    form = "stream" if path is None else FORMS[path.suffix]
+    if path is not None and path.exists():
+        raise MoveError("is there already", where=to, next_step="name a new file")
+    with take(target, wish, new_id()) as snapshot:
+        plan = plan_of(target, snapshot, new_id(), how)
+        if len(plan.tables) != 1:
+            raise MoveError(f"{len(plan.tables)} tables are meant", where="TARGET", next_step="name one table a file")
+        for line in aloud(plan, snapshot.conn.info.server_version):
+            say(line)
+        watch = Watch.of(target, snapshot.conn, application(plan.id))
+        while True:
+            single = {"path": None if path is None else str(path), "form": form, "head": _head(plan)}
+            done, failed = _run(target, plan, snapshot, how, single, watch)
+            if failed is None:
+                break
+            plan = _as_text(plan, failed, path, say)
+        rows = sum(one["rows"] for one in done)
+        found = None if form == "csv" else f"{sum(int(one['hash'], 16) for one in done) % MODULUS:032x}"
+        if read_again and path is not None and found is not None and _core.move_read_back(path) != (rows, found):
+            raise MoveError("holds other rows than were written", where=to, next_step="look at the disk; move it again")
+        again = read_again and path is not None and found is not None
+        return Written(rows, snapshot.taken_at, found, again, sentence(watch.sessions(done)))
+
+
+def _run(
+    target: Postgres, plan: Plan, snapshot: Snapshot, how: How, single: dict[str, Any], watch: Watch
+) -> tuple[list[MoveDone], MoveFailed | None]:
+    done: list[MoveDone] = []
+    failed: MoveFailed | None = None
+    job = job_of(target, plan, plan.chunks, snapshot, how, None, single)
+    progress = ChunkProgress(how.progress, {chunk.number: chunk.bytes for chunk in plan.chunks})
+    try:
+        for event in events(job, snapshot):
+            watch.look()
+            if "done" in event:
+                done.append(event["done"])
+                progress.done(event["done"])
+            elif "failed" in event and (failed is None or failed["kind"] == "stopped"):
+                failed = event["failed"]
+            progress.show(job.progress()[0])
+    except psycopg.Error as error:
+        raise lost() from error
+    finally:
+        job.stop()
+    return done, failed
+
+
+def _as_text(plan: Plan, failed: MoveFailed, path: Path | None, say: Say) -> Plan:
+    """The same plan with one more column as text. Raises what else went wrong."""
+    if failed["kind"] == "closed":
+        raise BrokenPipeError
+    table = plan.tables[0]
+    column = next((one for one in table.columns if one.name == failed.get("column")), None)
+    if failed["kind"] != "unrepresentable" or column is None or column.kind in ("text", "jsonb", "bytea"):
+        step = NEXT.get(failed["kind"], "").replace("`dbdyno move resume`", "run the same command again")
+        raise MoveError(failed["message"], next_step=step or None)
+    if path is None:
+        raise MoveError(
+            failed["message"],
+            where="stdout, of which a part is out already",
+            next_step=f"--text {column.name}: the column in the server's own words",
+        )
+    say(f"{failed['message']}: the column travels as text; the table is read again, in the same snapshot")
+    columns = tuple(one.as_text() if one is column else one for one in table.columns)
+    return replace(plan, tables=(replace(table, columns=columns),))
+
+
+def _head(plan: Plan) -> str:
+    """The first line of a CSV, quoted as the server quotes."""
+    return ",".join(_quoted(one.name) for one in plan.tables[0].columns) + "\n"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',"\r\n') or name == "\\." else name

@@ -1,0 +1,178 @@
+"""A job's files on a Hadoop file system (hdfs://, s3a://, whatever Hadoop has a class for).
+
+Each is written on the machine that reads its rows, then copied aside and renamed by Hadoop's own API, in a small JVM of
+this process with Spark's jars: executors have no other way to it from Python, and need nothing that Spark lacks. A
+rename replaces what is there, so that a task which runs twice leaves one file. The ledger stays on the driver's disk.
+
+The configuration is that of HADOOP_CONF_DIR, and on Spark its `spark.hadoop.*`; a file system whose class is not among
+Spark's jars is found by HADOOP_CLASSPATH.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib.util
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.errors import MoveError
+
+END_S = 10
+
+
+class Hadoop:
+    """A folder there. Raises `MoveError` where it cannot be reached."""
+
+    def __init__(self, place: str, settings: Mapping[str, str] | None = None) -> None:
+        self.place = place.rstrip("/")
+        self._gateway = _machine()
+        jvm = self._gateway.jvm
+        self._path, self._options = jvm.org.apache.hadoop.fs.Path, getattr(jvm, "org.apache.hadoop.fs.Options$Rename")
+        with self._said():
+            conf = jvm.org.apache.hadoop.conf.Configuration()
+            for name, value in (settings or {}).items():
+                conf.set(name, value)
+            uri = jvm.java.net.URI.create(self.place)
+            self._files = jvm.org.apache.hadoop.fs.FileSystem.get(uri, conf)
+            self._context = jvm.org.apache.hadoop.fs.FileContext.getFileContext(uri, conf)
+
+    def put(self, local: Path, name: str) -> None:
+        """Copies a file there, aside, and renames it, over one of that name."""
+        folder, _, last = f"{self.place}/{name}".rpartition("/")
+        aside, there = self._path(f"{folder}/.{last}.{secrets.token_hex(8)}.tmp"), self._path(f"{folder}/{last}")
+        over = self._gateway.new_array(self._options, 1)
+        over[0] = self._options.OVERWRITE
+        with self._said():
+            self._files.mkdirs(self._path(folder))
+            try:
+                self._files.copyFromLocalFile(False, True, _local(self._path, local), aside)
+                self._context.rename(aside, there, over)
+            except BaseException:
+                self._files.delete(aside, False)
+                raise
+
+    def get(self, name: str, local: Path) -> None:
+        """Copies a file from there."""
+        with self._said():
+            there = self._path(f"{self.place}/{name}")
+            self._files.copyToLocalFile(False, there, _local(self._path, local), True)
+
+    def sizes(self) -> dict[str, int]:
+        """The files there, by their names in the folder, with their bytes; those aside, too."""
+        found: dict[str, int] = {}
+        with self._said():
+            root = self._path(self.place)
+            if not self._files.exists(root):
+                return found
+            above = self._files.getFileStatus(root).getPath().toString()
+            each = self._files.listFiles(root, True)
+            while each.hasNext():
+                one = each.next()
+                found[one.getPath().toString().removeprefix(f"{above}/")] = one.getLen()
+        return found
+
+    def delete(self, name: str) -> None:
+        """Removes a file, if it is there."""
+        with self._said():
+            self._files.delete(self._path(f"{self.place}/{name}"), False)
+
+    @contextlib.contextmanager
+    def _said(self) -> Iterator[None]:
+        """What Hadoop says as an error of ours."""
+        from py4j.protocol import Py4JError, Py4JJavaError
+
+        try:
+            yield
+        except Py4JJavaError as error:
+            said = str(error.java_exception.toString()).splitlines()[0]
+            raise MoveError(f"Hadoop says: {said}", where=self.place, next_step=NEXT) from None
+        except (Py4JError, OSError) as error:
+            raise MoveError(f"the JVM for Hadoop is lost: {error}", where=self.place, next_step=NEXT) from None
+
+
+def _local(path: Any, file: Path) -> Any:
+    """A file of this machine as Hadoop's: its path takes no `%` for a character in other form."""
+    return path(f"file://{file.absolute()}")
+
+
+def of_chunks(names: Iterable[str], files: Iterable[str]) -> list[str]:
+    """Those of the names that chunks with these files make: the files, and those of the same name in a folder of a
+    value."""
+    known = set(files)
+    return [name for name in names if name in known or re.sub(r"(?<![^/])[^/=]+=[^/]*/(?=[^/]+$)", "", name) in known]
+
+
+NEXT = "see that the file system is up and may be written; HADOOP_CONF_DIR configures it; then `dbdyno move resume`"
+
+
+@functools.cache
+def _machine() -> Any:
+    """The JVM of this process; it ends with it. Raises `MoveError`."""
+    try:
+        from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+    except ImportError:
+        raise MoveError(
+            "needs pyspark", where="a Hadoop file system", next_step="pip install 'dbdyno[spark]'"
+        ) from None
+    jars = _jars()
+    java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else Path("java")
+    path = [os.environ.get("HADOOP_CONF_DIR", ""), os.environ.get("HADOOP_CLASSPATH", ""), f"{jars}/*"]
+    try:
+        port, token, process = launch_gateway(
+            jarpath=str(next(jars.glob("py4j-*.jar"))),
+            classpath=os.pathsep.join(filter(None, path)),
+            java_path=str(java),
+            die_on_exit=True,
+            enable_auth=True,
+            return_proc=True,
+        )
+    except (OSError, StopIteration, ValueError) as error:
+        raise MoveError(f"no JVM: {error}", where="a Hadoop file system", next_step="install Java 8 to 17") from None
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+    # It ends when the pipe to it is closed.
+    atexit.register(_end, gateway, process)
+    return gateway
+
+
+def _end(gateway: Any, process: Any) -> None:
+    gateway.close()
+    process.stdin.close()
+    process.stdout.close()
+    process.wait(END_S)
+
+
+def _missing() -> MoveError:
+    return MoveError("needs pyspark", where="a Hadoop file system", next_step="pip install 'dbdyno[spark]'")
+
+
+def _jars() -> Path:
+    """Spark's jars: those of SPARK_HOME, else of the package pyspark."""
+    if "SPARK_HOME" in os.environ:
+        return Path(os.environ["SPARK_HOME"]) / "jars"
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise _missing()
+    return Path(found.origin).parent / "jars"
+
+
+def settle(there: Hadoop, files: Mapping[str, int], chunks: Iterable[str]) -> None:
+    """At the end of a job: what killed tasks left is removed, and what stands there has the bytes that were written.
+    `chunks`: the names of the files of all chunks. Raises `MoveError`."""
+    found = there.sizes()
+    left = [name for name in found if re.search(r"(^|/)\.part-\d+\.parquet\.[0-9a-f]{16}\.tmp$", name)]
+    # A task that was killed may have had rows of a value that those of its second run do not have.
+    for name in (*left, *(name for name in of_chunks(found, chunks) if name not in files)):
+        there.delete(name)
+    for name, size in files.items():
+        if found.get(name) != size:
+            raise MoveError(
+                f"{name} has {found.get(name, 'no')} bytes there and {size} were written",
+                where=there.place,
+                next_step="see who else writes there, and move the table again into a new folder",
+            )

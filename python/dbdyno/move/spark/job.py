@@ -1,0 +1,204 @@
+"""A job on an existing Spark cluster: the driver holds the snapshot, executors run our reader.
+
+    driver      locks the tables, exports the snapshot, cuts the chunks, writes a record for each that is finished
+    executors   a Python worker with this wheel: one chunk each, in the driver's snapshot, into the job's folder
+
+The folder must be the same on every machine, or is one on a Hadoop file system (`hadoop.py`). A chunk's file is written
+aside, synced and renamed under a name that is the chunk's own: a task that Spark runs twice writes the same rows under
+the same name, and the driver takes one record. The connection's secret goes to the executors with the task, over
+Spark's own RPC (`spark.network.crypto.enabled` protects it), and is written nowhere by us.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.core_types import MoveEvent
+from dbdyno.base.errors import MoveError
+from dbdyno.bench.postgres.server import Postgres
+from dbdyno.move.engines.postgres.source import Snapshot
+from dbdyno.move.ledger.folder import Ledger
+from dbdyno.move.reading.run import How, Make, Plan, Say, job_spec, work
+from dbdyno.move.reading.splits import Chunk
+from dbdyno.move.spark.remote_jobs import settled
+
+STOPPED = {"kind": "stopped", "message": "stopped", "column": None, "chunk": None, "table": None, "code": None}
+TASK_LOOK_S = 0.5
+HADOOP = "spark.hadoop."
+
+
+def session(master: str, name: str) -> Any:
+    """A session on the cluster. Raises `MoveError` where pyspark is missing or the cluster is not there."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MoveError(
+            "Spark needs pyspark", where="--engine spark", next_step="pip install 'dbdyno[spark]'"
+        ) from None
+    try:
+        # pyspark takes the executors' Python from here alone; on other machines it must be there with dbdyno in it.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.master(master).appName(name)
+        made = builder.config("spark.ui.enabled", "false").getOrCreate()
+    except Exception as error:
+        said = str(error).strip().splitlines()[0]
+        raise MoveError(
+            f"no session: {said}",
+            where=f"--master {master}",
+            next_step="see that the cluster is up; the job goes on by `dbdyno move resume`, without Spark",
+        ) from None
+    made.sparkContext.setLogLevel("ERROR")
+    return made
+
+
+class SparkJob:
+    """The face of the core's job: chunks that are read by tasks of Spark, each a job of its own."""
+
+    def __init__(self, context: Any, tasks: Sequence[Mapping[str, Any]], at_once: int) -> None:
+        self._context = context
+        self._left: queue.SimpleQueue[Mapping[str, Any]] = queue.SimpleQueue()
+        for task in tasks:
+            self._left.put(task)
+        self._told: queue.Queue[MoveEvent] = queue.Queue()
+        self._stop = threading.Event()
+        self._bytes = self._rows = 0
+        # pyspark gives each of its own threads a thread of the JVM, so that job groups are its own.
+        from pyspark import InheritableThread
+
+        workers = max(min(at_once, len(tasks)), 1)
+        self._threads = [InheritableThread(target=self._work) for _ in range(workers)]
+        for thread in self._threads:
+            thread.daemon = True
+            thread.start()
+
+    def _work(self) -> None:
+        while not self._stop.is_set():
+            try:
+                task = self._left.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                found = self._context.parallelize([dict(task)], 1).map(read_chunk).collect()[0]
+            except Exception as error:
+                said = str(error).strip().splitlines()
+                number = task["chunks"][0]["number"]
+                # The executor's own traceback ends with what went wrong there; the JVM's frames follow it.
+                named = [line.strip() for line in said if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
+                words = next((line for line in named if not line.startswith("org.")), said[0] if said else "")
+                found = {"failed": {**STOPPED, "kind": "connection", "message": words[:300], "chunk": number}}
+            if "failed" in found:
+                self._stop.set()
+            self._told.put(found)
+
+    def next(self, limit_s: float) -> MoveEvent | None:
+        """What has happened since; None at the end."""
+        try:
+            event = self._told.get(timeout=limit_s)
+        except queue.Empty:
+            alive = any(thread.is_alive() for thread in self._threads)
+            return {} if alive or not self._told.empty() else None
+        if "done" in event:
+            self._bytes += event["done"]["copy_bytes"]
+            self._rows += event["done"]["rows"]
+        return event
+
+    def progress(self) -> tuple[int, int]:
+        """Bytes of COPY and rows of finished chunks."""
+        return self._bytes, self._rows
+
+    def begun(self) -> int:
+        """Threads that have begun."""
+        return len(self._threads)
+
+    def stop(self) -> None:
+        """Ends all tasks soon."""
+        if not self._stop.is_set():
+            self._stop.set()
+            self._context.cancelAllJobs()
+
+
+def read_chunk(task: Mapping[str, Any]) -> MoveEvent:
+    """Runs on an executor: one chunk by the core, in the driver's snapshot."""
+    from dbdyno import _core
+
+    place = task.get("hadoop")
+    if place is not None:
+        return _read_away(task, place)
+    job = _core.MoveJob(dict(task))  # type: ignore[arg-type]
+    last: MoveEvent = {"failed": {"kind": "stream", "message": "the reader ended without a record", "chunk": None}}
+    while (event := job.next(TASK_LOOK_S)) is not None:
+        last = event or last
+    return last
+
+
+def _read_away(task: Mapping[str, Any], place: Mapping[str, Any]) -> MoveEvent:
+    """The same into a file of this machine, which is put on a Hadoop file system before the chunk counts."""
+    from dbdyno.move.ledger.folder import files_of
+    from dbdyno.move.spark.files import Hadoop
+
+    (chunk,) = task["chunks"]
+    with tempfile.TemporaryDirectory(prefix="dbdyno-move-") as folder:
+        local, given = Path(folder) / Path(chunk["path"]).name, {**task, "chunks": [{**chunk}]}
+        given["chunks"][0]["path"] = str(local)
+        del given["hadoop"]
+        found = read_chunk(given)
+        for one in files_of({"file": chunk["path"]}, found["done"]) if "done" in found else ():
+            name = Path(one["file"])
+            here = local.parent / name.relative_to(Path(chunk["path"]).parent)
+            Hadoop(place["place"], place["settings"]).put(here, str(name))
+    return found
+
+
+def maker(context: Any, place: str | None) -> Make:
+    """What makes a job of Spark of some chunks. `place`: a folder on a Hadoop file system, where files go there."""
+
+    def make(
+        target: Postgres, plan: Plan, chunks: Sequence[Chunk], snapshot: Snapshot, how: How, folder: Path | None
+    ) -> Any:
+        # Where files go elsewhere their paths are those in that folder.
+        here = None if folder is None else folder.absolute() if place is None else Path()
+        spec = job_spec(target, plan, chunks, snapshot, how, here)
+        away = {} if place is None or folder is None else {"hadoop": {"place": place, "settings": settings(context)}}
+        tasks = [{**spec, **away, "chunks": [one], "workers": 1} for one in spec["chunks"]]
+        return SparkJob(context, tasks, how.workers)
+
+    return make
+
+
+def settings(context: Any) -> dict[str, str]:
+    """What Spark was told of Hadoop."""
+    given = dict(context.getConf().getAll())
+    return {name.removeprefix(HADOOP): str(value) for name, value in given.items() if name.startswith(HADOOP)}
+
+
+def run(
+    target: Postgres,
+    ledger: Ledger,
+    snapshot: Snapshot,
+    how: How,
+    say: Say,
+    master: str,
+    opened: Callable[[str, str], Any] = session,
+) -> None:
+    """Reads what is not finished on the cluster. Raises `MoveError`; the job can go on then, with or without Spark."""
+    spark = opened(master, f"dbdyno move {ledger.plan['id']}")
+    place = ledger.plan.get("place")
+    where = "the folder must be the same on every machine" if place is None else f"files go to {place}"
+    say(f"on Spark {spark.version}, {master}: {where}")
+    try:
+        work(target, ledger, snapshot, how, say, maker(spark.sparkContext, place))
+        if place is not None:
+            settled(ledger, settings(spark.sparkContext))
+            return
+        ledger.manifest["status"] = "complete"
+        ledger.save()
+    finally:
+        spark.stop()

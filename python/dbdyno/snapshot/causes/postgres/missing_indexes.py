@@ -1,0 +1,77 @@
+"""New statements that read a table whole for a few of its rows: a missing index is why they take their time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import cast
+
+from dbdyno.snapshot.causes.change import Change, Key, Pair
+from dbdyno.snapshot.engines.postgres.lookup_columns import aggregates, is_selective, sought
+from dbdyno.snapshot.store.parquet import literal
+from dbdyno.snapshot.wording import three
+
+LEAST_ROWS = 1000.0
+"""Rows that a call reads by sequential scans, at least."""
+FEW_OF_THEM = 0.01
+"""What it returns of them, at most."""
+SCANS, PAGES = 0.5, 0.5
+"""Scans a call, and blocks a call of the table's, at least: else the scans are another statement's."""
+_NEEDED = ("pg_index", "pg_attribute", "pg_class")
+
+
+def read_whole(change: Change, number: Key) -> tuple[str, str] | None:
+    """What a new statement does, and the evidence; None where it reads no table whole, or needs what it reads."""
+    one = change.statements[number]
+    calls = one.after.get("calls", 0.0)
+    if not calls or not all(change.after.has(view) for view in _NEEDED):
+        return None
+    for key, table in change.tables.items():
+        rows = table.grown("seq_tup_read") / calls
+        if rows < LEAST_ROWS or table.grown("seq_scan") < SCANS * calls:
+            continue
+        if number in change.of_table(table.name, slower=False) and _reads(change, key, one):
+            found = _wanted(change, key, one, rows)
+            if found is not None:
+                return f"reads {table.name} whole", found
+    return None
+
+
+def _reads(change: Change, key: Hashable, one: Pair) -> bool:
+    """Whether its calls ask for as many blocks as the table has, about."""
+    datid, relid = cast("tuple[int, int]", key)
+    source = change.after.ends("pg_class")[1]
+    rows = change.after.query(f"select relpages from {source} where datid = {int(datid)} and oid = {int(relid)}")
+    pages = float(rows[0]["relpages"] or 0) if rows else 0.0
+    return one.per_call("work")[1] >= PAGES * pages
+
+
+def _wanted(change: Change, key: Hashable, one: Pair, rows: float) -> str | None:
+    """Why an index could serve it, in words: few rows are returned, or looked up by a column of many values."""
+    returned = one.per_call("rows")[1]
+    few = returned <= FEW_OF_THEM * rows and not aggregates(one.text)
+    lacking = [name for name, selective in _without_index(change, key, sought(one.text)) if few or selective]
+    if not few and not lacking:
+        return None
+    words = f"{rows:,.0f} rows a call for {three(returned)} of its result"
+    return words + (f"; no index begins with {' or '.join(lacking)}" if lacking else "")
+
+
+def _without_index(change: Change, key: Hashable, names: frozenset[str]) -> list[tuple[str, bool]]:
+    """Of these columns those that no index begins with, and whether few rows have each of their values, by what the
+    planner knows."""
+    if not names or "first_column" not in change.after.columns("pg_index"):
+        return []
+    datid, relid = cast("tuple[int, int]", key)
+    table = f"datid = {int(datid)} and {{}} = {int(relid)}"
+    indexes, columns = (change.after.ends(view)[1] for view in ("pg_index", "pg_attribute"))
+    found = change.after.query(
+        f"select attname as name from {columns} where {table.format('attrelid')}"
+        f" and lower(attname) in ({', '.join(map(literal, sorted(names)))})"
+        f" and attnum not in (select first_column from {indexes} where {table.format('relid')} and indisvalid)"
+        " order by 1"
+    )
+    known = {}
+    if change.after.has("pg_stats"):
+        rows = change.after.query(f"from {change.after.ends('pg_stats')[1]} where {table.format('relid')}")
+        known = {row["attname"]: is_selective(row["distinct_values"], row["commonest"]) for row in rows}
+    return [(row["name"], known.get(row["name"], False)) for row in found]

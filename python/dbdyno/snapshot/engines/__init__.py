@@ -1,0 +1,1 @@
+"""Engines that snapshots can be taken of: what each one is asked, and what its counters mean."""

@@ -1,0 +1,264 @@
+"""What a server does right now: two quick readings and the looks between them make one frame.
+
+A reading is far lighter than a snapshot: a few sums and the statements' times, nothing of tables.
+An engine's module `live` gives the readings; `frame` turns two of them into numbers to show.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NotRequired, Protocol, Self, TypedDict
+
+from dbdyno.snapshot.engines.protocol import Sampler
+from dbdyno.snapshot.engines.registry import MODULES, engine_of
+from dbdyno.snapshot.engines.view import Options, View
+
+EVENTS_MOST = 3
+"""So many events are named for each class."""
+
+OWN_MARK = "/* dbdyno"
+"""What stands in each statement of ours, so that it is not shown among the others."""
+
+OWN_MOST = 8
+"""So many of the first statements may be ours."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What was read at one instant (`at_ns`, any monotonic clock). `counters` only grow, `states`
+    are now; `statements` gives calls and time in ns of each identifier, None where the engine
+    does not measure them; `own` is how many transactions of ours `commits` will come to hold (an
+    engine may count them up to a second late, so they are told and not taken off)."""
+
+    at_ns: int
+    counters: Mapping[str, float | None]
+    states: Mapping[str, float | None] = field(default_factory=dict)
+    statements: Mapping[str, tuple[float, float]] | None = None
+    own: int = 0
+
+
+class Session(TypedDict):
+    """A session now: how long its statement, its transaction and its state last, and who blocks it."""
+
+    pid: int
+    user: str | None
+    database: str | None
+    application: str | None
+    client: str | None
+    state: str
+    wait: str | None
+    statement_us: int | None
+    transaction_us: int | None
+    state_us: int | None
+    blockers: list[int] | None
+    query: str
+
+
+class Progress(TypedDict):
+    """A command that tells how far it is; `done` is a ratio."""
+
+    pid: int
+    what: str
+    phase: str
+    done: float | None
+    on: str | None
+
+
+Active = TypedDict("Active", {"class": str, "aas": float, "share": float, "events": list[str]})
+"""Average active sessions of a class, with its most frequent events."""
+
+
+class Spent(TypedDict):
+    """A statement since the reading before."""
+
+    statement: str
+    aas: float
+    calls: float
+    mean: float | None
+    share: NotRequired[float]
+    text: NotRequired[str | None]
+
+
+class ProfileLine(TypedDict):
+    """A number of the profile."""
+
+    label: str
+    value: float | None
+    unit: str
+
+
+class Frame(TypedDict):
+    """The numbers of one refresh."""
+
+    title: str
+    seconds: float
+    profile: list[ProfileLine]
+    states: dict[str, float | None]
+    classes: list[Active] | None
+    looks: int
+    statements: list[Spent] | None
+    notes: list[str]
+
+
+class Live(Protocol):
+    """An engine's side of the live screen; a context manager."""
+
+    @property
+    def title(self) -> str:
+        """The target, the engine and its version."""
+        ...
+
+    @property
+    def lines(self) -> Sequence[tuple[str, str, str]]:
+        """The load profile: label, counter, unit (per_s or bytes_per_s)."""
+        ...
+
+    @property
+    def lacks(self) -> Sequence[str]:
+        """What is not measured, and what would measure it."""
+        ...
+
+    def read(self) -> Reading:
+        """A reading now. Raises `SnapshotError` where the server is gone."""
+        ...
+
+    def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
+        """Texts of those statements, without literals."""
+        ...
+
+    def sampler(self, period_s: float) -> Sampler:
+        """What looks at the sessions."""
+        ...
+
+    def sessions(self) -> list[Session]:
+        """The sessions; none where the engine does not tell."""
+        ...
+
+    def progress(self) -> list[Progress]:
+        """Commands that tell how far they are."""
+        ...
+
+    def plan(self, pid: int) -> list[str]:
+        """The plan of what a session runs; nothing is run for it. Raises `SnapshotError`."""
+        ...
+
+    def cancel(self, pid: int) -> bool:
+        """Asks a session's statement to end; whether the server took the wish. Raises `SnapshotError`."""
+        ...
+
+    def wait_class(self, kind: str | None, event: str | None) -> str:
+        """The class of a wait."""
+        ...
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *ending: object) -> None: ...
+
+
+def frame(live: Live, before: Reading, now: Reading, looked: tuple[list[View], int], top: int) -> Frame:
+    """The numbers of one refresh: profile, active sessions by class, top SQL. A value that is not
+    known is None; where counters fell (a restart, a reset), all that they give is not known."""
+    seconds = (now.at_ns - before.at_ns) / 1e9
+    fell = [
+        name
+        for name, value in now.counters.items()
+        if value is not None and (old := before.counters.get(name)) is not None and value < old
+    ]
+    rates = {name: None if fell else _rate(before, now, name, seconds) for name in now.counters}
+    hits, reads = rates.get("hits"), rates.get("reads")
+    asked = rates["asked"] = None if hits is None or reads is None else hits + reads
+    classes, looks = _classes(live.wait_class, looked)
+    statements = None if now.statements is None else _statements(before, now, seconds)
+    if statements:
+        texts = live.texts([row["statement"] for row in statements[: top + OWN_MOST]])
+        shown: list[Spent] = [{**row, "text": texts.get(row["statement"])} for row in statements]
+        statements = [row for row in shown if OWN_MARK not in (row["text"] or "")][:top]
+    notes = list(live.lacks)
+    if now.own > before.own and seconds > 0:
+        ours = (now.own - before.own) / seconds
+        notes.append(f"transactions: about {ours:.0f} a second are those of this screen")
+    if fell:
+        notes.insert(0, "counters began again: the server was restarted, or they were reset")
+    return {
+        "title": live.title,
+        "seconds": seconds,
+        "profile": [
+            *[ProfileLine(label=label, value=rates.get(name), unit=unit) for label, name, unit in live.lines],
+            {"label": "hit rate", "value": (hits or 0) / asked if asked else None, "unit": "ratio"},
+        ],
+        "states": dict(now.states),
+        "classes": classes,
+        "looks": looks,
+        "statements": statements,
+        "notes": notes,
+    }
+
+
+def _rate(before: Reading, now: Reading, name: str, seconds: float) -> float | None:
+    old, new = before.counters.get(name), now.counters.get(name)
+    return None if old is None or new is None or seconds <= 0 else (new - old) / seconds
+
+
+def _classes(
+    wait_class: Callable[[str | None, str | None], str], looked: tuple[list[View], int]
+) -> tuple[list[Active] | None, int]:
+    """Average active sessions by class, each with its most frequent events."""
+    views, looks = looked
+    if not looks:
+        return None, 0
+    activity = views[0]
+    at = {column.name: place for place, column in enumerate(activity.columns)}
+    seen: dict[str, dict[str, int]] = {}
+    rows: Any = activity.rows
+    if isinstance(rows, bytes):
+        rows = csv.reader(io.StringIO(rows.decode(errors="replace")))
+    for row in rows:
+        if not row or row[at["state"]] not in ("active", "fastpath function call"):
+            continue
+        if row[at["kind"]] not in ("client", "client backend", "parallel worker"):
+            continue
+        kind, event = row[at["event_type"]] or None, row[at["event"]] or None
+        events = seen.setdefault(wait_class(kind, event), {})
+        events[event or "CPU"] = events.get(event or "CPU", 0) + 1
+    counts = {name: sum(events.values()) for name, events in seen.items()}
+    return [
+        {
+            "class": name,
+            "aas": counts[name] / looks,
+            "share": counts[name] / sum(counts.values()),
+            "events": sorted(seen[name], key=lambda one: -seen[name][one])[:EVENTS_MOST],
+        }
+        for name in sorted(counts, key=lambda one: (-counts[one], one))
+    ], looks
+
+
+def _statements(before: Reading, now: Reading, seconds: float) -> list[Spent]:
+    """The statements by their time since the reading before; one that fell began again."""
+    old = before.statements or {}
+    rows: list[Spent] = []
+    for name, (calls, time_ns) in (now.statements or {}).items():
+        calls_before, time_before = old.get(name, (0.0, 0.0))
+        if time_ns <= time_before or calls < calls_before:
+            continue
+        spent, done = time_ns - time_before, calls - calls_before
+        rows.append(
+            {
+                "statement": name,
+                "aas": spent / 1e9 / seconds,
+                "calls": done / seconds,
+                "mean": spent / done if done else None,
+            }
+        )
+    whole = sum(row["aas"] for row in rows)
+    rows.sort(key=lambda row: -float(row["aas"]))
+    return [{**row, "share": row["aas"] / whole} for row in rows]
+
+
+def open_live(dsn: str, options: Options) -> Live:
+    """The live side of a connection string's engine. Raises `SnapshotError`."""
+    module: Any = importlib.import_module(f"{MODULES[engine_of(dsn)]}.live")
+    live: Live = module.open_live(dsn, options)
+    return live

@@ -1,0 +1,233 @@
+"""Reads the counters of a MariaDB server: read-only, with timeouts, nothing made or reset.
+
+One connection; each table is read by one statement and fails alone. Needed are PROCESS and SELECT
+on performance_schema; with UPDATE on performance_schema.threads as well, the collector switches
+the accounting of its own session off, so that its statements are not among the top SQL.
+
+Limits: the server keeps nothing over a restart. The performance schema knows tables by name alone:
+that one was dropped and made again is told by InnoDB's number and by its counters; of a table of
+another engine by its counters only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.mariadb import facts, texts
+from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, said
+from dbdyno.snapshot.engines.mariadb.sampler import Sampler
+from dbdyno.snapshot.engines.mariadb.views import (
+    OWN,
+    SOURCES,
+    STATEMENTS,
+    STATUS,
+    STATUS_NOW,
+    VARIABLES,
+    VOLATILE,
+    Source,
+    is_state,
+    known,
+)
+from dbdyno.snapshot.engines.view import Column, Options, View, unread
+from dbdyno.snapshot.reading.clock import stamp
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store.folder import Snapshot
+
+LOST = {2006, 2013, 1927, 1053}
+"""Errors after which there is no connection any more."""
+
+LIFE = Column("TABLE_ID", "gauge", "count", "BIGINT")
+"""InnoDB's number of a table; another one may mean another table of the same name."""
+
+
+class MariadbCollector:
+    """Keeps its connection between the snapshots of a watch; a context manager."""
+
+    def __init__(self, dsn: str, options: Options) -> None:
+        self.options = options
+        self.wanted_texts: list[str] = []
+        self._address = address(dsn)
+        self._connection: Any = connect(self._address, options)
+        self._columns: dict[str, list[tuple[str, str]]] = {}
+        self._facts: dict[str, Any] = {}
+        self._spent = 0
+        self._sampler: Sampler | None = None
+
+    @property
+    def name(self) -> str:
+        """The name that the user gave, else host and port."""
+        return self.options.name or self._address.name
+
+    @property
+    def at_ns(self) -> int:
+        """When the last snapshot's status was read, by the server's clock."""
+        return int(self._facts["at_us"]) * 1000
+
+    def facts(self) -> dict[str, Any]:
+        """What the last snapshot knows of the server: identity, life, version, what is measured."""
+        return {"dsn": self._address.safe, **self._facts}
+
+    def collect(self, before: Snapshot | None) -> list[View]:
+        """All views now. Raises `SnapshotError` where the server is gone."""
+        if self._connection is None:
+            self._connection = connect(self._address, self.options)
+        try:
+            return self._collect(before)
+        except Exception as error:
+            if not isinstance(error, (driver().Error, OSError)):
+                raise
+            self.close()
+            raise SnapshotError(
+                f"the server broke off: {said(error)}",
+                where=self._address.safe,
+                next_step="try again when it is up; the store keeps what was taken before",
+            ) from error
+
+    def sampler(self, period_s: float) -> Sampler:
+        """What samples the sessions on a connection of its own."""
+        self._sampler = Sampler(self._address, period_ns=round(period_s * 1e9))
+        return self._sampler
+
+    def close(self) -> None:
+        """Closes the connection; what was read stays."""
+        if self._connection is not None:
+            with contextlib.suppress(Exception):
+                self._connection.close()
+        self._connection, self._columns = None, {}
+
+    def __enter__(self) -> MariadbCollector:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self.close()
+
+    def _collect(self, before: Snapshot | None) -> list[View]:
+        counts, states = self._status()
+        self._facts |= facts.read(self._rows)
+        views = [states, self._settings()]
+        if not self._facts.get("performance_schema"):
+            off = ("performance_schema is off", "set performance_schema=ON and restart the server")
+            views += [unread(source.name, source.scope, *off) for source in SOURCES]
+            return [self._with_own(counts), *views, *self._texts(None, before)]
+        lives = self._lives()
+        for source in SOURCES:
+            view = self._read(source, lives if source.scope == "tables" else None)
+            views.append(view)
+            if source is STATEMENTS and view.problem is None:
+                views += self._texts(view, before)
+        return [self._with_own(counts), *views]
+
+    def _texts(self, statements: View | None, before: Snapshot | None) -> list[View]:
+        """Texts of the statements that the server counted, and of those that the sessions ran."""
+        if self.options.redact or (statements is None and self._sampler is None):
+            return []
+        ours = self._sampler.statements.texts if self._sampler is not None else {}
+        return [texts.view(self._rows, statements, before, self.options.texts_most, self.wanted_texts, ours)]
+
+    def _status(self) -> tuple[list[tuple[Any, ...]], View]:
+        """Counts (name, of all, of our own session) and states; with them the snapshot's time."""
+        started = time.perf_counter_ns()
+        rows = self._rows(
+            "select lower(g.variable_name), g.variable_value, o.variable_value,"
+            " cast(unix_timestamp(sysdate(6)) * 1000000 as signed), connection_id()"
+            " from information_schema.global_status g"
+            " join information_schema.session_status o using (variable_name)"
+        )
+        self._spent = time.perf_counter_ns() - started
+        if not rows:
+            raise driver().OperationalError(2027, "the server answers nothing to a question for its status")
+        counts: list[tuple[Any, ...]] = []
+        states: list[tuple[Any, ...]] = []
+        for name, text, own, *_ in rows:
+            if not re.fullmatch(r"-?\d+(\.\d+)?", text or ""):
+                continue
+            if is_state(name):
+                states.append((name, float(text)))
+            else:
+                counts.append((name, float(text), float(own) if OWN.fullmatch(name) else None))
+        found = dict(states)
+        at_us, uptime_s = int(rows[0][3]), int(found.get("uptime", 0))
+        self._facts = {
+            "at_us": at_us,
+            "uptime_s": uptime_s,
+            "started_us": at_us - uptime_s * 1_000_000,
+            "session": int(rows[0][4]),
+            **stamp(),
+        }
+        return counts, View("global_status_now", "now", STATUS_NOW, states, appearance="fixed")
+
+    def _with_own(self, counts: list[tuple[Any, ...]]) -> View:
+        """The counts, with those of our own session when they were read and now, at the end."""
+        ended = dict(self._rows("select lower(variable_name), variable_value from information_schema.session_status"))
+        rows = [(name, value, own, None if own is None else float(ended[name])) for name, value, own in counts]
+        return View("global_status", "status", STATUS, rows, appearance="fixed", elapsed_ns=self._spent)
+
+    def _settings(self) -> View:
+        started = time.perf_counter_ns()
+        rows = self._rows(
+            "select lower(variable_name), variable_value from information_schema.global_variables order by 1"
+        )
+        kept = [row for row in rows if not VOLATILE.fullmatch(row[0])]
+        spent = time.perf_counter_ns() - started
+        return View("global_variables", "now", VARIABLES, kept, elapsed_ns=spent)
+
+    def _read(self, source: Source, lives: dict[tuple[str, str], int] | None) -> View:
+        started = time.perf_counter_ns()
+        try:
+            found = known(source, self._probed(source.name))
+            wanted = ", ".join(sql for sql, _ in found)
+            rows = self._rows(f"select {wanted} from performance_schema.{source.name} where {source.where}")
+        except driver().Error as error:
+            if lost(error):
+                raise
+            return unread(source.name, source.scope, said(error), facts.GRANT)
+        columns = tuple(column for _, column in found)
+        if lives is not None:
+            columns = (*columns, LIFE)
+            rows = [(*row, lives.get((row[0], row[1]))) for row in rows]
+        spent = time.perf_counter_ns() - started
+        return View(source.name, source.scope, columns, rows, appearance=source.appearance, elapsed_ns=spent)
+
+    def _lives(self) -> dict[tuple[str, str], int]:
+        """InnoDB's number of each table; empty where PROCESS is missing."""
+        try:
+            rows = self._rows("select name, table_id from information_schema.innodb_sys_tables")
+        except driver().Error as error:
+            if lost(error):
+                raise
+            return {}
+        found = {}
+        for name, number in rows:
+            schema, _, table = name.partition("/")
+            found[decoded(schema), decoded(table)] = int(number)
+        return found
+
+    def _probed(self, name: str) -> list[tuple[str, str]]:
+        if not self._columns:
+            for table, column, kind in self._rows(
+                "select table_name, column_name, data_type from information_schema.columns"
+                " where table_schema = 'performance_schema' order by table_name, ordinal_position"
+            ):
+                self._columns.setdefault(table, []).append((column, kind))
+        return self._columns.get(name, [])
+
+    def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return list(cursor.fetchall())
+
+
+def lost(error: BaseException) -> bool:
+    """Whether an error means that the connection is gone."""
+    return bool(error.args) and error.args[0] in LOST
+
+
+def decoded(name: str) -> str:
+    """A name as SQL spells it, of a name as InnoDB files it: `a@0024b` is `a$b`. The short codes
+    for letters with accents are left alone: such a table has no known life."""
+    return re.sub(r"@([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), name)

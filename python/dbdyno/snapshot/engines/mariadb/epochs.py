@@ -1,0 +1,85 @@
+"""What a difference of two MariaDB snapshots is worth.
+
+Everything the server counts dies with its process: a start in between condemns every scope. The
+start is the clock less the uptime, both the server's; they are whole seconds, so that two seconds
+of difference are allowed. Between two snapshots of one life, the table of digests may have been
+emptied (it never drops single entries: once full, it counts all further statements in one row),
+single rows may have been reset (a counter fell), and tables may have been made anew.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
+from dbdyno.snapshot.engines.view import Verdict
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.ends import Ends
+    from dbdyno.snapshot.reading.interval import Interval
+
+SCOPES = ("cluster", "status", "statements", "tables", "waits")
+JITTER_US = 2_000_000
+
+
+def judge(interval: Ends) -> dict[tuple[str, str | None], Verdict]:
+    """The verdict of each scope that is not ok."""
+    before, after = interval.before.facts, interval.after.facts
+    if before.get("identity") != after.get("identity"):
+        why = "another server answers at this address"
+        return dict.fromkeys(_scopes(), Verdict("failover", why, after["started_us"]))
+    if abs(after["started_us"] - before["started_us"]) > JITTER_US:
+        why = "the server was started again: its counters began at zero"
+        return dict.fromkeys(_scopes(), Verdict("restart", why, after["started_us"]))
+    if _emptied(interval):
+        why = "the table of digests was emptied"
+        return {("statements", None): Verdict("reset", why)}
+    return {}
+
+
+def refine(interval: Interval, view: str) -> None:
+    """What only MariaDB's columns tell: our own part of the status, tables made anew."""
+    if view == "global_status":
+        _take_own_out(interval)
+    elif view.startswith("table_io_waits_summary") and "TABLE_ID" in interval.columns(view):
+        _made_anew(interval, view)
+
+
+def _take_own_out(interval: Interval) -> None:
+    """The counts without what the collector added. A session that took both snapshots knows it at
+    once; of two sessions it is the rest of the first, its farewell, the beginning of the second."""
+    before, after = interval.before.facts, interval.after.facts
+    same = before.get("session") == after.get("session")
+    own = "own - own_before" if same else "own_end_before - own_before + own + (name = 'questions')::int"
+    interval.connection.execute(
+        f"update global_status set value = value - ({own}) where verdict = 'ok' and value >= {own}"
+    )
+
+
+def _made_anew(interval: Interval, view: str) -> None:
+    """Tables made anew in between: InnoDB's number is another one, and so are both extremes of the
+    waiting times. A TRUNCATE gives a new number too, but keeps the counters and an extreme."""
+    columns = interval.after.columns(view)
+    counters = ", ".join(f'"{c.name}" = null' for c in columns if c.kind == "counter")
+    interval.connection.execute(
+        f"update {view} set {counters}, verdict = 'reset',"
+        " why = 'the table was made anew, or truncated'"
+        " where verdict = 'ok' and life = 'kept' and TABLE_ID <> TABLE_ID_before"
+        " and MIN_TIMER_WAIT <> MIN_TIMER_WAIT_before"
+        " and MAX_TIMER_WAIT <> MAX_TIMER_WAIT_before"
+    )
+
+
+def _scopes() -> list[tuple[str, str | None]]:
+    return [(scope, None) for scope in SCOPES]
+
+
+def _emptied(interval: Ends) -> bool:
+    if not interval.has(STATEMENTS.name):
+        return False
+    before, after = interval.ends(STATEMENTS.name)
+    row = interval.connection.execute(
+        f"select count(*) from {before} a left join {after} b using (SCHEMA_NAME, DIGEST)"
+        " where b.FIRST_SEEN is distinct from a.FIRST_SEEN"
+    ).fetchone()
+    return bool(row and row[0])

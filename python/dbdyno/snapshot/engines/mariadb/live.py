@@ -1,0 +1,217 @@
+"""The live screen's side of MariaDB: the status and the times of the digests."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.evidence.events import wait_class
+from dbdyno.snapshot.engines.live import Progress, Reading, Session
+from dbdyno.snapshot.engines.mariadb.connection import address, connect, driver, said
+from dbdyno.snapshot.engines.mariadb.sampler import Sampler
+from dbdyno.snapshot.engines.mariadb.views import STATEMENTS
+from dbdyno.snapshot.engines.view import Options
+
+_COUNTERS = {
+    "questions": "statements",
+    "com_commit": "commits",
+    "com_rollback": "rollbacks",
+    "innodb_buffer_pool_read_requests": "pages",
+    "innodb_buffer_pool_reads": "reads",
+    "rows_read": "rows",
+    "handler_write": "inserted",
+    "handler_update": "updated",
+    "handler_delete": "deleted",
+    "innodb_os_log_written": "redo",
+    "innodb_row_lock_waits": "lock_waits",
+    "created_tmp_disk_tables": "disk_tables",
+}
+_STATES = {
+    "threads_connected": "sessions",
+    "threads_running": "active",
+    "innodb_row_lock_current_waits": "wait for locks",
+}
+
+
+_STATUS = (
+    "select lower(g.variable_name), g.variable_value, o.variable_value"
+    " from information_schema.global_status g"
+    " join information_schema.session_status o using (variable_name)"
+)
+_DIGESTS = f"performance_schema.{STATEMENTS.name}"
+_TIMES = f"""
+select digest, cast(sum(count_star) as double), sum(sum_timer_wait) / 1000
+from {_DIGESTS} where digest is not null group by 1
+"""
+
+
+_NAMES = (
+    *("pid", "user", "database", "application", "client"),
+    *("state", "wait", "statement_us", "transaction_us", "state_us", "query"),
+)
+_SESSIONS = """
+select p.id, p.user, p.db, null, substring_index(p.host, ':', 1),
+  if(p.command = 'Sleep', 'idle in transaction', 'active'),
+  if(x.trx_state = 'LOCK WAIT', 'lock:innodb row lock', nullif(p.state, '')),
+  if(p.command = 'Sleep', null, cast(p.time_ms * 1000 as signed)),
+  timestampdiff(microsecond, x.trx_started, sysdate(6)), cast(p.time_ms * 1000 as signed), left(p.info, 4000)
+from information_schema.processlist p
+left join information_schema.innodb_trx x on x.trx_mysql_thread_id = p.id
+where p.id <> connection_id() and p.command not in ('Daemon', 'Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker')
+  and (p.command <> 'Sleep' or x.trx_id is not null)
+"""
+_PAIRS = """
+select r.trx_mysql_thread_id, b.trx_mysql_thread_id from information_schema.innodb_lock_waits w
+join information_schema.innodb_trx r on r.trx_id = w.requesting_trx_id
+join information_schema.innodb_trx b on b.trx_id = w.blocking_trx_id
+"""
+_PROGRESS = """
+select id, coalesce(state, command), stage, max_stage, progress / 100, null
+from information_schema.processlist where max_stage > 0
+"""
+_QUOTED = re.compile(r"'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\"\"|\\(?:.|\Z))*+(?:\"|\Z)", re.DOTALL)
+"""Texts in either kind of quotes; one that was cut off goes to the end."""
+
+
+class MariadbLive:
+    """One connection for the readings; a context manager. Raises `SnapshotError`."""
+
+    lines = (
+        ("statements", "statements", "per_s"),
+        ("commits", "commits", "per_s"),
+        ("rollbacks", "rollbacks", "per_s"),
+        ("pages asked for", "pages", "per_s"),
+        ("pages read", "reads", "per_s"),
+        ("rows read", "rows", "per_s"),
+        ("rows changed", "changes", "per_s"),
+        ("redo", "redo", "bytes_per_s"),
+        ("row lock waits", "lock_waits", "per_s"),
+        ("temporary tables on disk", "disk_tables", "per_s"),
+    )
+
+    def __init__(self, dsn: str, options: Options) -> None:
+        self._address = address(dsn)
+        self._connection: Any = connect(self._address, options)
+        self._texts: dict[str, str] = {}
+        self.lacks: list[str] = []
+        ((version, measured),) = self._rows("select version(), @@performance_schema")
+        self._measured = bool(measured)
+        if not self._measured:
+            self.lacks.append("top SQL is not measured: set performance_schema=ON and restart")
+        self.title = f"{self._address.name}  MariaDB {str(version).split('-')[0]}"
+
+    def read(self) -> Reading:
+        """A reading now; the statements of our own session are left out."""
+        names = ", ".join(f"'{name}'" for name in (*_COUNTERS, *_STATES))
+        try:
+            rows = self._rows(f"{_STATUS} where lower(g.variable_name) in ({names})")
+            at_ns = time.monotonic_ns()
+            statements = self._times()
+        except (driver().Error, OSError) as error:
+            raise SnapshotError(
+                f"the server broke off: {said(error)}",
+                where=self._address.safe,
+                next_step="start again when it is up",
+            ) from error
+        found: dict[str, float | None] = {}
+        states: dict[str, float | None] = {}
+        for name, value, own in rows:
+            if name in _STATES:
+                states[_STATES[name]] = float(value)
+            else:
+                ours = 0.0 if name.startswith("innodb") else float(own)
+                found[_COUNTERS[name]] = float(value) - ours
+        changed = [found.get(name) for name in ("inserted", "updated", "deleted")]
+        found["changes"] = None if None in changed else sum(one or 0 for one in changed)
+        pages, read = found.get("pages"), found.get("reads")
+        found["hits"] = None if pages is None or read is None else pages - read
+        return Reading(at_ns, found, states, statements)
+
+    def _times(self) -> Mapping[str, tuple[float, float]] | None:
+        if not self._measured:
+            return None
+        rows = self._rows(_TIMES)
+        return {str(name): (float(calls), float(spent)) for name, calls, spent in rows}
+
+    def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
+        """Texts, asked for once each; the server's digests are without literals."""
+        unknown = [one for one in statements if one not in self._texts]
+        if unknown:
+            marks = ", ".join(["%s"] * len(unknown))
+            sql = f"select digest, min(digest_text) from {_DIGESTS} where digest in ({marks}) group by 1"
+            self._texts |= {str(one): str(text) for one, text in self._rows(sql, unknown)}
+        return self._texts
+
+    def sampler(self, period_s: float) -> Sampler:
+        """What looks at the sessions, on a connection of its own."""
+        return Sampler(self._address, period_ns=round(period_s * 1e9))
+
+    def sessions(self) -> list[Session]:
+        """The sessions that work, hold a transaction open, or block somebody."""
+        try:
+            blockers: dict[int, list[int]] = {}
+            for waiter, blocker in self._rows(_PAIRS):
+                blockers.setdefault(int(waiter), []).append(int(blocker))
+            rows = self._rows(_SESSIONS)
+        except driver().Error as error:
+            raise SnapshotError(f"the sessions cannot be read: {said(error)}", where=self._address.safe) from error
+        found = [dict(zip(_NAMES, row, strict=True)) for row in rows]
+        return [
+            cast(
+                "Session",
+                {**one, "blockers": blockers.get(one["pid"]), "query": without_values(one["query"] or "")},
+            )
+            for one in found
+        ]
+
+    def progress(self) -> list[Progress]:
+        """Commands that tell their progress: ALTER TABLE and the like."""
+        rows = self._rows(_PROGRESS)
+        return [
+            {"pid": int(pid), "what": str(state), "phase": f"stage {stage} of {most}", "done": float(done), "on": name}
+            for pid, state, stage, most, done, name in rows
+        ]
+
+    def plan(self, pid: int) -> list[str]:
+        """The plan that a session's statement runs with, as the server tells it. Raises `SnapshotError`."""
+        try:
+            rows = self._rows("show explain for %s", [int(pid)])
+        except driver().Error as error:
+            raise SnapshotError(f"no plan: {said(error)}") from error
+        return ["  ".join(str(value) for value in row if value is not None) for row in rows]
+
+    def cancel(self, pid: int) -> bool:
+        """Asks a session's statement to end (KILL QUERY)."""
+        try:
+            self._rows("kill query %s", [int(pid)])
+        except driver().Error as error:
+            raise SnapshotError(f"not cancelled: {said(error)}") from error
+        return True
+
+    def wait_class(self, kind: str | None, event: str | None) -> str:
+        """The class of a wait."""
+        return wait_class("mariadb", kind, event)
+
+    def _rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(sql, parameters)
+            return list(cursor.fetchall())
+
+    def __enter__(self) -> MariadbLive:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self._connection.close()
+
+
+def without_values(text: str) -> str:
+    """A text without what stands in quotes."""
+    return _QUOTED.sub("'?'", text)
+
+
+def open_live(dsn: str, options: Options) -> MariadbLive:
+    """Connects; raises `SnapshotError`."""
+    return MariadbLive(dsn, options)

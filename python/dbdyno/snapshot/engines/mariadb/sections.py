@@ -1,0 +1,249 @@
+"""The sections of MariaDB's report, in order; each fails alone and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.evidence.events import wait_class
+from dbdyno.snapshot.engines.mariadb import load
+from dbdyno.snapshot.engines.mariadb.sampler import ACTIVITY
+from dbdyno.snapshot.engines.mariadb.texts import OWN
+from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.engines.metric import Metric
+from dbdyno.snapshot.model import (
+    Lack,
+    Part,
+    Row,
+    Table,
+    beginning,
+    columns,
+    in_order,
+    lacking,
+    section,
+    sql_columns,
+    table,
+)
+from dbdyno.snapshot.sessions import blocking
+from dbdyno.snapshot.sessions import report as session_report
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+WATCH = "dbdyno snap watch --target DSN --every 60s"
+CONSUMER = "update performance_schema.setup_consumers set enabled = 'YES' where name = '{}'"
+WAITS = "events_waits_summary_global_by_event_name"
+
+
+def sections(interval: Interval, top: int) -> list[Part]:
+    """All sections, in order."""
+    return in_order(ORDER, interval, top)
+
+
+def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
+    """What two periods are compared by, and curves are drawn of."""
+    found = load.status(interval)
+
+    def rate(*names: str) -> float | None:
+        values = [found.get(name) for name in names]
+        return None if None in values else sum(v or 0 for v in values) / interval.seconds
+
+    return [
+        (Metric("qps", "statements", "per_s", True), rate("questions")),
+        (Metric("tps", "transactions", "per_s", True), rate("com_commit", "com_rollback")),
+        (Metric("blocks", "pages asked for", "per_s"), rate("innodb_buffer_pool_read_requests")),
+        (Metric("reads", "pages read", "per_s", False), rate("innodb_buffer_pool_reads")),
+        (Metric("changes", "rows changed", "per_s"), rate("handler_write", "handler_update", "handler_delete")),
+        (Metric("redo", "redo written", "bytes_per_s"), rate("innodb_os_log_written")),
+        (Metric("lock_waits", "row lock waits", "per_s", False), rate("innodb_row_lock_waits")),
+        (Metric("hitrate", "hit rate", "ratio", True), load.ratio_of_hits(found)),
+    ]
+
+
+def waits(interval: Interval, top: int) -> Part:
+    """Average active sessions by class and event, sampled, and what the server itself timed."""
+    source, looks = interval.samples("activity", ACTIVITY)
+    tables, lacks, notes = [], [], []
+    if looks:
+        tables += _sampled(interval, source, looks, top)
+        notes.append(f"{looks} looks, one every {interval.seconds / looks:.2g} s")
+    else:
+        why = "the sessions were not sampled in this interval"
+        lacks.append(lacking("active sessions", why, WATCH))
+    if not interval.missing(WAITS):
+        timed = interval.query(
+            f"""select EVENT_NAME as event, COUNT_STAR as waits, SUM_TIMER_WAIT as time,
+              SUM_TIMER_WAIT / nullif(COUNT_STAR, 0) as mean, verdict, why from {WAITS}
+            where verdict <> 'ok' or COUNT_STAR > 0 order by time desc nulls last""",
+            WAITS,
+        )
+        shown = columns("event:text waits time:ns mean:ns")
+        tables.append(table("Timed by the server", shown, timed, top=top))
+    return section(
+        "waits",
+        "Waits by class and event",
+        tables,
+        about="aas: average active sessions, as sampled. A session that waits for"
+        " nothing the server tells of counts as CPU.",
+        not_measured=[*lacks, *_switched_off(interval.after.facts)],
+        notes=notes,
+    )
+
+
+def _sampled(interval: Interval, source: str, looks: int, top: int) -> list[Table]:
+    """Active sessions by class and by event; dbdyno's own sessions are left out."""
+    ours = ", ".join(str(one.facts["session"]) for one in interval.chain)
+    rows = interval.query(
+        f"""select event_type as type, event, count(*) as seen, count(*) / {looks} as aas,
+          count(*) / sum(count(*)) over () as share from {source}
+        where state = 'active' and session not in ({ours})
+          and {interval.inside} group by all order by seen desc, event"""
+    )
+    for row in rows:
+        row["class"] = wait_class("mariadb", row["type"], row["event"])
+    sums: dict[str, Row] = {}
+    for row in rows:
+        own = sums.setdefault(row["class"], {"class": row["class"], "aas": 0.0, "share": 0.0})
+        own["aas"] += row["aas"]
+        own["share"] += row["share"]
+    by_class = sorted(sums.values(), key=lambda one: -one["aas"])
+    return [
+        table("By class", columns("class:text aas:aas share:ratio"), by_class),
+        table("By event", columns("event:text class:text aas:aas share:ratio seen"), rows, top=top),
+    ]
+
+
+def _switched_off(facts: Mapping[str, Any]) -> Iterator[Lack]:
+    """What the server would tell, were it switched on."""
+    if not facts.get("waits_current"):
+        yield lacking(
+            "file access and latches of single sessions: they are in CPU",
+            "the consumer events_waits_current is off",
+            CONSUMER.format("events_waits_current"),
+        )
+    if not facts.get("waits_timed"):
+        yield lacking(
+            "latches (wait/synch)",
+            "no such instrument is on",
+            "enable wait/synch/% in performance_schema.setup_instruments; it costs",
+        )
+
+
+_SQL = (
+    ("By time", "time", "statement:text share:ratio time:ns calls mean:ns rows_examined"),
+    ("By calls", "calls", "statement:text calls time:ns mean:ns rows_sent rows_affected"),
+    ("By rows examined", "rows_examined", "statement:text rows_examined rows_sent calls no_index:count:without_index"),
+    ("By lock time", "lock_time", "statement:text lock_time:ns calls time:ns"),
+    (
+        "By temporary tables on disk",
+        "disk_tables",
+        "statement:text disk_tables:count:disk_tables temp_tables:count:temp_tables calls",
+    ),
+    ("By errors", "errors", "statement:text errors calls"),
+)
+
+
+def statements(interval: Interval, top: int) -> Part:
+    """TOP SQL by what it cost."""
+    view, title = STATEMENTS.name, "Top SQL"
+    missing = interval.missing(view)
+    if missing:
+        return section("sql", title, not_measured=[lacking("statements", *missing)])
+    rows = interval.query(
+        f"""select DIGEST as statement, sum(COUNT_STAR) as calls, sum(SUM_TIMER_WAIT) as time,
+          sum(SUM_TIMER_WAIT) / nullif(sum(COUNT_STAR), 0) as mean,
+          sum(SUM_TIMER_WAIT) / nullif(sum(sum(SUM_TIMER_WAIT)) over (), 0) as share,
+          sum(SUM_ROWS_EXAMINED) as rows_examined, sum(SUM_ROWS_SENT) as rows_sent,
+          sum(SUM_ROWS_AFFECTED) as rows_affected, sum(SUM_LOCK_TIME) as lock_time,
+          sum(SUM_ERRORS) as errors, sum(SUM_CREATED_TMP_TABLES) as temp_tables,
+          sum(SUM_CREATED_TMP_DISK_TABLES) as disk_tables, sum(SUM_NO_INDEX_USED) as no_index
+        from {view} where verdict = 'ok' group by 1 having sum(COUNT_STAR) > 0""",
+        view,
+    )
+    texts: dict[str, str] = {}
+    if interval.after.file("statement_texts"):
+        source = interval.ends("statement_texts")[1]
+        texts = {row["d"]: row["q"] for row in interval.query(f"select DIGEST as d, query as q from {source}")}
+    rows = [
+        row | {"begins": beginning(texts.get(row["statement"]))}
+        for row in rows
+        if not OWN.search(texts.get(row["statement"]) or "")
+    ]
+    tables, shown = [], dict[str, None]()
+    for heading, order, spec in _SQL:
+        first = [row for row in sorted(rows, key=lambda r: -(r[order] or 0)) if row[order]]
+        tables.append(table(heading, sql_columns(spec), first, top=top))
+        shown |= dict.fromkeys(row["statement"] for row in first[:top])
+    told = [{"statement": one, "text": texts.get(one)} for one in shown if one != OTHER]
+    lost = interval.query(f"select DIGEST as name, verdict, why from {view} where verdict <> 'ok' order by 2, 1")
+    notes = []
+    if any(row["statement"] == OTHER for row in rows):
+        notes.append("the table of digests was full: raise performance_schema_digests_size")
+    return section(
+        "sql",
+        title,
+        [
+            *tables,
+            table("Texts", columns("text:text statement:code:identifier"), told),
+            table("Difference not known", columns("name:text verdict:text why:text"), lost, top=top),
+        ],
+        about="share: of all statements' time. Statements are counted when they end.",
+        notes=notes,
+    )
+
+
+def locks(interval: Interval, top: int) -> Part:
+    """Deadlocks and row lock waits."""
+    found = load.status(interval)
+    counted = {
+        "deadlocks": found.get("innodb_deadlocks"),
+        "row_lock_waits": found.get("innodb_row_lock_waits"),
+        "waited": None if found.get("innodb_row_lock_time") is None else (found["innodb_row_lock_time"] or 0) * 1e6,
+        "verdict": interval.verdict("status").word,
+    }
+    return section("locks", "Locks", [table("", columns("deadlocks row_lock_waits waited:ns"), [counted])])
+
+
+def settings(interval: Interval, top: int) -> Part:
+    """The variables that are not what they were."""
+    before, after = interval.ends("global_variables")
+    rows = interval.query(
+        f"""select name as setting, a.value as before, b.value as after
+        from {before} a full join {after} b using (name)
+        where a.value is distinct from b.value order by 1"""
+    )
+    shown = columns("setting:text before:text after:text")
+    return section(
+        "settings", "Settings that changed", [table("", shown, rows)], notes=[] if rows else ["no setting changed"]
+    )
+
+
+def changes(interval: Interval, top: int) -> Part:
+    """Tables that are gone. (One that appears was first used in between, or is new: not told.)"""
+    missing = interval.missing(load.TABLES)
+    title = "Tables dropped or made anew"
+    if missing:
+        return section("changes", title, not_measured=[lacking("tables", *missing)])
+    rows = interval.query(
+        f"""select OBJECT_SCHEMA || '.' || OBJECT_NAME as name, life, verdict, why
+        from {load.TABLES} where verdict in ('partial', 'reset') order by 1""",
+        load.TABLES,
+    )
+    shown = columns("name:text life:text verdict:text why:text")
+    return section("changes", title, [table("", shown, rows)], notes=[] if rows else ["none"])
+
+
+ORDER = (
+    ("throughput", load.throughput),
+    ("tables", load.tables),
+    ("profile", load.profile),
+    ("sessions", session_report.activity),
+    ("waits", waits),
+    ("sql", statements),
+    ("io", load.files),
+    ("indexes", load.indexes),
+    ("blocking", blocking.section),
+    ("locks", locks),
+    ("settings", settings),
+    ("changes", changes),
+)

@@ -1,0 +1,116 @@
+"""Texts of statements, read only for digests that may enter a report.
+
+The server's digests are without literals already, and the same on every server of a version, so
+that the digest is the fingerprint too.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.evidence.memory import for_files
+from dbdyno.snapshot.engines.mariadb.running_statements import OURS
+from dbdyno.snapshot.engines.mariadb.views import OTHER, STATEMENTS
+from dbdyno.snapshot.engines.view import Column, View
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store.folder import Snapshot
+
+NAME = "statement_texts"
+OWN = re.compile(r"`performance_schema` \. `threads` SET `instrumented`")
+"""What a collector says before its session is no longer accounted."""
+OURS_MOST = 2_000
+"""So many texts that no digest is known of are kept; then only those of the sessions that were just seen."""
+FIRST = 25
+"""So many statements of each order have their text read."""
+
+ORDERS = (
+    "SUM_TIMER_WAIT",
+    "COUNT_STAR",
+    "SUM_ROWS_EXAMINED",
+    "SUM_ROWS_SENT",
+    "SUM_ROWS_AFFECTED",
+    "SUM_LOCK_TIME",
+    "SUM_ERRORS",
+    "SUM_CREATED_TMP_DISK_TABLES",
+)
+"""Columns that a report orders by."""
+
+COLUMNS = (
+    Column("DIGEST", "key", "text", "VARCHAR"),
+    Column("fingerprint", "text", "text", "VARCHAR"),
+    Column("query", "text", "text", "VARCHAR"),
+)
+
+Rows = Callable[[str, Any], list[tuple[Any, ...]]]
+
+
+def view(
+    rows: Rows,
+    statements: View | None,
+    before: Snapshot | None,
+    most: int,
+    seen: Sequence[str] = (),
+    ours: Mapping[str, str] | None = None,
+) -> View:
+    """All texts known so far: those of the snapshot before, of new digests at the top, and of those that sampled
+    sessions were `seen` with; `ours`: of these the texts that no digest is known of."""
+    known = {str(digest): str(text) for digest, text in _kept(before, NAME, "DIGEST, query")}
+    if sum(one.startswith(OURS) for one in known) > OURS_MOST:
+        known = {one: text for one, text in known.items() if not one.startswith(OURS)}
+    known |= {one: ours[one] for one in seen if ours and one in ours}
+    first = top(statements, before) if statements is not None else []
+    wanted = [one for one in dict.fromkeys([*seen, *first]) if one not in known and not one.startswith(OURS)][:most]
+    started = time.perf_counter_ns()
+    if wanted and statements is not None:
+        marks = ", ".join(["%s"] * len(wanted))
+        table = f"performance_schema.{STATEMENTS.name}"
+        sql = f"select digest, min(digest_text) from {table} where digest in ({marks}) group by 1"
+        known |= {str(digest): str(text).strip() for digest, text in rows(sql, wanted)}
+    spent = time.perf_counter_ns() - started if wanted else 0
+    kept = [(one, one, known[one]) for one in sorted(known)]
+    return View(NAME, "now", COLUMNS, kept, elapsed_ns=spent)
+
+
+def top(statements: View, before: Snapshot | None) -> list[str]:
+    """Digests among the first of some order: since the snapshot before, or since ever."""
+    names = [column.name for column in statements.columns]
+    shown = [name for name in ORDERS if name in names]
+    at = names.index("DIGEST")
+    places = [names.index(name) for name in shown]
+    old: dict[str, list[int]] = {}
+    if before and set(shown) <= {column.name for column in before.columns(STATEMENTS.name)}:
+        for digest, *values in _kept(before, STATEMENTS.name, ", ".join(["DIGEST", *shown])):
+            _add(old.setdefault(digest, [0] * len(shown)), values)
+    sums: dict[str, list[int]] = {}
+    for row in statements.rows:
+        assert isinstance(row, tuple)
+        if row[at] != OTHER:
+            _add(sums.setdefault(row[at], [0] * len(shown)), [row[place] for place in places])
+    for digest, earlier in old.items():
+        if digest in sums:
+            pairs = zip(sums[digest], earlier, strict=True)
+            sums[digest] = [new - one if new >= one else new for new, one in pairs]
+    found: dict[str, None] = {}
+    for index in range(len(shown)):
+        most = heapq.nlargest(FIRST, ((values[index], one) for one, values in sums.items()))
+        found |= {one: None for value, one in most if value > 0}
+    return list(found)
+
+
+def _add(sums: list[int], values: list[Any]) -> None:
+    for index, value in enumerate(values):
+        sums[index] += value or 0
+
+
+def _kept(before: Snapshot | None, view_name: str, columns: str) -> list[tuple[Any, ...]]:
+    rows_of = before.relation(view_name) if before is not None and before.problem(view_name) is None else None
+    if rows_of is None:
+        return []
+
+    with for_files() as connection:
+        return connection.execute(f"select {columns} from {rows_of}").fetchall()

@@ -1,0 +1,48 @@
+"""Whether an instance answers each of the collector's queries: run with `rownum < 1`, so that no row is read.
+
+The queries follow the public reference and were never run against an instance where dbdyno is made.
+Who has one learns here, before the first snapshot, what it refuses and which grant is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, said
+from dbdyno.snapshot.engines.oracle.scripts import LICENSED, names, script
+
+TIMEOUT_MS = 10_000
+
+
+def check(dsn: str) -> list[dict[str, Any]]:
+    """A row per script: whether the instance takes it, what it says, which grant it needs. Licensed views are asked
+    only where the connection string names them. Raises `SnapshotError` where nobody answers."""
+    where = address(dsn)
+    asked = [n for n in names() if not n.startswith(LICENSED) or n.removeprefix(LICENSED) in where.licensed]
+    connection = connect(where, TIMEOUT_MS)
+    try:
+        return [_row(connection, name) for name in asked]
+    finally:
+        connection.close()
+
+
+def empty(name: str) -> tuple[str, dict[str, Any]]:
+    """The query of a script that gives no row, and its parameters."""
+    sql = script(name).sql.strip().replace(":ids", ":i0")
+    binds = {bind: value for bind, value in (("i0", "-"), ("since_us", 0)) if f":{bind}" in sql}
+    return f"select * from (\n{sql}\n) where rownum < 1", binds
+
+
+def _row(connection: Any, name: str) -> dict[str, Any]:
+    sql, binds = empty(name)
+    row = {"query": name, "answer": "ok", "grants": script(name).grants}
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, binds)
+            given = [str(column[0]).lower() for column in cursor.description or ()]
+            expected = [column.name for column in script(name).columns]
+            if given and given != expected:
+                row["answer"] = f"other columns: {', '.join(given)}"
+    except driver().Error as error:
+        row["answer"] = said(error)
+    return row

@@ -1,0 +1,181 @@
+"""Reads the V$ views of an Oracle instance: nothing made, nothing reset, no licensed view unless
+it is named.
+
+Limits: developed against the documented views, with recorded rows; it was not run against an
+instance. One instance of a cluster is one target. In a container database, the views show what the
+container of the connection may see.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.evidence.memory import for_files
+from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, said
+from dbdyno.snapshot.engines.oracle.sampler import Sampler
+from dbdyno.snapshot.engines.oracle.scripts import LICENSED, Script, script
+from dbdyno.snapshot.engines.view import Column, Options, View, unread
+from dbdyno.snapshot.reading.clock import stamp
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store.folder import Snapshot
+
+ORDER = ("sysstat", "sys_time_model", "system_event", "event_histogram_micro", "segment_statistics", "sql", "parameter")
+TEXTS = "statement_texts"
+TEXT_COLUMNS = (
+    Column("sql_id", "key", "text", "VARCHAR"),
+    Column("fingerprint", "text", "text", "VARCHAR"),
+    Column("query", "text", "text", "VARCHAR"),
+)
+ORDERS = ("elapsed_time", "cpu_time", "buffer_gets", "disk_reads", "executions", "parse_calls")
+FIRST = 25
+"""So many statements of each order have their text read."""
+
+_LITERAL = re.compile(
+    r"[nN]?[qQ]'(\[.*?\]|\{.*?\}|\(.*?\)|<.*?>|(\S).*?\2)'|[nN]?'(?:[^']|'')*'"
+    r"|/\*(?!\+).*?\*/|--(?!\+)[^\n]*|(?<![\w$#.:\"])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?",
+    re.DOTALL,
+)
+
+
+class OracleCollector:
+    """Keeps its connection between the snapshots of a watch; a context manager."""
+
+    def __init__(self, dsn: str, options: Options) -> None:
+        self.options = options
+        self._address = address(dsn)
+        self._connection: Any = connect(self._address, options.statement_timeout_ms)
+        self._facts: dict[str, Any] = {}
+        self.wanted_texts: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The name that the user gave, else host, port and service."""
+        return self.options.name or self._address.name
+
+    @property
+    def at_ns(self) -> int:
+        """When the last snapshot was read, by the server's clock."""
+        return int(self._facts["at_us"]) * 1000
+
+    def facts(self) -> dict[str, Any]:
+        """What the last snapshot knows of the instance: identity, life, version."""
+        licensed = list(self._address.licensed)
+        return {"dsn": self._address.safe, "licensed": licensed, **self._facts}
+
+    def collect(self, before: Snapshot | None) -> list[View]:
+        """All views now. Raises `SnapshotError` where the instance is gone."""
+        if self._connection is None:
+            self._connection = connect(self._address, self.options.statement_timeout_ms)
+        instance = self._read(script("instance"))
+        if instance.problem is not None:
+            raise SnapshotError(
+                f"v$instance and v$database cannot be read: {instance.problem}",
+                where=self._address.safe,
+                next_step=instance.next_step,
+            )
+        columns = [column.name for column in instance.columns]
+        (row,) = instance.rows
+        assert isinstance(row, tuple)
+        self._facts = {**dict(zip(columns, row, strict=True)), **stamp()}
+        views = [self._read(script(name)) for name in ORDER]
+        statements = next(view for view in views if view.name == "sql")
+        if statements.problem is None and not self.options.redact:
+            views.append(self._texts(statements, before))
+        since_us = before.at_ns // 1000 if before else self._facts["at_us"] - 60_000_000
+        for name in self._address.licensed:
+            views.append(self._read(script(LICENSED + name), {"since_us": since_us}))
+        return [instance, *views]
+
+    def sampler(self, period_s: float) -> Sampler:
+        """What samples the sessions on a connection of its own."""
+        return Sampler(self._address, period_ns=round(period_s * 1e9))
+
+    def close(self) -> None:
+        """Closes the connection; what was read stays."""
+        if self._connection is not None:
+            with contextlib.suppress(Exception):
+                self._connection.close()
+        self._connection = None
+
+    def __enter__(self) -> OracleCollector:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self.close()
+
+    def _read(self, asked: Script, parameters: dict[str, Any] | None = None) -> View:
+        started = time.perf_counter_ns()
+        try:
+            rows = self._rows(asked.sql, parameters or {})
+        except driver().Error as error:
+            if not self._connection.is_healthy():
+                self.close()
+                raise SnapshotError(
+                    f"the instance broke off: {said(error)}",
+                    where=self._address.safe,
+                    next_step="try again when it is up; the store keeps what was taken before",
+                ) from error
+            return unread(asked.view, asked.scope, said(error), f"grant {asked.grants}")
+        spent = time.perf_counter_ns() - started
+        return View(
+            asked.view,
+            asked.scope,
+            asked.columns,
+            rows,
+            appearance=asked.appearance,
+            elapsed_ns=spent,
+        )
+
+    def _texts(self, statements: View, before: Snapshot | None) -> View:
+        known = _known(before)
+        wanted = [one for one in top(statements) if one not in known][: self.options.texts_most]
+        started = time.perf_counter_ns()
+        if wanted:
+            binds = {f"i{at}": one for at, one in enumerate(wanted)}
+            sql = script("sql_text").sql.replace(":ids", ", ".join(f":{name}" for name in binds))
+            with contextlib.suppress(driver().Error):
+                known |= {str(i): without_literals(str(t)) for i, t in self._rows(sql, binds)}
+        spent = time.perf_counter_ns() - started if wanted else 0
+        names = [column.name for column in statements.columns]
+        signature = names.index("signature")
+        prints = {row[0]: row[signature] for row in statements.rows if isinstance(row, tuple)}
+        rows = [(one, prints.get(one), known[one]) for one in sorted(known)]
+        return View(TEXTS, "now", TEXT_COLUMNS, rows, elapsed_ns=spent)
+
+    def _rows(self, sql: str, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
+        with self._connection.cursor() as cursor:
+            cursor.arraysize = 1000
+            cursor.execute(sql, parameters)
+            return [tuple(row) for row in cursor.fetchall()]
+
+
+def top(statements: View) -> list[str]:
+    """Identifiers among the first of some order, since the instance or the cursor began."""
+    names = [column.name for column in statements.columns]
+    rows = [row for row in statements.rows if isinstance(row, tuple)]
+    found: dict[str, None] = {}
+    for order in ORDERS:
+        at = names.index(order)
+        found |= dict.fromkeys(row[0] for row in heapq.nlargest(FIRST, rows, key=lambda r: r[at]))
+    return list(found)
+
+
+def without_literals(text: str) -> str:
+    """A statement without its texts, numbers and comments (hints stay)."""
+    return _LITERAL.sub(lambda found: "" if found[0].startswith(("/*", "--")) else "?", text)
+
+
+def _known(before: Snapshot | None) -> dict[str, str]:
+    rows_of = before.relation(TEXTS) if before is not None and before.problem(TEXTS) is None else None
+    if rows_of is None:
+        return {}
+
+    with for_files() as connection:
+        rows = connection.execute(f"select sql_id, query from {rows_of}").fetchall()
+    return {str(one): str(text) for one, text in rows}

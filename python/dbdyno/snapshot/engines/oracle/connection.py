@@ -1,0 +1,105 @@
+"""Connects to Oracle by python-oracledb in its thin mode: no client software is needed.
+
+    oracle://user:password@host:1521/service
+    oracle://user@host/service?licensed=active_session_history
+
+A missing password is taken from DBDYNO_ORACLE_PASSWORD. Every call has a timeout. Views that need
+a licence are read only where `licensed` names them.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.oracle.scripts import LICENSED, names
+
+PORT = 1521
+CONNECT_S = 10
+PASSTHROUGH = ("config_dir", "wallet_location", "ssl_server_dn_match")
+_EXAMPLE = "oracle://user@host:1521/service"
+_LOGIN = "check host, service, user and password (DBDYNO_ORACLE_PASSWORD)"
+_OLD = "the driver's thin mode, and the queries, ask for Oracle 12.1 or later"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the instance is. `parameters` are the driver's, the password among them; `safe` is the
+    connection string without it; `licensed` the licensed scripts that the user named."""
+
+    parameters: dict[str, Any] = field(repr=False)
+    safe: str
+    name: str
+    licensed: tuple[str, ...]
+
+
+def address(dsn: str) -> Address:
+    """Takes a connection string apart. Raises `SnapshotError` where it is none."""
+    try:
+        parts = urlsplit(dsn)
+        port = parts.port or PORT
+    except ValueError as error:
+        raise SnapshotError(f"the connection string cannot be read: {error}", next_step=_EXAMPLE) from error
+    service = unquote(parts.path.strip("/"))
+    if not parts.hostname or not service:
+        raise SnapshotError("the connection string names no host or no service", next_step=_EXAMPLE)
+    given: dict[str, Any] = {"host": parts.hostname, "port": port, "service_name": service}
+    if parts.username:
+        given["user"] = unquote(parts.username)
+    password = unquote(parts.password or "") or os.environ.get("DBDYNO_ORACLE_PASSWORD")
+    if password:
+        given["password"] = password
+    licensed: list[str] = []
+    for name, value in parse_qsl(parts.query):
+        if name == "licensed":
+            licensed += value.split(",")
+        elif name in PASSTHROUGH:
+            given[name] = value
+        else:
+            known = ", ".join(("licensed", *PASSTHROUGH))
+            raise SnapshotError(
+                f"the connection string has an option {name!r}, expected {known}",
+                next_step=_EXAMPLE,
+            )
+    offered = [one.removeprefix(LICENSED) for one in names() if one.startswith(LICENSED)]
+    for one in licensed:
+        if one not in offered:
+            raise SnapshotError(f"licensed={one}: there is no such view here", next_step=f"one of {offered}")
+    user = f"{given['user']}@" if "user" in given else ""
+    place = f"{parts.hostname}:{port}/{service}"
+    return Address(given, f"oracle://{user}{place}", place, tuple(licensed))
+
+
+def connect(where: Address, timeout_ms: int) -> Any:
+    """A connection whose calls end after the timeout. Raises `SnapshotError`."""
+    oracledb = driver()
+    try:
+        connection = oracledb.connect(**where.parameters, tcp_connect_timeout=CONNECT_S)
+        connection.call_timeout = timeout_ms
+        connection.module = "dbdyno snap"
+    except (oracledb.Error, OSError) as error:
+        raise SnapshotError(
+            f"cannot log in: {said(error)}",
+            where=where.safe,
+            next_step=_OLD if "DPY-3010" in str(error) else _LOGIN,
+        ) from error
+    return connection
+
+
+def driver() -> Any:
+    """python-oracledb. Raises `SnapshotError` where it is not installed."""
+    try:
+        import oracledb
+    except ImportError as error:
+        raise SnapshotError(
+            "Oracle needs the driver python-oracledb", next_step="pip install 'dbdyno[oracle]'"
+        ) from error
+    return oracledb
+
+
+def said(error: BaseException) -> str:
+    """The first line of what the driver says."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

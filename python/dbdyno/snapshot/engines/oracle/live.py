@@ -1,0 +1,107 @@
+"""The live screen's side of Oracle: statistics of the instance, and sampled sessions.
+
+V$SQLSTATS is left alone: adding up a large shared pool every few seconds would cost what it measures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.evidence.events import wait_class
+from dbdyno.snapshot.engines.live import Progress, Reading, Session
+from dbdyno.snapshot.engines.oracle.connection import address, connect, driver, said
+from dbdyno.snapshot.engines.oracle.sampler import Sampler
+from dbdyno.snapshot.engines.oracle.scripts import script
+from dbdyno.snapshot.engines.view import Options
+
+_COUNTERS = {
+    "user commits": "commits",
+    "user rollbacks": "rollbacks",
+    "execute count": "executions",
+    "session logical reads": "logical",
+    "physical reads": "physical",
+    "db block changes": "changes",
+    "redo size": "redo",
+    "parse count (hard)": "hard_parses",
+}
+
+
+class OracleLive:
+    """One connection for the readings; a context manager. Raises `SnapshotError`."""
+
+    lines = (
+        ("commits", "commits", "per_s"),
+        ("rollbacks", "rollbacks", "per_s"),
+        ("executions", "executions", "per_s"),
+        ("logical reads", "logical", "per_s"),
+        ("physical reads", "physical", "per_s"),
+        ("block changes", "changes", "per_s"),
+        ("redo", "redo", "bytes_per_s"),
+        ("hard parses", "hard_parses", "per_s"),
+    )
+    lacks = ("top SQL is not read here: adding up V$SQLSTATS costs too much; see dbdyno snap report",)
+
+    def __init__(self, dsn: str, options: Options) -> None:
+        self._address = address(dsn)
+        self._connection: Any = connect(self._address, options.statement_timeout_ms)
+        self.title = f"{self._address.name}  Oracle {self._connection.version}"
+
+    def read(self) -> Reading:
+        """A reading now."""
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.arraysize = 1000
+                cursor.execute(script("sysstat").sql)
+                rows = cursor.fetchall()
+        except (driver().Error, OSError) as error:
+            raise SnapshotError(
+                f"the instance broke off: {said(error)}",
+                where=self._address.safe,
+                next_step="start again when it is up",
+            ) from error
+        found = {_COUNTERS[name]: float(value) for _, name, _, value in rows if name in _COUNTERS}
+        logical, physical = found.get("logical"), found.get("physical")
+        hits = None if logical is None or physical is None else logical - physical
+        return Reading(time.monotonic_ns(), {**found, "hits": hits, "reads": physical})
+
+    def texts(self, statements: Sequence[str]) -> Mapping[str, str]:
+        """None: no statements are shown."""
+        return {}
+
+    def sampler(self, period_s: float) -> Sampler:
+        """What looks at the sessions, on a connection of its own."""
+        return Sampler(self._address, period_ns=round(period_s * 1e9))
+
+    def sessions(self) -> list[Session]:
+        """Not read: never run against an instance."""
+        return []
+
+    def progress(self) -> list[Progress]:
+        """Not read: never run against an instance."""
+        return []
+
+    def plan(self, pid: int) -> list[str]:
+        """Raises `SnapshotError`: not asked for on Oracle."""
+        raise SnapshotError("plans of sessions are not read on Oracle")
+
+    def cancel(self, pid: int) -> bool:
+        """Raises `SnapshotError`: not done on Oracle."""
+        raise SnapshotError("nothing is cancelled on Oracle")
+
+    def wait_class(self, kind: str | None, event: str | None) -> str:
+        """The class of a wait."""
+        return wait_class("oracle", kind, event)
+
+    def __enter__(self) -> OracleLive:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self._connection.close()
+
+
+def open_live(dsn: str, options: Options) -> OracleLive:
+    """Connects; raises `SnapshotError`."""
+    return OracleLive(dsn, options)

@@ -1,0 +1,51 @@
+"""The SQL of the Oracle collector: one file per view, to be read and run by hand by any DBA.
+
+The head of a file says what it is for, which grants it needs, and what each column means; nothing
+else is known of the columns. A file whose name begins with `licensed_` is run only when the
+connection string names it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+
+from dbdyno.snapshot.engines.view import Column
+
+LICENSED = "licensed_"
+_VIEW = re.compile(r"^-- view: (\w+) +scope: (\w+) +appearance: (\w+)$", re.MULTILINE)
+_COLUMN = re.compile(r"^-- column (\w+) +(\w+) +(\w+) +(\w+)$", re.MULTILINE)
+_GRANTS = re.compile(r"^-- Grants: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Script:
+    """One file: the view that it gives, its scope and columns, the query without the head."""
+
+    name: str
+    view: str
+    scope: str
+    appearance: str
+    columns: tuple[Column, ...]
+    grants: str
+    sql: str
+
+
+@functools.cache
+def script(name: str) -> Script:
+    """The script of that name."""
+    text = files("dbdyno.snapshot.engines.oracle").joinpath("sql", f"{name}.sql").read_text("utf-8")
+    head = _VIEW.search(text)
+    grants = _GRANTS.search(text)
+    assert head is not None and grants is not None, f"{name}.sql has no head"
+    columns = tuple(Column(*found.groups()) for found in _COLUMN.finditer(text))
+    sql = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    return Script(name, head[1], head[2], head[3], columns, grants[1], sql)
+
+
+def names() -> list[str]:
+    """All scripts."""
+    folder = files("dbdyno.snapshot.engines.oracle").joinpath("sql")
+    return sorted(one.name.removesuffix(".sql") for one in folder.iterdir())

@@ -1,0 +1,330 @@
+"""The sections of Oracle's report, in order; each fails alone and says why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbdyno.evidence.events import wait_class
+from dbdyno.snapshot.engines.metric import Metric
+from dbdyno.snapshot.engines.oracle.scripts import LICENSED, script
+from dbdyno.snapshot.model import Part, Row, Table, beginning, columns, in_order, lacking, section, sql_columns, table
+from dbdyno.snapshot.sessions import report as session_report
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+_PROFILE = (
+    ("DB time (active sessions)", "DB time", "ns", 1e3),
+    ("DB CPU", "DB CPU", "ns", 1e3),
+    ("redo size", "redo size", "bytes", 1),
+    ("logical reads", "session logical reads", "count", 1),
+    ("block changes", "db block changes", "count", 1),
+    ("physical reads", "physical reads", "count", 1),
+    ("physical writes", "physical writes", "count", 1),
+    ("user calls", "user calls", "count", 1),
+    ("parses", "parse count (total)", "count", 1),
+    ("hard parses", "parse count (hard)", "count", 1),
+    ("sorts on disk", "sorts (disk)", "count", 1),
+    ("logons", "logons cumulative", "count", 1),
+    ("executes", "execute count", "count", 1),
+    ("rows by scans", "table scan rows gotten", "count", 1),
+    ("rows by rowid", "table fetch by rowid", "count", 1),
+    ("commits", "user commits", "count", 1),
+    ("rollbacks", "user rollbacks", "count", 1),
+)
+_THROUGHPUT = columns("database:text tps:per_s hitrate:ratio lio_ps:per_s rd_ps:per_s rows_ps:per_s changes_ps:per_s")
+
+
+def sections(interval: Interval, top: int) -> list[Part]:
+    """All sections, in order."""
+    return in_order(ORDER, interval, top)
+
+
+def counts(interval: Interval) -> dict[str, int | None]:
+    """Statistics and the time model (us) over the interval, by name; None where not known."""
+    rows = interval.query("select name, value from sysstat", "sysstat")
+    if interval.has("sys_time_model"):
+        rows += interval.query("select stat_name as name, value from sys_time_model", "sys_time_model")
+    return {row["name"]: row["value"] for row in rows}
+
+
+def _whole(found: dict[str, int | None], *names: str) -> float | None:
+    values = [found.get(name) for name in names]
+    return None if None in values else float(sum(value or 0 for value in values))
+
+
+def _hits(found: dict[str, int | None]) -> float | None:
+    asked = _whole(found, "consistent gets from cache", "db block gets from cache")
+    read = found.get("physical reads cache")
+    return None if not asked or read is None else 1 - read / asked
+
+
+def metrics(interval: Interval) -> list[tuple[Metric, float | None]]:
+    """What two periods are compared by, and curves are drawn of."""
+    found = counts(interval)
+
+    def rate(*names: str, factor: float = 1) -> float | None:
+        value = _whole(found, *names)
+        return None if value is None else value * factor / interval.seconds
+
+    return [
+        (Metric("tps", "transactions", "per_s", True), rate("user commits", "user rollbacks")),
+        (Metric("aas", "active sessions", "aas", False), rate("DB time", factor=1e-6)),
+        (Metric("blocks", "logical reads", "per_s"), rate("session logical reads")),
+        (Metric("reads", "physical reads", "per_s", False), rate("physical reads")),
+        (Metric("redo", "redo", "bytes_per_s"), rate("redo size")),
+        (Metric("hard_parses", "hard parses", "per_s", False), rate("parse count (hard)")),
+        (Metric("hitrate", "hit rate", "ratio", True), _hits(found)),
+    ]
+
+
+def throughput(interval: Interval, top: int) -> Part:
+    """The instance as a whole."""
+    found = counts(interval)
+
+    def rate(*names: str) -> float | None:
+        value = _whole(found, *names)
+        return None if value is None else value / interval.seconds
+
+    verdict = interval.verdict("instance")
+    row = {
+        "database": interval.after.facts.get("instance_name"),
+        "tps": rate("user commits", "user rollbacks"),
+        "hitrate": _hits(found),
+        "lio_ps": rate("session logical reads"),
+        "rd_ps": rate("physical reads"),
+        "rows_ps": rate("table scan rows gotten", "table fetch by rowid"),
+        "changes_ps": rate("db block changes"),
+        "verdict": verdict.word,
+        "why": verdict.why,
+    }
+    return section(
+        "throughput",
+        "Database throughput",
+        [table("", _THROUGHPUT, [row])],
+        about="tps: user commits and rollbacks. hitrate: 1 - physical reads cache / (consistent"
+        " gets from cache + db block gets from cache). rows_ps: rows by scans and by rowid.",
+    )
+
+
+def profile(interval: Interval, top: int) -> Part:
+    """LOAD PROFILE per second and per transaction."""
+    found = counts(interval)
+    done = _whole(found, "user commits", "user rollbacks")
+    rows = []
+    for label, name, unit, factor in _PROFILE:
+        value = found.get(name)
+        known = None if value is None else value * factor
+        rows.append(
+            {
+                "what": label,
+                "per_second": None if known is None else known / interval.seconds,
+                "per_transaction": None if known is None or not done else known / done,
+                "total": known,
+                "unit": unit,
+            }
+        )
+    shown = columns(
+        "what:text per_second:number:per_second per_transaction:number:per_transaction total:number unit:text:"
+    )
+    return section("profile", "Load profile", [table("", shown, rows)])
+
+
+def waits(interval: Interval, top: int) -> Part:
+    """Foreground waits as the instance added them up, with the CPU, and sampled sessions."""
+    missing = interval.missing("system_event")
+    title = "Waits by class and event"
+    if missing:
+        return section("waits", title, not_measured=[lacking("waits", *missing)])
+    events = interval.query(
+        """select event, wait_class, total_waits_fg as waits,
+          time_waited_micro_fg * 1000 as time,
+          time_waited_micro_fg * 1000 / nullif(total_waits_fg, 0) as mean, verdict, why
+        from system_event where wait_class <> 'Idle' and (verdict <> 'ok' or total_waits_fg > 0)""",
+        "system_event",
+    )
+    cpu = counts(interval).get("DB CPU")
+    events.append(
+        {
+            "event": "DB CPU",
+            "wait_class": None,
+            "waits": None,
+            "mean": None,
+            "time": None if cpu is None else cpu * 1000,
+        }
+    )
+    whole = sum(row["time"] or 0 for row in events)
+    sums: dict[str, Row] = {}
+    for row in events:
+        row["class"] = wait_class("oracle", row["wait_class"], None if row["event"] == "DB CPU" else row["event"])
+        row["share"] = (row["time"] or 0) / whole if whole and row["time"] is not None else None
+        own = sums.setdefault(row["class"], {"class": row["class"], "time": 0, "share": 0.0})
+        own["time"] += row["time"] or 0
+        own["aas"] = own["time"] / 1e9 / interval.seconds
+        own["share"] += row["share"] or 0
+    events.sort(key=lambda row: -(row["time"] or 0))
+    return section(
+        "waits",
+        title,
+        [
+            table(
+                "By class",
+                columns("class:text time:ns aas:aas share:ratio"),
+                sorted(sums.values(), key=lambda row: -row["time"]),
+            ),
+            table("By event", columns("event:text class:text waits time:ns mean:ns share:ratio"), events, top=top),
+            table(
+                "By length",
+                columns("event:text length:text waits share:ratio"),
+                _lengths(interval, [row["event"] for row in events[:5]]),
+            ),
+            *_sampled(interval, top),
+        ],
+        about="foreground sessions; share: of the waits and the CPU time together",
+    )
+
+
+def _lengths(interval: Interval, events: list[str]) -> list[Row]:
+    if not interval.has("event_histogram_micro"):
+        return []
+    rows = interval.query(
+        """select event, wait_time_micro as us, wait_count as waits,
+          wait_count / sum(wait_count) over (partition by event) as share
+        from event_histogram_micro where verdict = 'ok' and wait_count > 0 order by event, us""",
+        "event_histogram_micro",
+    )
+    return [row | {"length": f"up to {row['us']} us"} for row in rows if row["event"] in events]
+
+
+def _sampled(interval: Interval, top: int) -> list[Table]:
+    found = []
+    source, looks = interval.samples("activity", script("session").columns)
+    history = LICENSED + "active_session_history"
+    sources = [("Active sessions, sampled", source, looks)]
+    if history in interval.after.views:
+        ash, _ = interval.samples(history, script(history).columns)
+        sources.append(("V$ACTIVE_SESSION_HISTORY (licensed)", ash, round(interval.seconds)))
+    for title, relation, times in sources:
+        if not times:
+            continue
+        rows = interval.query(
+            f"""select coalesce(event, 'CPU') as event, event_type as type, statement,
+              count(*) / {times} as aas from {relation}
+            where kind = 'client' and {interval.inside} group by all order by aas desc, event"""
+        )
+        for row in rows:
+            row["class"] = wait_class("oracle", row["type"], row["event"] if row["type"] else None)
+        shown = columns("event:text class:text statement:text aas:aas")
+        found.append(table(title, shown, rows, top=top))
+    return found
+
+
+_SQL = (
+    ("By elapsed time", "elapsed", "statement:text share:ratio elapsed:ns executions mean:ns"),
+    ("By CPU time", "cpu", "statement:text cpu:ns executions elapsed:ns"),
+    ("By logical reads", "gets", "statement:text gets executions rows"),
+    ("By physical reads", "reads", "statement:text reads executions io:ns:time_waiting"),
+    ("By executions", "executions", "statement:text executions rows mean:ns"),
+    ("By parse calls", "parses", "statement:text parses executions"),
+)
+
+
+def statements(interval: Interval, top: int) -> Part:
+    """TOP SQL by what it cost."""
+    missing = interval.missing("sql")
+    if missing:
+        return section("sql", "Top SQL", not_measured=[lacking("statements", *missing)])
+    rows = interval.query(
+        """select sql_id as statement, sum(executions) as executions,
+          sum(elapsed_time) * 1000 as elapsed, sum(cpu_time) * 1000 as cpu,
+          sum(user_io_wait) * 1000 as io, sum(buffer_gets) as gets, sum(disk_reads) as reads,
+          sum(rows_processed) as rows, sum(parse_calls) as parses,
+          sum(elapsed_time) * 1000 / nullif(sum(executions), 0) as mean,
+          sum(elapsed_time) / nullif(sum(sum(elapsed_time)) over (), 0) as share,
+          case when bool_or(verdict = 'evicted') then 'evicted' else 'ok' end as verdict,
+          coalesce(max(why) filter (verdict = 'evicted'), '') as why
+        from sql where verdict in ('ok', 'evicted') and executions is not null group by 1""",
+        "sql",
+    )
+    texts: dict[str, str] = {}
+    if interval.after.file("statement_texts"):
+        source = interval.ends("statement_texts")[1]
+        found = interval.query(f"select sql_id, query from {source}")
+        texts = {row["sql_id"]: row["query"] for row in found}
+    rows = [row | {"begins": beginning(texts.get(row["statement"]))} for row in rows]
+    tables, shown = [], dict[str, None]()
+    for heading, order, spec in _SQL:
+        first = sorted((row for row in rows if row[order]), key=lambda row: -row[order])
+        tables.append(table(heading, sql_columns(spec), first, top=top))
+        shown |= dict.fromkeys(row["statement"] for row in first[:top])
+    told = [{"statement": one, "text": texts.get(one)} for one in shown]
+    lost = interval.query("select sql_id as name, verdict, why from sql where executions is null order by 2, 1")
+    return section(
+        "sql",
+        "Top SQL",
+        [
+            *tables,
+            table("Texts", columns("text:text statement:code:identifier"), told),
+            table("Difference not known", columns("name:text verdict:text why:text"), lost, top=top),
+        ],
+        about="share: of the elapsed time of all statements still in the shared pool",
+    )
+
+
+def segments(interval: Interval, top: int) -> Part:
+    """MOST ACCESSED SEGMENTS by logical reads."""
+    missing = interval.missing("segment_statistics")
+    title = "Most accessed segments"
+    if missing:
+        return section("segments", title, not_measured=[lacking("segments", *missing)])
+    rows = interval.query(
+        """select owner || '.' || object_name || coalesce(' ' || subobject_name, '') as segment,
+          object_type as type, logical_reads,
+          logical_reads / nullif(sum(logical_reads) over (), 0) as share, physical_reads,
+          physical_writes, block_changes, buffer_busy, itl_waits, row_lock_waits, verdict, why
+        from segment_statistics where verdict <> 'ok' or logical_reads + physical_reads > 0
+        order by logical_reads desc nulls last, 1""",
+        "segment_statistics",
+    )
+    shown = columns(
+        "segment:text type:text share:ratio logical_reads physical_reads physical_writes"
+        " block_changes buffer_busy itl_waits row_lock_waits"
+    )
+    return section("segments", title, [table("", shown, rows, top=top)])
+
+
+def settings(interval: Interval, top: int) -> Part:
+    """The parameters that are not what they were."""
+    missing = interval.missing("parameter")
+    if missing:
+        return section("settings", "Settings", not_measured=[lacking("parameters", *missing)])
+    before, after = interval.ends("parameter")
+    rows = interval.query(
+        f"""select name as setting, a.value as before, b.value as after
+        from {before} a full join {after} b using (name)
+        where a.value is distinct from b.value order by 1"""
+    )
+    shown = columns("setting:text before:text after:text")
+    notes = [] if rows else ["no parameter changed"]
+    return section("settings", "Settings that changed", [table("", shown, rows)], notes=notes)
+
+
+def provenance(interval: Interval, top: int) -> Part:
+    """What a reader of any Oracle report must know of it."""
+    return section("provenance", "How sure this is", notes=[NEVER_RUN])
+
+
+NEVER_RUN = (
+    "dbdyno's queries for Oracle follow the public reference; they were never run against an instance by its makers."
+    " `dbdyno snap check --target oracle://...` shows what this one takes"
+)
+ORDER = (
+    ("throughput", throughput),
+    ("segments", segments),
+    ("profile", profile),
+    ("sessions", session_report.activity),
+    ("waits", waits),
+    ("sql", statements),
+    ("settings", settings),
+    ("provenance", provenance),
+)

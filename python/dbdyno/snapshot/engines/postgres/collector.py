@@ -1,0 +1,302 @@
+"""Reads the statistics of a PostgreSQL cluster: read-only, with timeouts, nothing made or reset.
+
+One connection per database, one transaction per snapshot. Values travel as CSV from COPY into the
+Parquet files without becoming Python objects. No relation is opened but the catalog, so that a
+table under a lock of DDL changes nothing. pg_monitor is enough; without it what belongs to others
+is missing, and the report says so.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import Error, SnapshotError, TargetError
+from dbdyno.snapshot.engines.postgres import facts, host, texts
+from dbdyno.snapshot.engines.postgres.catalog import KEPT_SETTINGS
+from dbdyno.snapshot.engines.postgres.facts import FactsReader
+from dbdyno.snapshot.engines.postgres.lock_timeouts import open_patiently
+from dbdyno.snapshot.engines.postgres.reader import AgainError, Part, Reader, joined
+from dbdyno.snapshot.engines.postgres.sampler import Sampler
+from dbdyno.snapshot.engines.postgres.schema_views import Seldom, Settings
+from dbdyno.snapshot.engines.postgres.size_sampling import Sizing
+from dbdyno.snapshot.engines.postgres.views import (
+    CLUSTER,
+    DATABASE,
+    SETTINGS,
+    SIZES,
+    STATEMENTS,
+    STATEMENTS_INFO,
+)
+from dbdyno.snapshot.engines.view import Options, View, unread
+from dbdyno.snapshot.plans import generic
+from dbdyno.snapshot.reading.clock import stamp
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.snapshot.store.folder import Snapshot
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+APPLICATION_NAME = "dbdyno snap"
+OPENING = 2
+"""Transactions of finding the server: the beginning of a session counts as one."""
+SETUP = 5
+"""Transactions of a session of ours before its first snapshot: its beginning, three timeouts and
+rights, one look at the catalog."""
+_NAMES = [source.name for source in (*CLUSTER, SETTINGS, KEPT_SETTINGS, *SIZES, *DATABASE)]
+_DATABASES = """
+select /* dbdyno */ oid::bigint, datname::text,
+  case when not datallowconn then 'it allows no connections'
+    when not has_database_privilege(oid, 'connect') then 'no right to connect' end
+from pg_database where not datistemplate order by datname
+"""
+
+
+class PostgresCollector:
+    """Keeps its connections between the snapshots of a watch; a context manager."""
+
+    def __init__(self, dsn: str, options: Options) -> None:
+        self.options = options
+        self.problems: list[dict[str, str]] = []
+        self.wanted_texts: list[str] = []
+        self._facts: dict[str, Any] = {}
+        self._sizing = Sizing()
+        self._seldom, self._settings, self._asked = Seldom(), Settings(), FactsReader()
+        self._connections: dict[str, Connection] = {}
+        self._readers: dict[str, Reader] = {}
+        self.own_transactions: dict[str, dict[str, int]] = {"before": {}, "after": {}}
+        try:
+            self._target = open_patiently(dsn)
+        except TargetError as error:
+            raise _unreachable(error) from error
+        self.name = options.name or facts.name_of(self._target)
+
+    @property
+    def at_ns(self) -> int:
+        """When the last snapshot's counters were read, by the server's clock."""
+        return int(self._facts["at_us"]) * 1000
+
+    def facts(self) -> dict[str, Any]:
+        """What the last snapshot knows of the server: identity, epochs, version, role."""
+        return {"dsn": self._target.safe_dsn, **self._facts, "problems": self.problems}
+
+    def collect(self, before: Snapshot | None) -> list[View]:
+        """All views now. Raises `SnapshotError` where the login fails."""
+        import psycopg
+
+        self.problems = []
+        self.own_transactions = {"before": {}, "after": {}}
+        if not self._connections and not self._facts:
+            self._count("before", self._target.libpq_parameters()["dbname"], OPENING)
+        try:
+            return self._collect(before)
+        except TargetError as error:
+            raise _unreachable(error) from error
+        except psycopg.Error as error:
+            self.close()
+            raise SnapshotError(
+                f"the server broke off: {(str(error).strip().splitlines() or ['no word'])[0]}",
+                where=self._target.safe_dsn,
+                next_step="try again when it is up; the store keeps what was taken before",
+            ) from error
+
+    def sampler(self, period_s: float) -> Sampler:
+        """What samples the sessions on a connection of its own."""
+        return Sampler(self._target, period_ns=round(period_s * 1e9))
+
+    def close(self) -> None:
+        """Closes the connections; what was read stays."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections, self._readers = {}, {}
+
+    def __enter__(self) -> PostgresCollector:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        self.close()
+
+    def _collect(self, before: Snapshot | None) -> list[View]:
+        try:
+            return self._views(before)
+        except AgainError:
+            return self._views(before)
+
+    def _views(self, before: Snapshot | None) -> list[View]:
+        main, reader = self._session(None)
+        parts: dict[str, list[Part]] = {}
+        with main.transaction():
+            _begin(main)
+            reader.begin()
+            views = [joined(CLUSTER[0], [reader.read(CLUSTER[0])])]  # first: the time of the rates
+            self._facts = {**self._asked.read(main), **stamp()}
+            self._facts |= host.read(main.info.backend_pid, self._facts.get("started_us"))
+            views += [joined(source, [reader.read(source)]) for source in CLUSTER[1:] if reader.has(source.name)]
+            views.append(self._settings.read(reader, SETTINGS, self._facts))
+            views.append(joined(KEPT_SETTINGS, [reader.read(KEPT_SETTINGS)]))
+            views += self._sizing.read(reader)
+            views += self._statements(reader, before)
+            wanted = self._databases(main)
+            own = [one for one in wanted if one[1] == main.info.dbname]
+            for database in own:
+                self._objects(reader, database, parts)
+            reader.flush()
+        self._count("after", main.info.dbname, 1)
+        for database in wanted:
+            if database not in own:
+                self._other(database, parts, views, before)
+        self._facts["databases"] = [name for _, name in wanted]
+        if not any(view.name == STATEMENTS.name for view in views):
+            views.append(_no_statements([name for _, name in wanted]))
+        views += [joined(source, parts[source.name]) for source in DATABASE if source.name in parts]
+        return [*views, *self._plans(wanted)]
+
+    def _plans(self, wanted: list[tuple[int, str]]) -> list[View]:
+        """Generic plans, where they are asked for: of statements of the databases that are read."""
+        import psycopg
+
+        own = next((one for one in self._readers.items() if one[1].has(STATEMENTS.name)), None)
+        if not self.options.plans or own is None:
+            return []
+        reader, started = own[1], time.monotonic()
+        spent = "total_exec_time" if "total_exec_time" in reader.columns_of(STATEMENTS.name) else "total_time"
+        schema = '"' + reader.schemas[STATEMENTS.name].replace('"', '""') + '"'
+        rows: list[generic.Row] = []
+        try:
+            some = generic.candidates(reader.connection, schema, spent, [one for one, _ in wanted], self.options.plans)
+            for number, name in wanted:
+                mine = [one for one in some if one.database == number]
+                if mine:
+                    main = name == self._connections[""].info.dbname
+                    connection, _ = self._session(None if main else name)
+                    rows += generic.explained(connection, mine, started + generic.MOST_S)
+                    self._count("after", name, 2)
+        except (psycopg.Error, Error) as error:
+            self._problem(generic.VIEW, own[0], str(error).strip().splitlines()[0])
+        return [generic.view(rows, round((time.monotonic() - started) * 1e9))]
+
+    def _session(self, database: str | None) -> tuple[Connection, Reader]:
+        """The connection to a database and its reader, made on first use and after a loss."""
+        from dbdyno.snapshot.engines.postgres.own_statements import MarkedCursor
+
+        name = database or ""
+        connection = self._connections.get(name)
+        if connection is None or connection.closed:
+            target = self._target if database is None else self._target.in_database(database)
+            connection = target.connect(
+                statement_timeout_ms=self.options.statement_timeout_ms,
+                lock_timeout_ms=self.options.lock_timeout_ms,
+                read_only=True,
+                application_name=APPLICATION_NAME,
+            )
+            connection.cursor_factory = MarkedCursor
+            self._connections[name] = connection
+            self._readers[name] = Reader(connection, _NAMES)
+            self._count("before" if database is None else "after", connection.info.dbname, SETUP)
+        return connection, self._readers[name]
+
+    def _databases(self, main: Connection) -> list[tuple[int, str]]:
+        refused: dict[str, str | None] = {}
+        found = []
+        for oid, name, why in main.execute(_DATABASES):
+            refused[str(name)] = why
+            found.append((int(oid), str(name)))
+        asked = self.options.databases
+        if asked is None:
+            asked = (main.info.dbname,)
+        if asked == ("*",):
+            asked = tuple(refused)
+        for name in asked:
+            why = refused.get(name, "there is no such database")
+            if why is not None:
+                self._problem("objects", name, why)
+        return [one for one in found if one[1] in asked and refused[one[1]] is None]
+
+    def _other(
+        self, database: tuple[int, str], parts: dict[str, list[Part]], views: list[View], before: Snapshot | None
+    ) -> None:
+        import psycopg
+
+        def read() -> tuple[dict[str, list[Part]], list[View]]:
+            found: dict[str, list[Part]] = {}
+            connection, reader = self._session(database[1])
+            with connection.transaction():
+                _begin(connection)
+                reader.begin()
+                self._objects(reader, database, found)
+                missing = not any(view.name == STATEMENTS.name for view in views)
+                statements = self._statements(reader, before) if missing else []
+                reader.flush()
+            self._count("after", database[1], 1)
+            return found, statements
+
+        try:
+            try:
+                found, statements = read()
+            except AgainError:
+                found, statements = read()
+            for name, some in found.items():
+                parts.setdefault(name, []).extend(some)
+            views += statements
+        except (psycopg.Error, Error) as error:
+            self._problem("objects", database[1], str(error).strip().splitlines()[0])
+
+    def _objects(self, reader: Reader, database: tuple[int, str], parts: dict[str, list[Part]]) -> None:
+        written = self._seldom.written(reader)
+        for source in DATABASE:
+            part = self._seldom.read(reader, source, database, written)
+            parts.setdefault(source.name, []).append(part)
+            if part.problem is not None:
+                self._problem(source.name, database[1], part.problem)
+
+    def _statements(self, reader: Reader, before: Snapshot | None) -> list[View]:
+        if not reader.has(STATEMENTS.name):
+            return []
+        part = reader.read(STATEMENTS)
+        views = [joined(STATEMENTS, [part])]
+        if reader.has(STATEMENTS_INFO.name):
+            views.append(joined(STATEMENTS_INFO, [reader.read(STATEMENTS_INFO)]))
+        if part.problem is None and not self.options.redact:
+            views.append(texts.view(reader, views[0], before, self.options.texts_most, self.wanted_texts))
+        return views
+
+    def _count(self, when: str, database: str, number: int) -> None:
+        """Counts transactions of our own before and after the read of the databases' counters."""
+        known = self.own_transactions[when]
+        known[database] = known.get(database, 0) + number
+
+    def _problem(self, view: str, database: str, problem: str) -> None:
+        self.problems.append({"view": view, "database": database, "problem": problem})
+
+
+def _no_statements(databases: list[str]) -> View:
+    """What stands for the statements where no database that was read has the extension."""
+    return unread(
+        STATEMENTS.name,
+        STATEMENTS.scope,
+        f"the extension is not in the database {', '.join(databases)}",
+        "put pg_stat_statements into shared_preload_libraries, restart, and run"
+        " `create extension pg_stat_statements` there",
+    )
+
+
+def _begin(connection: Connection) -> None:
+    """One image of all statistics, and texts as every reader expects them."""
+    import psycopg
+
+    connection.execute(
+        "select /* dbdyno */ set_config('timezone', 'UTC', true),"
+        " set_config('datestyle', 'ISO', true),"
+        " set_config('jit', 'off', true), set_config('search_path', 'pg_catalog', true)"
+    )
+    try:
+        with connection.transaction():  # from PostgreSQL 15 on
+            connection.execute("set local stats_fetch_consistency = snapshot")
+    except psycopg.errors.UndefinedObject:
+        return
+
+
+def _unreachable(error: TargetError) -> SnapshotError:
+    return SnapshotError(error.message, where=error.where, next_step=error.next_step)

@@ -1,0 +1,58 @@
+"""Functions: how often they were called and how long they took, where the server tracks them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.engines.postgres.parts import setting, several_databases, unknown
+from dbdyno.snapshot.model import Lack, Part, columns, lacking, section, table
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+VIEW = "pg_stat_user_functions"
+_FUNCTIONS = columns("function:text calls time:ns self:ns mean:ns mean_self:ns")
+
+
+def functions(interval: Interval, top: int) -> Part:
+    """Functions by time and by calls, and those of triggers."""
+    title = "Functions"
+    missing = interval.missing(VIEW)
+    if missing:
+        return section("functions", title, not_measured=[lacking("functions", *missing)])
+    name = "case when schemaname = 'public' then funcname else schemaname || '.' || funcname end"
+    if several_databases(interval):
+        name = f"datname || ': ' || {name}"
+    trigger = "is_trigger is true" if "is_trigger" in interval.columns(VIEW) else "false"
+    rows = interval.query(
+        f"""select {name} as function, calls, total_time * 1e6 as time, self_time * 1e6 as self,
+          total_time * 1e6 / nullif(calls, 0) as mean, self_time * 1e6 / nullif(calls, 0) as mean_self,
+          {trigger} as is_trigger, verdict, why
+        from {VIEW} where verdict = 'ok' and calls > 0 order by time desc, calls desc, function""",
+        VIEW,
+    )
+    tracked = setting(interval, "track_functions")
+    triggers = [row for row in rows if row["is_trigger"]]
+    return section(
+        "functions",
+        title,
+        [
+            table("By time", _FUNCTIONS, rows, top=top),
+            table("By calls", _FUNCTIONS, sorted(rows, key=lambda row: -row["calls"]), top=top),
+            table("Of triggers, by time", _FUNCTIONS, triggers, top=top),
+            unknown(interval, VIEW, name, top),
+        ],
+        about="time: in the function and all that it called; self: in itself. A function that the planner puts into"
+        " its query is not counted.",
+        not_measured=[_untracked(tracked, bool(rows))],
+        notes=[] if rows or tracked == "none" else ["no function that is tracked was called"],
+    )
+
+
+def _untracked(tracked: str | None, any_seen: bool) -> Lack | None:
+    if tracked == "all" or tracked is None:
+        return None
+    if tracked == "pl":
+        return lacking("functions in SQL and C", "track_functions is pl", "track_functions = all")
+    some = " for the role of these snapshots; other sessions count" if any_seen else ""
+    return lacking("functions", f"track_functions is {tracked}{some}", "track_functions = all")

@@ -1,0 +1,111 @@
+"""Processor time of the server and of its whole host, where the server runs on this machine.
+
+    others = busy (/proc/stat, all processors, steal included) - the server's processes, gone ones included
+
+A server's processes are children of the postmaster: those that live are added up, those that ended are in what the
+kernel keeps of its waited-for children. That the process by the number which the server tells is the server is checked:
+it is called `postgres`, its parent too, and the parent started when the server says that it did. In another container,
+or behind a proxy, it is not, and nothing is said. Limit: what a collector or a client on this host uses is others'.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+PROC = Path("/proc")
+ALIKE_S = 30.0
+"""The server's start by its clock and by the kernel's may differ by so much."""
+_BUSY = (0, 1, 2, 5, 6, 7)
+"""user, nice, system, irq, softirq, steal of /proc/stat; proc(5). What guests use is in user."""
+_PARENT, _TIMES, _STARTED = 1, slice(11, 15), 19
+"""Places in /proc/PID/stat behind the name: the parent; utime, stime, cutime, cstime; starttime."""
+
+
+def read(backend: int, started_us: int | None, proc: Path = PROC) -> dict[str, Any]:
+    """`host`, for a snapshot's facts; empty where the server is not on this machine. `backend`: the process that serves
+    our session, as the server numbers it."""
+    try:
+        parent = int(_of(proc / str(backend))[_PARENT])
+        known = _of(proc / str(parent))
+        if started_us is None or abs(_started_s(int(known[_STARTED])) - started_us / 1e6) > ALIKE_S:
+            return {}
+        children = (proc / str(parent) / "task" / str(parent) / "children").read_text().split()
+        used = sum(sum(map(int, fields[_TIMES])) for fields in (known, *_alive(proc, children)))
+        busy = (proc / "stat").read_text().split("\n", 1)[0].split()[1:]
+        boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
+    except (OSError, ValueError, IndexError):
+        return {}
+    tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+    at_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    found: dict[str, Any] = {
+        "server": f"{boot}:{parent}:{known[_STARTED]}",
+        "at_ns": at_ns,
+        "cores": os.cpu_count() or 1,
+        "busy_ns": sum(int(busy[place]) for place in _BUSY if place < len(busy)) * tick_ns,
+        "server_ns": used * tick_ns,
+    }
+    return {"host": found}
+
+
+@dataclass(frozen=True, slots=True)
+class Processors:
+    """What used the host's processors over a stretch, in processors; `cores`: how many there are."""
+
+    server: float
+    others: float
+    cores: int
+
+
+def between(first: dict[str, Any], last: dict[str, Any]) -> Processors | None:
+    """What two snapshots' facts say of the time between them; None where they are not of one life on one host."""
+    old, new = first.get("host"), last.get("host")
+    if not old or not new or old["server"] != new["server"] or new["at_ns"] <= old["at_ns"]:
+        return None
+    span = new["at_ns"] - old["at_ns"]
+    server = max(new["server_ns"] - old["server_ns"], 0) / span
+    return Processors(server, max((new["busy_ns"] - old["busy_ns"]) / span - server, 0.0), int(new["cores"]))
+
+
+def of_stretches(before: Interval, after: Interval) -> tuple[Processors, Processors] | None:
+    """What used the host's processors in two stretches; None where the server is not on the collector's host."""
+    old, new = (between(one.before.facts, one.after.facts) for one in (before, after))
+    return None if old is None or new is None else (old, new)
+
+
+def used(old: Processors, new: Processors) -> str:
+    """The same in words."""
+    return (
+        f"programs beside the server used {old.others:.2g} → {new.others:.2g} of the host's {new.cores} processors,"
+        f" the server {old.server:.2g} → {new.server:.2g}"
+    )
+
+
+def _of(folder: Path) -> list[str]:
+    """The fields of a process behind its name; raises `ValueError` where it is none of PostgreSQL's."""
+    name, _, rest = (folder / "stat").read_text().partition("(")[2].rpartition(")")
+    if not name.startswith(("postgres", "postmaster")):
+        raise ValueError(name)
+    return rest.split()
+
+
+def _alive(proc: Path, children: list[str]) -> list[list[str]]:
+    found = []
+    for one in children:
+        try:
+            found.append(_of(proc / one))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _started_s(ticks: int) -> float:
+    """When a process started, in seconds since 1970 by this machine's clock."""
+    boot = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.time() - time.clock_gettime(boot) + ticks / os.sysconf("SC_CLK_TCK")

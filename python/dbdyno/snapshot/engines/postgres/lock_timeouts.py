@@ -1,0 +1,91 @@
+"""A lock on the catalog: a login and a read wait for it a moment, and the session that holds it is named.
+
+A login opens system tables. While somebody holds pg_class (`vacuum full` of it, `lock table`, `reindex system`) it
+waits, without any limit of its own: the limit goes along in the startup packet. A session that is open already can
+still ask who it is, by functions alone: what needs a view's description would wait too.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import TargetError
+from dbdyno.bench.postgres.server import Postgres
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+LOGIN_LOCK_MS = 1500
+"""A login waits so long for a lock."""
+AFTER_MS = 50
+"""And each read after one that waited in vain."""
+
+LOCKED = "55P03"
+_NOT_TAKEN = ("unsupported startup parameter", "unrecognized startup option", "options")
+"""What a pooler says that passes no options on."""
+_SYSTEM = {1259: "pg_class", 1249: "pg_attribute", 2610: "pg_index", 1247: "pg_type", 1255: "pg_proc"}
+_HOLDERS = """
+select /* dbdyno */ l.pid, l.relation::bigint, pg_get_userbyid(a.usesysid)::text, a.application_name, a.state,
+  extract(epoch from clock_timestamp() - a.xact_start)::bigint
+from pg_lock_status() l, pg_stat_get_activity(l.pid) a
+where l.locktype = 'relation' and l.granted and l.mode = 'AccessExclusiveLock' and l.pid <> pg_backend_pid()
+  and l.relation::bigint < 16384 order by 6 desc nulls last limit 3
+"""
+
+
+def open_patiently(dsn: str) -> Postgres:
+    """The server of a connection string, whose logins wait but a moment for a lock. Raises `TargetError`."""
+    limited = _limited(dsn)
+    if limited is None:
+        return Postgres.open(dsn)
+    try:
+        return Postgres.open(limited)
+    except TargetError as error:
+        if "lock timeout" in error.message:
+            raise TargetError(
+                f"a session holds a lock on a system catalog such as pg_class: the login waited {LOGIN_LOCK_MS} ms",
+                where=error.where,
+                next_step="a watch that runs already names the session; so does, where somebody is logged in already,"
+                " select pid, relation from pg_lock_status() where granted and mode = 'AccessExclusiveLock'",
+            ) from error
+        if not any(word in error.message for word in _NOT_TAKEN):
+            raise
+        return Postgres.open(dsn)
+
+
+def _limited(dsn: str) -> str | None:
+    """The connection string with the limit in its options; None where that would hide options kept elsewhere."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+    try:
+        given = conninfo_to_dict(dsn)
+    except (psycopg.Error, UnicodeError):
+        return None  # opening it says what is wrong
+    if "service" in given or "PGSERVICE" in os.environ:
+        return None
+    options = str(given.get("options") or os.environ.get("PGOPTIONS") or "")
+    return make_conninfo("", **{**given, "options": f"{options} -c lock_timeout={LOGIN_LOCK_MS}".strip()})
+
+
+def after_a_wait(connection: Connection) -> str:
+    """Has what comes in this transaction wait less, and says who holds the lock."""
+    import psycopg
+
+    try:
+        with connection.transaction():
+            connection.execute("select /* dbdyno */ set_config('lock_timeout', %s, true)", [str(AFTER_MS)])
+            rows = connection.execute(_HOLDERS).fetchall()
+    except psycopg.Error:
+        if connection.broken:
+            raise
+        return "who holds the lock could not be asked"
+    said = [
+        f"session {pid} of {user}{f' ({application})' if application else ''}, {state}"
+        f"{'' if seconds is None else f', its transaction {seconds} s old'}, holds {_SYSTEM.get(number, number)}"
+        for pid, number, user, application, state, seconds in rows
+    ]
+    return "; ".join(said) or "the lock was given back meanwhile"

@@ -1,0 +1,91 @@
+"""What the sections of PostgreSQL's report share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.model import Lack, Table, columns, lacking, table
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.store.parquet import literal
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+    from dbdyno.snapshot.store.folder import Snapshot
+
+
+JIT_COUNTS = {
+    "functions": "functions",
+    "inlining_count": "inlined",
+    "optimization_count": "optimized",
+    "emission_count": "emitted",
+    "deform_count": "deformed",
+}
+"""Columns of pg_stat_statements behind `jit_`, and our words for them."""
+JIT_TIMES = ("generation", "inlining", "optimization", "emission", "deform")
+
+
+def present(name: str, has: set[str], *, at: str = "") -> str:
+    """A column (`at` its relation's alias and a dot) where both ends have it; NULL elsewhere."""
+    return at + quoted(name) if name in has else "null::double"
+
+
+def setting(interval: Interval, name: str) -> str | None:
+    """A setting that held at both ends; None where it changed or is not known."""
+    if not interval.has("pg_settings"):
+        return None
+    values = []
+    for end in interval.ends("pg_settings"):
+        rows = interval.query(f"select setting from {end} where name = {literal(name)}")
+        values.append(rows[0]["setting"] if rows else None)
+    return values[0] if values[0] == values[1] else None
+
+
+def untimed(interval: Interval, what: str) -> Lack | None:
+    """What is missing where reads and writes are not timed."""
+    if setting(interval, "track_io_timing") == "on":
+        return None
+    return lacking(what, "track_io_timing is off", "track_io_timing = on")
+
+
+def own_transactions(interval: Interval) -> dict[str, int]:
+    """How many transactions of ours each database counted between the two reads."""
+    return own_of(interval.chain)
+
+
+def own_of(chain: Sequence[Snapshot]) -> dict[str, int]:
+    """How many transactions of ours each database counted between the first and the last."""
+    total: dict[str, int] = {}
+    for index, one in enumerate(chain):
+        cost = one.manifest["cost"].get("own_transactions") or {}
+        for when, skipped in (("before", index == 0), ("after", index == len(chain) - 1)):
+            for name, number in ({} if skipped else cost.get(when) or {}).items():
+                total[name] = total.get(name, 0) + int(number)
+        if index:
+            name = str(one.facts.get("database"))
+            total[name] = total.get(name, 0) + int(one.manifest["cost"].get("looks") or 0)
+    return total
+
+
+def unknown(interval: Interval, view: str, name: str, top: int) -> Table:
+    """The rows of a view whose difference is not known, each with its verdict and why; one of which the least is known
+    is not among them."""
+    rows = interval.query(
+        f"select {name} as name, verdict, why from {view}"
+        " where verdict <> 'ok' and not (verdict = 'evicted' and life <> 'gone') order by verdict, name",
+        view,
+    )
+    shown = columns("name:text verdict:text why:text")
+    return table("Difference not known", shown, rows, top=top)
+
+
+def relation_name(alias: str = "", database: bool = False) -> str:
+    """SQL for schema.table, the schema public left out; with the database where several are."""
+    at = f"{alias}." if alias else ""
+    plain = f"case when {at}schemaname = 'public' then {at}relname else {at}schemaname || '.' || {at}relname end"
+    return f"{at}datname || ': ' || {plain}" if database else plain
+
+
+def several_databases(interval: Interval) -> bool:
+    """Whether objects of more than one database were read."""
+    return len(interval.after.facts.get("databases") or ()) > 1

@@ -1,0 +1,280 @@
+"""Tables, indexes, vacuum: who was read and written, what is never used, what was cleaned up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.engines.postgres.parts import present, relation_name, several_databases, unknown
+from dbdyno.snapshot.model import Heading, Part, Row, columns, lacking, section, table
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+_MOST = columns("table:text tuples_pct:ratio tab_hitpct:ratio idx_hitpct:ratio tab_read tab_hit idx_read idx_hit")
+_READ = columns(
+    "table:text tab_read idx_read share_read:ratio:share tab_hitpct:ratio idx_hitpct:ratio seq_scans idx_scans"
+)
+_FETCHED = columns(
+    "table:text asked:count:blocks share_asked:ratio:share tab_asked idx_asked toast_asked toast_idx_asked toast_read"
+    " toast_idx_read"
+)
+_SCANNED = columns("table:text scanned:bytes:scanned_about seq_scans seq_rows size:bytes")
+_CHANGED = columns("table:text changed inserted updated hot:ratio:hot_updates new_page:count:to_another_page deleted")
+_ACCESS = columns(
+    "table:text seq_scans seq_rows idx_scans idx_rows inserted updated hot:ratio:hot_updates"
+    " deleted live dead size:bytes"
+)
+
+
+def tables(interval: Interval, top: int) -> Part:
+    """MOST ACCESSED TABLES by pct of tuples, as its ancestor named them."""
+    views = ("pg_stat_user_tables", "pg_statio_user_tables")
+    title = "Most accessed tables"
+    for view in views:
+        if not interval.has(view):
+            why, step = interval.missing(view) or ("", None)
+            return section("tables", title, not_measured=[lacking("tables", why, step)])
+    size = "null::bigint"
+    source = "null::bigint as oid, null::bigint as datid, null::bigint as relpages"
+    pages = f"(select {source} where false)"
+    if interval.has("pg_class"):
+        pages, size = interval.table("pg_class"), f"c.relpages * {_block(interval)}"
+    touched = (
+        "coalesce(t.seq_tup_read, 0) + coalesce(t.idx_tup_fetch, 0) + coalesce(t.n_tup_ins, 0)"
+        " + coalesce(t.n_tup_upd, 0) + coalesce(t.n_tup_del, 0)"
+    )
+    has = interval.columns(views[0])
+    rows = interval.query(
+        f"""with t as (
+          select {relation_name("t", several_databases(interval))} as "table",
+            case when t.verdict = 'ok' then {touched} end as tuples,
+            heap_blks_read as tab_read, heap_blks_hit as tab_hit,
+            idx_blks_read as idx_read, idx_blks_hit as idx_hit, heap_blks_read + heap_blks_hit as tab_asked,
+            idx_blks_read + idx_blks_hit as idx_asked, toast_blks_read as toast_read, tidx_blks_read as toast_idx_read,
+            toast_blks_read + toast_blks_hit as toast_asked, tidx_blks_read + tidx_blks_hit as toast_idx_asked,
+            seq_scan as seq_scans, seq_tup_read as seq_rows, idx_scan as idx_scans,
+            idx_tup_fetch as idx_rows, n_tup_ins as inserted, n_tup_upd as updated,
+            n_tup_hot_upd / nullif(n_tup_upd, 0) as hot, n_tup_del as deleted,
+            n_tup_ins + n_tup_upd + n_tup_del as changed, {present("n_tup_newpage_upd", has, at="t.")} as new_page,
+            {size} * seq_scan as scanned, n_live_tup as live, n_dead_tup as dead, {size} as size, t.verdict, t.why
+          from pg_stat_user_tables t
+            join pg_statio_user_tables i on i.datid = t.datid and i.relid = t.relid
+            left join {pages} c on c.datid = t.datid and c.oid = t.relid)
+        select *, tuples / nullif(sum(tuples) over (), 0) as tuples_pct,
+          tab_hit / nullif(tab_hit + tab_read, 0) as tab_hitpct,
+          {_added("tab_read", "idx_read", "toast_read", "toast_idx_read")} as "read",
+          {_added("tab_asked", "idx_asked", "toast_asked", "toast_idx_asked")} as asked,
+          asked / nullif(sum(asked) over (), 0) as share_asked,
+          "read" / nullif(sum("read") over (), 0) as share_read,
+          idx_hit / nullif(idx_hit + idx_read, 0) as idx_hitpct
+        from t order by tuples desc nulls last, tab_read + tab_hit desc nulls last, "table" """,
+        *views,
+    )
+    known = [row for row in rows if row["tuples"] or row["tab_read"] or row["tab_hit"]]
+    idle = sum(row["verdict"] == "ok" for row in rows) - sum(r["verdict"] == "ok" for r in known)
+    return section(
+        "tables",
+        title,
+        [
+            table("by pct of tuples", _MOST, known, top=top),
+            table("Scans and changes", _ACCESS, known, top=top),
+            table("By blocks read", _READ, _most(known, "read"), top=top),
+            table("By blocks asked for", _FETCHED, _most(known, "asked"), top=top),
+            table("By volume of sequential scans", _SCANNED, _most(known, "scanned"), top=top),
+            table("By rows changed", _without(_CHANGED, has), _most(known, "changed"), top=top),
+            unknown(interval, views[0], relation_name("", several_databases(interval)), top),
+        ],
+        about="tuples: rows read by sequential scans, fetched by index, inserted, updated, deleted."
+        " read and hit: blocks of the table and of its indexes; asked for: both, with those of TOAST."
+        " size: relpages, as of the last vacuum or analyze. scanned: sequential scans times size.",
+        notes=[f"{idle} tables were not touched"] if idle else [],
+    )
+
+
+def _most(rows: list[Row], name: str) -> list[Row]:
+    """Those that have some of it, most first."""
+    return sorted((row for row in rows if row[name]), key=lambda row: -row[name])
+
+
+def _added(*names: str) -> str:
+    """A sum in which what is not known (a table without TOAST) counts nothing."""
+    return " + ".join(f"coalesce({name}, 0)" for name in names)
+
+
+def _without(shown: list[Heading], has: set[str]) -> list[Heading]:
+    """Updates to another page are counted from version 16 on."""
+    return [one for one in shown if one["name"] != "new_page" or "n_tup_newpage_upd" in has]
+
+
+def _block(interval: Interval) -> int:
+    return int(interval.after.facts.get("block_bytes") or 8192)
+
+
+_INDEXES = columns("index:text table:text scans rows_read rows_fetched blocks_read blocks_hit")
+_INDEX_BLOCKS = columns("index:text table:text asked:count:blocks share_asked:ratio:share scans hitrate:ratio")
+_INDEX_READS = columns("index:text table:text blocks_read share_read:ratio:share scans hitrate:ratio")
+_UNUSED = columns("index:text table:text size:bytes scans_ever why:text")
+
+
+def indexes(interval: Interval, top: int) -> Part:
+    """Indexes by scans, and those that nobody scanned."""
+    views = ("pg_stat_user_indexes", "pg_statio_user_indexes")
+    for view in views:
+        if not interval.has(view):
+            why, step = interval.missing(view) or ("", None)
+            return section("indexes", "Indexes", not_measured=[lacking("indexes", why, step)])
+    relation = relation_name("x", several_databases(interval))
+    used = interval.query(
+        f"""select x.indexrelname as index, {relation} as "table", idx_scan as scans,
+          idx_tup_read as rows_read, idx_tup_fetch as rows_fetched, idx_blks_read as blocks_read,
+          idx_blks_hit as blocks_hit, idx_blks_read + idx_blks_hit as asked,
+          blocks_hit / nullif(asked, 0) as hitrate, asked / nullif(sum(asked) over (), 0) as share_asked,
+          blocks_read / nullif(sum(blocks_read) over (), 0) as share_read, x.verdict, x.why
+        from pg_stat_user_indexes x join pg_statio_user_indexes i
+          on i.datid = x.datid and i.indexrelid = x.indexrelid
+        where x.verdict = 'ok' and (idx_scan > 0 or asked > 0) order by idx_scan desc, index""",
+        *views,
+    )
+    scanned = _most(used, "scans")
+    unused = _unused(interval, relation) if interval.has("pg_index") else []
+    started = interval.after.facts.get("in_recovery")
+    quiet = [] if scanned else ["no index was scanned"]
+    return section(
+        "indexes",
+        "Indexes",
+        [
+            table("Most scanned", _INDEXES, scanned, top=top),
+            table("By blocks asked for", _INDEX_BLOCKS, _most(used, "asked"), top=top),
+            table("By blocks read", _INDEX_READS, _most(used, "blocks_read"), top=top),
+            table("Not scanned", _UNUSED, unused, top=top),
+            unknown(interval, views[0], "indexrelname", top),
+        ],
+        about="not scanned: neither primary key nor unique nor constraint, no scan in the interval;"
+        " scans_ever: since the statistics began",
+        notes=[
+            *quiet,
+            *(["an index that is idle here may serve queries on a standby"] if unused and not started else []),
+        ],
+    )
+
+
+def _unused(interval: Interval, relation: str) -> list[Row]:
+    size = "null"
+    join = ""
+    if interval.has("pg_class"):
+        size = f"c.relpages * {_block(interval)}"
+        join = f"left join {interval.table('pg_class')} c on c.datid = x.datid and c.oid = x.indexrelid"
+    after = interval.ends("pg_stat_user_indexes")[1]
+    return interval.query(
+        f"""select x.indexrelname as index, {relation} as "table", {size} as size,
+          r.idx_scan as scans_ever,
+          case when r.idx_scan = 0 then 'never scanned' else 'not in this interval' end as why
+        from pg_stat_user_indexes x
+          join {after} r on r.datid = x.datid and r.indexrelid = x.indexrelid
+          join pg_index p on p.datid = x.datid and p.indexrelid = x.indexrelid {join}
+        where x.verdict = 'ok' and x.idx_scan = 0 and not p.indisunique and not p.indisprimary
+          and not p.indisexclusion
+        order by r.idx_scan = 0 desc, size desc nulls last, index""",
+        "pg_stat_user_indexes",
+        "pg_index",
+    )
+
+
+_VACUUM = columns(
+    "table:text vacuums autovacuums analyzes autoanalyzes vacuum_time:ns autovacuum_time:ns analyze_time:ns"
+    " autoanalyze_time:ns dead_before dead_after last_vacuum:time"
+)
+_DEAD = columns("table:text dead dead_before live dead_pct:ratio:share last_autovacuum:time size:bytes")
+_MODIFIED = columns("table:text modified live modified_pct:ratio:of_live last_autoanalyze:time size:bytes")
+_CARE = ("vacuum", "autovacuum", "analyze", "autoanalyze")
+_AGE = columns("database:text oldest_table:text age:count:age_in_transactions limit:ratio:of_limit")
+
+
+def vacuum(interval: Interval, top: int) -> Part:
+    """What vacuum and analyze did, and how far each database is from wrap-around."""
+    view = "pg_stat_user_tables"
+    if not interval.has(view):
+        why, step = interval.missing(view) or ("", None)
+        return section("vacuum", "Vacuum", not_measured=[lacking("vacuum", why, step)])
+    has = interval.columns(view)
+    rows = interval.query(
+        f"""select {relation_name("", several_databases(interval))} as "table",
+          vacuum_count as vacuums, autovacuum_count as autovacuums, analyze_count as analyzes,
+          autoanalyze_count as autoanalyzes,
+          {", ".join(f"{present(f'total_{kind}_time', has)} * 1e6 as {kind}_time" for kind in _CARE)},
+          n_dead_tup_before as dead_before, n_dead_tup as dead_after,
+          greatest(last_vacuum, last_autovacuum) as last_vacuum, verdict, why
+        from pg_stat_user_tables where verdict = 'ok'
+          and vacuum_count + autovacuum_count + analyze_count + autoanalyze_count > 0
+        order by vacuum_count + autovacuum_count desc, n_dead_tup desc, "table" """,
+        view,
+    )
+    quiet = [] if rows else ["no table was vacuumed or analyzed"]
+    return section(
+        "vacuum",
+        "Vacuum",
+        [
+            table("", _VACUUM, rows, top=top),
+            table("Most dead rows", _DEAD, _dead(interval), top=min(top, 5)),
+            table("Most modified since their analyze", _MODIFIED, _modified(interval), top=min(top, 5)),
+            table("Wrap-around", _AGE, _ages(interval)),
+        ],
+        not_measured=[
+            None
+            if "total_vacuum_time" in has
+            else lacking(
+                "time of vacuum and analyze",
+                "this version does not add it up",
+                "PostgreSQL 18 or later; or log_autovacuum_min_duration",
+            ),
+        ],
+        notes=quiet,
+    )
+
+
+def _dead(interval: Interval) -> list[Row]:
+    return _cared_for(
+        interval,
+        "n_dead_tup as dead, n_dead_tup_before as dead_before,"
+        " n_dead_tup / nullif(n_dead_tup + n_live_tup, 0) as dead_pct, last_autovacuum",
+        "n_dead_tup",
+    )
+
+
+def _modified(interval: Interval) -> list[Row]:
+    return _cared_for(
+        interval,
+        "n_mod_since_analyze as modified, n_mod_since_analyze / nullif(n_live_tup, 0) as modified_pct,"
+        " last_autoanalyze",
+        "n_mod_since_analyze",
+    )
+
+
+def _cared_for(interval: Interval, shown: str, most: str) -> list[Row]:
+    """Tables of which more than a thousand rows wait for vacuum or analyze."""
+    pages, size = "(select null::bigint as oid, null::bigint as datid where false)", "null"
+    if interval.has("pg_class"):
+        pages, size = interval.table("pg_class"), f"c.relpages * {_block(interval)}"
+    return interval.query(
+        f"""select {relation_name("t", several_databases(interval))} as "table", n_live_tup as live, {shown},
+          {size} as size
+        from pg_stat_user_tables t left join {pages} c on c.datid = t.datid and c.oid = t.relid
+        where {most} > 1000 order by {most} desc""",
+        "pg_stat_user_tables",
+    )
+
+
+def _ages(interval: Interval) -> list[Row]:
+    if not interval.has("pg_class") or "frozen_age" not in interval.columns("pg_class"):
+        return []
+    return interval.query(
+        """select c.datname as database, arg_max(coalesce(t.relname, 'TOAST of ' || p.relname,
+            'system table ' || c.oid), c.frozen_age) as oldest_table, max(c.frozen_age) as age,
+          max(c.frozen_age) / 2146483648 as "limit"
+        from pg_class c left join pg_stat_user_tables t on t.datid = c.datid and t.relid = c.oid
+          left join pg_class o on o.datid = c.datid and o.reltoastrelid = c.oid and o.oid <> c.oid
+          left join pg_stat_user_tables p on p.datid = o.datid and p.relid = o.oid
+        where c.frozen_age is not null group by 1 order by age desc""",
+        "pg_class",
+        "pg_stat_user_tables",
+    )

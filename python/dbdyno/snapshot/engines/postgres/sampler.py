@@ -1,0 +1,164 @@
+"""Active sessions, sampled: PostgreSQL adds up no waiting time, so that somebody must look.
+
+    with collector.sampler() as sampler:
+        ...
+        views = sampler.take()      # `activity` and `blocked`, ready for the store
+
+Each look is one row: the server itself puts the sessions into CSV, so that looking ten times a
+second at a hundred sessions costs the client next to nothing. Seen are clients that are active or
+hold a transaction open, and background processes unless they idle. Texts of statements are never
+read. Who blocks whom is asked at most once per second, and only while somebody waits for a lock.
+
+Limits: a wait shorter than the period is seen by luck only; averages over many looks are right.
+Without pg_read_all_stats, sessions of other roles stay invisible.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.bench.postgres.poll import PostgresPoller
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.sessions.samples import Seen, activity, blocked
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from dbdyno.bench.postgres.server import Postgres
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+PERIOD_NS = 1_000_000_000
+
+ACTIVITY = activity("BIGINT")
+
+BLOCKED = blocked("BIGINT", Column("datid", "text", "count", "BIGINT"), Column("relation", "text", "count", "BIGINT"))
+"""One row per waiter and blocker. Blocker 0 is a prepared transaction: nobody's session."""
+
+
+def _csv(*fields: str) -> str:
+    return " || ',' || ".join(f"coalesce({field}, '')" for field in fields)
+
+
+def _quoted(name: str) -> str:
+    return f"""'"' || replace(({name})::text, '"', '""') || '"'"""
+
+
+def _age(start: str) -> str:
+    return f"(extract(epoch from clock_timestamp() - {start}) * 1000000)::bigint::text"
+
+
+def _client(of: str) -> str:
+    """The client's address; `local` for a socket of the same machine, nothing for the server's own processes."""
+    local = f"case when {of}.backend_type = 'client backend' then 'local' end"
+    return _quoted(f"coalesce(host({of}.client_addr), {local})")
+
+
+_NOW = "(extract(epoch from statement_timestamp()) * 1000000)::bigint::text"
+"""One instant for all rows of a look."""
+
+
+def _looking(statement: str) -> str:
+    fields = _csv(
+        _NOW,
+        "a.pid::text",
+        _quoted("a.backend_type"),
+        _quoted("a.datname"),
+        _quoted("a.usename"),
+        _quoted("a.application_name"),
+        statement.format("a"),
+        _quoted("a.state"),
+        _quoted("a.wait_event_type"),
+        _quoted("a.wait_event"),
+        _age("a.xact_start"),
+        _client("a"),
+        _age("a.query_start"),
+        _age("a.state_change"),
+    )
+    return f"""
+select /* dbdyno */ string_agg({fields}, E'\\n'),
+  array_agg(a.pid) filter (where a.wait_event_type = 'Lock')
+from pg_stat_activity a
+where a.pid <> pg_backend_pid()
+  and (a.state in ('active', 'idle in transaction', 'idle in transaction (aborted)',
+                   'fastpath function call')
+       or a.state is null and a.backend_type <> 'client backend'
+          and a.wait_event_type is distinct from 'Activity')
+"""
+
+
+def _blocking(statement: str) -> str:
+    fields = _csv(
+        _NOW,
+        "w.pid::text",
+        "by.pid::text",
+        _quoted("l.locktype"),
+        _quoted("l.mode"),
+        "l.database::bigint::text",
+        "l.relation::bigint::text",
+        _quoted("w.usename"),
+        _quoted("case when by.pid = 0 then 'prepared transaction' else coalesce(b.state, b.backend_type) end"),
+        _quoted("b.usename"),
+        _age("b.xact_start"),
+        statement.format("w"),
+        statement.format("b"),
+        _quoted("w.application_name"),
+        _client("w"),
+        _quoted("b.application_name"),
+        _client("b"),
+        _age("b.state_change"),
+    )
+    return f"""
+select /* dbdyno */ string_agg({fields}, E'\\n')
+from pg_stat_activity w
+  cross join lateral (select distinct pid from unnest(pg_blocking_pids(w.pid)) as p(pid)) by
+  left join pg_stat_activity b on b.pid = by.pid
+  left join lateral (select * from pg_locks where pg_locks.pid = w.pid and not granted limit 1) l
+    on true
+where w.pid = any(%s)
+"""
+
+
+class Sampler(PostgresPoller):
+    """Looks once per period; `take` gives what was seen since the last `take`."""
+
+    name = "dbdyno snap sampler"
+
+    def __init__(
+        self,
+        target: Postgres,
+        *,
+        period_ns: int = PERIOD_NS,
+        clock: Callable[[], int] = time.time_ns,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(target, period_ns=period_ns, clock=clock, seed=seed)
+        self._statement: str | None = None
+        self._seen = Seen(ACTIVITY, BLOCKED)
+
+    def take(self) -> tuple[list[View], int]:
+        """The views `activity` and `blocked`, and the number of looks, since the last call."""
+        return self._seen.take(self.samples)
+
+    def _look(self, conn: Connection) -> None:
+        if self._statement is None:
+            self._statement = _identifier(conn)
+        row = conn.execute(_looking(self._statement)).fetchone()
+        sessions, waiters = row or (None, None)
+        blocked = None
+        if waiters and self._seen.asks_who_blocks():
+            found = conn.execute(_blocking(self._statement), [waiters]).fetchone()
+            blocked = found[0] if found else None
+        self._seen.add(sessions, blocked)
+
+
+def _identifier(conn: Connection) -> str:
+    """The column with a session's statement, from PostgreSQL 14 on."""
+    row = conn.execute(
+        "select /* dbdyno */ 1 from pg_attribute"
+        " where attrelid = 'pg_catalog.pg_stat_activity'::regclass"
+        " and attname = 'query_id'"
+    ).fetchone()
+    return "{}.query_id::text" if row else "null"

@@ -1,0 +1,229 @@
+"""I/O by who and what, WAL and checkpoints, SLRU, objects that came and went: what is of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.engines.postgres.parts import setting, several_databases, untimed
+from dbdyno.snapshot.model import Lack, Part, Row, columns, lacking, section, table
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+_IO = columns(
+    "who:text what:text context:text reads read_bytes:bytes read_time:ns writes write_bytes:bytes"
+    " write_time:ns extends extend_bytes:bytes extend_time:ns hits hitrate:ratio evictions reuses writebacks"
+    " writeback_bytes:bytes writeback_time:ns fsyncs fsync_time:ns"
+)
+
+
+def io(interval: Interval, top: int) -> Part:
+    """I/O by who (backend type), what (object) and how (context)."""
+    view, title = "pg_stat_io", "I/O by who and what"
+    missing = interval.missing(view)
+    if missing:
+        step = missing[1] or "PostgreSQL 16 or later"
+        return section("io", title, not_measured=[lacking("I/O by who and what", missing[0], step)])
+    has = interval.columns(view)
+    timed = setting(interval, "track_io_timing") == "on"
+    wal_timed = setting(interval, "track_wal_io_timing") == "on"
+
+    block = "op_bytes" if "op_bytes" in has else int(interval.after.facts.get("block_bytes") or 8192)
+
+    def size(word: str) -> str:
+        name = f"{word}_bytes"
+        return name if name in has else f"{word}s * op_bytes"
+
+    def time(word: str) -> str:
+        known = f"case when object = 'wal' then {wal_timed} else {timed} end"
+        return f"case when {known} then {word}_time * 1e6 end"
+
+    rows = interval.query(
+        f"""select backend_type as who, object as what, context, reads,
+          {size("read")} as read_bytes, {time("read")} as read_time, writes,
+          {size("write")} as write_bytes, {time("write")} as write_time, extends,
+          {size("extend")} as extend_bytes, {time("extend")} as extend_time, hits, reuses, writebacks,
+          writebacks * {block} as writeback_bytes, {time("writeback")} as writeback_time, {time("fsync")} as fsync_time,
+          hits / nullif(hits + reads, 0) as hitrate,
+          evictions, fsyncs, verdict, why
+        from {view} where verdict <> 'ok' or coalesce(reads, 0) + coalesce(writes, 0)
+          + coalesce(extends, 0) + coalesce(hits, 0) + coalesce(fsyncs, 0) > 0
+        order by coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) desc,
+          hits desc nulls last""",
+        view,
+    )
+    return section(
+        "io",
+        title,
+        [table("", _IO, rows, top=max(top, 20))],
+        about="operations may cover several blocks; hits: blocks found in shared buffers",
+        not_measured=[untimed(interval, "time of reads and writes")],
+    )
+
+
+_VALUES = columns("what:text total:number per_second:number:per_second unit:text:")
+
+
+def log(interval: Interval, top: int) -> Part:
+    """WAL, checkpoints, the background writer, the archiver."""
+    lacks: list[Lack | None] = []
+    tables = []
+    for title, view, lines in (
+        ("WAL", "pg_stat_wal", _WAL),
+        ("Checkpoints", "pg_stat_checkpointer", _CHECKPOINTER),
+        ("Background writer", "pg_stat_bgwriter", _BGWRITER),
+        ("Archiver", "pg_stat_archiver", _ARCHIVER),
+    ):
+        if not interval.has(view):
+            if view == "pg_stat_wal":
+                why = interval.missing(view) or ("", None)
+                lacks.append(lacking("WAL counters", why[0], why[1] or "PostgreSQL 14 or later"))
+            continue
+        rows = _values(interval, view, lines)
+        tables.append(table(title, _VALUES, rows))
+    has = interval.columns("pg_stat_wal")
+    if "wal_sync_time" in has and setting(interval, "track_wal_io_timing") != "on":
+        lacks.append(lacking("time of WAL writes and syncs", "track_wal_io_timing is off", "track_wal_io_timing = on"))
+    return section("wal", "WAL and checkpoints", tables, not_measured=lacks, notes=_positions(interval))
+
+
+def _positions(interval: Interval) -> list[str]:
+    """Where the log ended at both ends, as the server writes it."""
+    ends = [end.facts.get("wal_bytes") for end in (interval.before, interval.after)]
+    if None in ends:
+        return []
+    old, new = (f"{int(at or 0) >> 32:X}/{int(at or 0) & 0xFFFFFFFF:X}" for at in ends)
+    return [f"WAL position {old} → {new}"]
+
+
+Lines = dict[str, tuple[str, str, float]]
+_WAL: Lines = {
+    "wal_records": ("records", "count", 1),
+    "wal_fpi": ("full page images", "count", 1),
+    "wal_bytes": ("bytes", "bytes", 1),
+    "wal_buffers_full": ("buffers full", "count", 1),
+    "wal_write": ("writes", "count", 1),
+    "wal_sync": ("syncs", "count", 1),
+    "wal_write_time": ("time of writes", "ns", 1e6),
+    "wal_sync_time": ("time of syncs", "ns", 1e6),
+}
+_CHECKPOINTER: Lines = {
+    "num_timed": ("timed", "count", 1),
+    "num_requested": ("requested", "count", 1),
+    "num_done": ("done", "count", 1),
+    "restartpoints_timed": ("restartpoints timed", "count", 1),
+    "restartpoints_req": ("restartpoints requested", "count", 1),
+    "restartpoints_done": ("restartpoints done", "count", 1),
+    "write_time": ("time of writes", "ns", 1e6),
+    "sync_time": ("time of syncs", "ns", 1e6),
+    "buffers_written": ("buffers written", "count", 1),
+    "slru_written": ("SLRU buffers written", "count", 1),
+}
+_BGWRITER: Lines = {
+    "checkpoints_timed": ("checkpoints timed", "count", 1),
+    "checkpoints_req": ("checkpoints requested", "count", 1),
+    "checkpoint_write_time": ("checkpoint writes took", "ns", 1e6),
+    "checkpoint_sync_time": ("checkpoint syncs took", "ns", 1e6),
+    "buffers_checkpoint": ("buffers written by checkpoints", "count", 1),
+    "buffers_clean": ("buffers written by the background writer", "count", 1),
+    "maxwritten_clean": ("rounds ended at the limit", "count", 1),
+    "buffers_backend": ("buffers written by sessions", "count", 1),
+    "buffers_backend_fsync": ("syncs by sessions", "count", 1),
+    "buffers_alloc": ("buffers allocated", "count", 1),
+}
+_ARCHIVER: Lines = {
+    "archived_count": ("archived", "count", 1),
+    "failed_count": ("failed", "count", 1),
+}
+_TIMED_BY = {"wal_write_time": "track_wal_io_timing", "wal_sync_time": "track_wal_io_timing"}
+
+
+def _values(interval: Interval, view: str, lines: dict[str, tuple[str, str, float]]) -> list[Row]:
+    """One row per counter of a view with one row."""
+    found = interval.query(f"select * from {view}", view)
+    row = found[0] if found else {}
+    rows = []
+    for name, (label, unit, factor) in lines.items():
+        if name not in row:
+            continue
+        gate = _TIMED_BY.get(name)
+        value = row[name]
+        if gate is not None and setting(interval, gate) != "on":
+            continue
+        total = None if value is None else value * factor
+        rows.append(
+            {
+                "what": label,
+                "total": total,
+                "per_second": None if total is None else total / interval.seconds,
+                "unit": unit,
+                "verdict": row["verdict"],
+                "why": row["why"],
+            }
+        )
+    return rows
+
+
+_SLRU = columns("name:text hits reads hitrate:ratio written zeroed checked flushes truncates")
+
+
+def slru(interval: Interval, top: int) -> Part:
+    """The caches of transaction status, subtransactions, multixacts and their kind."""
+    view, title = "pg_stat_slru", "SLRU caches"
+    missing = interval.missing(view)
+    if missing:
+        step = missing[1] or "PostgreSQL 13 or later"
+        return section("slru", title, not_measured=[lacking("SLRU caches", missing[0], step)])
+    rows = interval.query(
+        """select name, blks_hit as hits, blks_read as reads,
+          blks_hit / nullif(blks_hit + blks_read, 0) as hitrate, blks_written as written,
+          blks_zeroed as zeroed, blks_exists as checked, flushes, truncates, verdict, why
+        from pg_stat_slru
+        where verdict <> 'ok' or blks_hit + blks_read + blks_written + blks_zeroed > 0
+        order by hits + reads desc nulls last""",
+        view,
+    )
+    notes = [] if rows else ["no SLRU cache was used"]
+    return section("slru", title, [table("", _SLRU, rows)], notes=notes)
+
+
+def changes(interval: Interval, top: int) -> Part:
+    """Objects created, dropped and renamed in between."""
+    rows: list[Row] = []
+    several = several_databases(interval)
+    for kind, view, name in (
+        ("database", "pg_stat_database", "datname"),
+        ("table", "pg_stat_user_tables", "schemaname || '.' || relname"),
+        ("index", "pg_stat_user_indexes", "schemaname || '.' || indexrelname"),
+    ):
+        if not interval.has(view):
+            continue
+        rows += interval.query(
+            f"""select '{kind}' as kind, datname as database, {name} as name, case life when 'new' then 'created'
+              else 'dropped' end as change, verdict, why
+            from {view} where life in ('new', 'gone')
+              and verdict not in ('crash', 'failover') order by name""",
+            view,
+        )
+        rows += _renamed(interval, kind, view, name)
+    shown = columns(f"kind:text {'database:text ' if several else ''}name:text change:text verdict:text")
+    return section(
+        "changes",
+        "Objects created, dropped, renamed",
+        [table("", shown, rows, top=max(top, 20))],
+        notes=[] if rows else ["none"],
+    )
+
+
+def _renamed(interval: Interval, kind: str, view: str, name: str) -> list[Row]:
+    before, after = interval.ends(view)
+    keys = [c.name for c in interval.after.columns(view) if c.kind == "key"]
+    old = name.replace("schemaname", "a.schemaname").replace("indexrelname", "a.indexrelname")
+    old = old.replace("|| relname", "|| a.relname").replace("datname", "a.datname")
+    new = old.replace("a.", "b.")
+    return interval.query(
+        f"""select '{kind}' as kind, b.datname as database, {new} as name, 'renamed from ' || {old} as change,
+          'ok' as verdict
+        from {before} a join {after} b on {" and ".join(f"a.{k} = b.{k}" for k in keys)}
+        where {old} <> {new} order by 2"""
+    )

@@ -1,0 +1,178 @@
+"""Texts of statements: read only for those that may enter a report, and without literals.
+
+Reading any text makes the extension load all of them (a second for 190 MB), so that it is asked
+once per snapshot at most, and only while an identifier among the first of some order is unknown.
+PostgreSQL puts placeholders for literals into what it plans; commands such as ALTER ROLE it keeps
+as they were typed: what stands in quotes there is taken out here.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import heapq
+import io
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.evidence.memory import for_files
+from dbdyno.snapshot.engines.postgres.facts import is_ours
+from dbdyno.snapshot.engines.postgres.reader import Reader, refused
+from dbdyno.snapshot.engines.view import Column, View, unread
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store.folder import Snapshot
+
+NAME = "statement_texts"
+LONGEST = 20_000
+FIRST = 50
+"""So many statements of each order have their text read: what a report shows, and our own, which
+it leaves out and which are the first of a quiet server."""
+
+COLUMNS = (
+    Column("queryid", "key", "count", "BIGINT"),
+    Column("fingerprint", "text", "text", "VARCHAR"),
+    Column("query", "text", "text", "VARCHAR"),
+)
+
+ORDERS: tuple[tuple[str, ...], ...] = (
+    ("total_exec_time", "total_time"),
+    ("total_plan_time",),
+    ("calls",),
+    ("rows",),
+    ("shared_blks_read",),
+    ("shared_blks_hit",),
+    ("temp_blks_written",),
+    ("wal_bytes",),
+    ("blk_read_time", "shared_blk_read_time"),
+)
+"""Columns that a report orders by; of each group the server has one at most."""
+
+_QUOTED = re.compile(
+    r"(?:[eE]|[uU]&)?'(?:[^'\\]|''|\\(?:.|\Z))*+(?:'|\Z)"
+    r"|(\$[A-Za-z_]*\$).*?(?:\1|\Z)"
+    r"|\"(?:[^\"]|\"\")*+(?:\"|\Z)",
+    re.S,
+)
+"""What is never closed goes to the end of the text: looking for its end again from every quote took quadratic time."""
+_NUMBER = re.compile(r"(?<![\w$.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?\b", re.I)
+_LIST = re.compile(r"\(\s*\?(?:\s*,\s*\?)*\s*(?:/\*, \.\.\. \*/\s*)?\)")
+
+
+def view(reader: Reader, statements: View, before: Snapshot | None, most: int, seen: Sequence[str] = ()) -> View:
+    """All texts known so far: those of the snapshot before, of new identifiers at the top, and of those that
+    sampled sessions were `seen` with."""
+    import psycopg
+
+    texts = _of(before)
+    ours = {one for one, text in texts.items() if is_ours(text)}
+    known = _identifiers(statements) if set(map(int, seen)) - texts.keys() else set()
+    first = [one for one in map(int, seen) if one in known]
+    wanted = [one for one in dict.fromkeys([*first, *top(statements, before, ours)]) if one not in texts][:most]
+    spent = 0
+    if wanted:
+        started = time.perf_counter_ns()
+        schema = reader.schemas["pg_stat_statements"]
+        try:
+            with reader.connection.transaction():
+                rows = reader.connection.execute(
+                    f"select queryid, min(left(query, {LONGEST}))"
+                    f' from "{schema}".pg_stat_statements where queryid = any(%s) group by 1',
+                    [wanted],
+                ).fetchall()
+        except psycopg.Error as error:
+            if reader.connection.broken:
+                raise
+            part = refused(error)
+            if not texts:
+                return unread(NAME, "now", part.problem or "", part.next_step)
+            rows = []
+        spent = time.perf_counter_ns() - started
+        for identifier, text in rows:
+            if text and text != "<insufficient privilege>":
+                texts[int(identifier)] = without_literals(text)
+    kept = [(i, fingerprint(texts[i]), texts[i]) for i in sorted(texts)]
+    return View(NAME, "now", COLUMNS, kept, elapsed_ns=spent)
+
+
+def _identifiers(statements: View) -> Set[int]:
+    """What the extension has an entry of: another statement has no text yet, so that asking is in vain."""
+    if not isinstance(statements.rows, bytes):
+        return set()
+    at = [column.name for column in statements.columns].index("queryid")
+    return {int(row[at]) for row in csv.reader(io.StringIO(statements.rows.decode(errors="replace"))) if row[at]}
+
+
+def top(statements: View, before: Snapshot | None, ours: Set[int]) -> list[int]:
+    """Identifiers among the first of some order: since the snapshot before, or since ever; without
+    those that are known to be ours."""
+    if not isinstance(statements.rows, bytes):
+        return []
+    names = [column.name for column in statements.columns]
+    chosen = [next((n for n in group if n in names), "") for group in ORDERS]
+    shown = [name for name in chosen if name]
+    places = [names.index(name) for name in shown]
+    at = names.index("queryid")
+    sums: dict[int, list[float]] = {}
+    for row in csv.reader(io.StringIO(statements.rows.decode(errors="replace"))):
+        own = sums.setdefault(int(row[at]), [0.0] * len(shown))
+        for index, place in enumerate(places):
+            own[index] += float(row[place] or 0)
+    for identifier, old in _sums(before, shown).items():
+        if identifier in sums:
+            new = sums[identifier]
+            sums[identifier] = [a - b if a >= b else a for a, b in zip(new, old, strict=True)]
+    others = sums.keys() - ours
+    found: dict[int, None] = {}
+    for index in range(len(shown)):
+        first = heapq.nlargest(FIRST, others, key=_at(sums, index))
+        found |= {one: None for one in first if sums[one][index] > 0}
+    return list(found)
+
+
+def _at(sums: Mapping[int, list[float]], index: int) -> Callable[[int], float]:
+    return lambda one: sums[one][index]
+
+
+def _sums(before: Snapshot | None, shown: Iterable[str]) -> dict[int, list[float]]:
+    rows_of = _whole(before, "pg_stat_statements")
+    names = {column.name for column in before.columns("pg_stat_statements")} if before else set()
+    shown = list(shown)
+    if rows_of is None or not set(shown) <= names:
+        return {}
+    sums = ", ".join(f"sum({name})::double" for name in shown)
+    rows = _query(f"select queryid, {sums} from {rows_of} group by 1")
+    return {int(row[0]): [float(value or 0) for value in row[1:]] for row in rows}
+
+
+def _of(before: Snapshot | None) -> dict[int, str]:
+    rows_of = _whole(before, NAME)
+    return {} if rows_of is None else {int(i): str(t) for i, t in _query(f"select queryid, query from {rows_of}")}
+
+
+def _whole(before: Snapshot | None, view: str) -> str | None:
+    """The rows of a view of the snapshot before, where it has them and its file is whole."""
+    return before.relation(view) if before is not None and before.problem(view) is None else None
+
+
+def _query(sql: str) -> list[tuple[Any, ...]]:
+
+    with for_files() as connection:
+        return connection.execute(sql).fetchall()
+
+
+def without_literals(text: str) -> str:
+    """A text without what stands in quotes; identifiers in double quotes stay."""
+    return _QUOTED.sub(lambda found: found[0] if found[0].startswith('"') else "'?'", text)
+
+
+def fingerprint(text: str) -> str:
+    """The same for the same statement on any server and version: identifiers of statements are
+    made of object numbers up to PostgreSQL 17. Spaces, case, numbers, placeholders and the length
+    of lists make no difference."""
+    plain = re.sub(r"/\*(?!, \.\.\.).*?\*/|--[^\n]*", " ", without_literals(text), flags=re.S)
+    folded = _NUMBER.sub("?", re.sub(r"\$\d+|'\?'", "?", plain)).casefold()
+    short = _LIST.sub("(?)", " ".join(folded.split()))
+    return hashlib.blake2b(short.encode(), digest_size=8).hexdigest()

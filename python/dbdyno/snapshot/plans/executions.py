@@ -1,0 +1,144 @@
+"""The executions of logs in a database of their own, on disk while it is at work: a log may be larger than memory.
+
+log_executions   one row each: when it ended, of which statement and plan, how long it took
+log_statements   texts by fingerprint, without values
+log_plans        by identity: a sketch, the tree as JSON
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dbdyno.base.signals import interruptible
+from dbdyno.snapshot.plans.tree import Node, sketch
+from dbdyno.snapshot.store.parquet import literal
+
+if TYPE_CHECKING:
+    import duckdb
+
+Execution = tuple[Any, ...]
+_WRONG = (("wrong_node", "BIGINT"), ("wrong_planned", "BIGINT"), ("wrong_rows", "DOUBLE"), ("wrong_loops", "BIGINT"))
+LATER = frozenset(name for name, _ in _WRONG)
+"""Columns that logs kept by earlier versions have not."""
+COLUMNS = (
+    ("file", "BIGINT"),
+    ("line", "BIGINT"),
+    ("at_us", "BIGINT"),
+    ("queryid", "BIGINT"),
+    ("fingerprint", "VARCHAR"),
+    ("plan", "VARCHAR"),
+    ("duration_us", "BIGINT"),
+    ("source", "VARCHAR"),
+    ("nested", "BOOLEAN"),
+    ("datname", "VARCHAR"),
+    ("rows_planned", "BIGINT"),
+    ("rows", "BIGINT"),
+    ("misestimate", "DOUBLE"),
+    ("hits", "BIGINT"),
+    ("reads", "BIGINT"),
+    *_WRONG,
+)
+STATEMENTS = (("fingerprint", "VARCHAR"), ("query", "VARCHAR"))
+PLANS = (("plan", "VARCHAR"), ("sketch", "VARCHAR"), ("tree", "VARCHAR"))
+TABLES = {"log_executions": COLUMNS, "log_statements": STATEMENTS, "log_plans": PLANS}
+BATCH = 20_000
+MEMORY = "256MB"
+
+
+class Gathered:
+    """A context manager over the database; `connection` has the three tables."""
+
+    def __init__(self) -> None:
+        import duckdb
+
+        self._folder = tempfile.TemporaryDirectory(prefix="dbdyno-plans-")
+        database = str(Path(self._folder.name) / "plans.duckdb")
+        self.connection: duckdb.DuckDBPyConnection = interruptible(duckdb.connect(database))
+        self.connection.execute(f"set memory_limit = {literal(MEMORY)}")
+        self.connection.execute("set threads = 2")
+        for name, columns in TABLES.items():
+            self.connection.execute(f"create table {name} ({', '.join(' '.join(one) for one in columns)})")
+        self._rows: list[Execution] = []
+        self._texts: dict[str, str] = {}
+        self._plans: dict[str, Node] = {}
+
+    def add(self, row: Execution) -> None:
+        """An execution, in the order of `COLUMNS`."""
+        self._rows.append(row)
+        if len(self._rows) >= BATCH:
+            self.end()
+
+    def text(self, known: str, text: str) -> None:
+        """What a fingerprint stands for."""
+        self._texts.setdefault(known, text)
+
+    def plan(self, known: str, plan: Node) -> None:
+        """What a plan's identity stands for."""
+        self._plans.setdefault(known, plan)
+
+    def end(self) -> None:
+        """Writes what waits in memory."""
+        self._executions()
+        _insert(self.connection, "log_statements", STATEMENTS, list(self._texts.items()))
+        trees = [(known, sketch(plan), json.dumps(as_values(plan))) for known, plan in self._plans.items()]
+        _insert(self.connection, "log_plans", PLANS, trees)
+        self._rows, self._texts, self._plans = [], {}, {}
+        for name, key in (("log_statements", "fingerprint"), ("log_plans", "plan")):
+            self.connection.execute(
+                f"create or replace table {name} as select {key}, any_value(columns(* exclude ({key})))"
+                f" from {name} group by {key}"
+            )
+
+    def _executions(self) -> None:
+        """By way of a file: a value at a time takes ten times as long."""
+        if not self._rows:
+            return
+        aside = Path(self._folder.name) / "rows.csv"
+        with aside.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
+            csv.writer(file, lineterminator="\n").writerows(self._rows)
+        columns = ", ".join(f"{name}: '{kind}'" for name, kind in COLUMNS)
+        self.connection.execute(
+            f"insert into log_executions from read_csv({literal(str(aside))}, header=false, delim=',', quote='\"',"
+            f" escape='\"', nullstr='', new_line='\\n', auto_detect=false, columns={{{columns}}})"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.connection.close()
+        self._folder.cleanup()
+
+
+def _insert(
+    connection: duckdb.DuckDBPyConnection, name: str, columns: tuple[tuple[str, str], ...], rows: list[Execution]
+) -> None:
+    if rows:
+        values = [list(one) for one in zip(*rows, strict=True)]
+        made = ", ".join(f"unnest(${at}::{kind}[])" for at, (_, kind) in enumerate(columns, 1))
+        connection.execute(f"insert into {name} select {made}", values)
+
+
+def as_values(node: Node) -> list[Any]:
+    """A tree as plain JSON."""
+    return [
+        *(node.kind, node.relation, node.index, node.alias, node.label),
+        [list(one) for one in node.conditions],
+        [as_values(child) for child in node.children],
+        *([node.schema] if node.schema else []),
+    ]
+
+
+def of_values(given: Any) -> Node:
+    """The tree of `as_values`. Raises TypeError or ValueError where it is none."""
+    kind, relation, index, alias, label, conditions, children, *schema = given
+    known = tuple((str(name), str(value)) for name, value in conditions)
+    below = tuple(of_values(one) for one in children)
+    return Node(str(kind), str(relation), str(index), str(alias), str(label), known, below, "".join(map(str, schema)))

@@ -1,0 +1,130 @@
+"""What the logs that are kept say of an interval of snapshots: latencies of statements, and changes of plans that are
+proved, because executions before and after were logged with their plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.model import Part, Row, columns, lacking, section, table
+from dbdyno.snapshot.plans.flips import SHARE, Flip, flips, tree
+from dbdyno.snapshot.plans.generic import VIEW, flipped
+from dbdyno.snapshot.plans.interval_tables import attached
+from dbdyno.snapshot.plans.latency import LATENCY_SQL
+from dbdyno.snapshot.plans.page import FLIPS, row, said
+from dbdyno.snapshot.plans.tree import changed, differ_in_words_alone, walk
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+LEAST = 2
+STEP = "dbdyno snap plans --log FILE, with auto_explain on in the server; or snap watch --plans 20"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A statement whose executions had one plan in a first stretch, and another in a second. Medians in nanoseconds;
+    `at_us`: when the first execution with the new plan ended, where the log has the time between."""
+
+    what: str
+    before: int
+    after: int
+    old_ns: float
+    new_ns: float
+    relations: frozenset[str]
+    at_us: int | None
+
+
+def proofs(before: Interval, after: Interval) -> Mapping[int | str, Proof]:
+    """Statements with another main plan in the second stretch than in the first. The point between the two is where
+    time changed, not where the plan did: where most but not nearly all executions of a stretch have its plan, a flip
+    from the one plan to the other has to be in the log."""
+    if before.before.engine != "postgres" or not attached(before, after):
+        return {}
+    connection = before.connection
+    olds, news = (_main_plans(one, connection) for one in (before, after))
+    known = {(one.statement, one.old, one.new): one.at_us for one in flips(connection)}
+    found: dict[int | str, Proof] = {}
+    for statement in olds.keys() & news.keys():
+        old, new = olds[statement], news[statement]
+        at_us = known.get((statement, old.plan, new.plan))
+        if old.plan == new.plan or (at_us is None and min(old.share, new.share) < SHARE):
+            continue
+        trees = [tree(connection, one.plan) for one in (old, new)]
+        if differ_in_words_alone(*trees):
+            continue
+        relations = frozenset(node.relation for plan in trees for _, node in walk(plan) if node.relation)
+        found[int(statement)] = Proof(
+            changed(*trees), old.count, new.count, old.middle_ns, new.middle_ns, relations, at_us
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Main:
+    """The plan that most executions of a statement had: how many, what part of them, their median in nanoseconds."""
+
+    plan: str
+    count: int
+    share: float
+    middle_ns: float
+
+
+def _main_plans(one: Interval, connection: Any) -> dict[str, _Main]:
+    rows = connection.execute(
+        f"""with each as (select known, plan, count(*) as n, median(duration_us) * 1000 as middle from log_seen
+          where known is not null and plan is not null
+            and at_us > {one.before.at_ns // 1000} and at_us <= {one.after.at_ns // 1000} group by 1, 2)
+        select known, plan, n, n / sum(n) over (partition by known) as share, middle from each
+        qualify n >= {LEAST} and share > 0.5"""
+    ).fetchall()
+    return {name: _Main(plan, int(count), float(share), float(middle)) for name, plan, count, share, middle in rows}
+
+
+def latencies(interval: Interval) -> dict[str, Row]:
+    """Quantiles of the executions that were logged, by statement; empty where no log of this time is kept."""
+    if not attached(interval, interval):
+        return {}
+    return {one["statement"]: one for one in interval.query(LATENCY_SQL)}
+
+
+def plans(interval: Interval, top: int) -> Part:
+    """The section of a report: plans that changed inside of the interval."""
+    title = "Plans that changed"
+    found = attached(interval, interval)
+    if not any(one.manifest.get("plans") for one in found):
+        return _generic(interval, title, top)
+    changes: list[Flip] = flips(interval.connection)
+    rows = [row(one, f"{found[one.file].manifest['log']}:{one.line}") for one in changes]
+    logs = dict.fromkeys(one.manifest["log"] for one in found if one.manifest.get("plans"))
+    about = f"From {', '.join(logs)}; see dbdyno snap plans."
+    notes = [said(one) for one in changes[:3]] or ["none"]
+    return section("plans", title, [table("", columns(FLIPS), rows, top=top)], about=about, notes=notes)
+
+
+_GENERIC = "text:text:statement what:text:change was:text:plan_before now:text:plan_after statement:code:identifier"
+
+
+def _generic(interval: Interval, title: str, top: int) -> Part:
+    """Generic plans at both ends, where no log tells of executions."""
+    if VIEW not in interval.before.views or VIEW not in interval.after.views:
+        lacks = lacking("plans", "no log of this time is kept, and the snapshots hold no plans", STEP)
+        return section("plans", title, not_measured=[lacks])
+    texts = dict(names_and_texts(interval))
+    rows: list[Row] = [
+        {"statement": str(number), "text": texts.get(int(number), ""), "what": one.what, "was": one.old, "now": one.new}
+        for number, one in flipped(interval, interval).items()
+    ]
+    about = "Generic plans as they were at both ends (--plans); executions may have others, for their values."
+    made = [table("", columns(_GENERIC), rows, top=top)] if rows else []
+    return section("plans", title, made, about=about, notes=[] if rows else ["none"])
+
+
+def names_and_texts(interval: Interval) -> list[tuple[int, str]]:
+    """Identifiers and texts of the statements that the last snapshot knows."""
+    if interval.after.file("statement_texts") is None:
+        return []
+    rows = interval.query(f"select queryid, query from {interval.ends('statement_texts')[1]}")
+    return [(int(row["queryid"]), str(row["query"] or "")) for row in rows]

@@ -1,0 +1,194 @@
+"""What was read from logs, kept beside the snapshots of a store; without values.
+
+    snaps/plans/<sum of the log's first line>-<sum of the target's name>/
+      manifest.json         target, log, when, how much, what was not read; written before the folder has its name
+      log_executions.parquet  log_statements.parquet  log_plans.parquet
+
+A log that was read again replaces what there was of it, unless less was read this time. Pruning deletes the folders
+whose last execution is before all snapshots that stay: no report can use them. A folder may be deleted at any time. One
+that is damaged is left out, and said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.base.files import make_inner_folder, narrow
+from dbdyno.evidence.files import read_json, write_json
+from dbdyno.snapshot.plans.executions import LATER, TABLES
+from dbdyno.snapshot.store.integrity import damage
+from dbdyno.snapshot.store.parquet import file_sum, literal
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from dbdyno.snapshot.plans.executions import Gathered
+    from dbdyno.snapshot.plans.reader import LogFile
+
+FOLDER = "plans"
+NAME = "manifest.json"
+SCHEMA = 1
+_OWN = re.compile(r"[0-9a-f]{24}-[0-9a-f]{8}")
+_KINDS: dict[str, type] = {"target": str, "log": str, "from_us": int, "to_us": int, "executions": int, "sums": dict}
+
+
+@dataclass(frozen=True)
+class KeptLog:
+    """A log's evidence: `folder`, and its manifest."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """From its first to its last execution, microseconds since 1970."""
+        return self.manifest["from_us"], self.manifest["to_us"]
+
+
+def keep(store: Path, target: str, gathered: Gathered, number: int, log: LogFile, *, redact: bool = False) -> str:
+    """Keeps what was read of a log, the `number`-th of those gathered; says what was done. Raises `SnapshotError`
+    where the store cannot be written."""
+    if not log.executions:
+        return f"{log.name}: not kept, it has no execution"
+    name = f"{log.head}-{hashlib.blake2b(target.encode(), digest_size=4).hexdigest()}"
+    folder = store / FOLDER / name
+    before = _of_before(folder)
+    if before is not None and before.manifest["executions"] > log.executions:
+        return f"{log.name}: not kept, {before.manifest['executions']} executions of it are kept already"
+    aside = store / FOLDER / f".{name}.{os.urandom(4).hex()}.tmp"
+    try:
+        make_inner_folder(store / FOLDER, exist_ok=True)
+        make_inner_folder(aside)
+        sums = {table: _write(gathered, table, number, aside, redact=redact) for table in TABLES}
+        facts = {"from_us": log.from_us, "to_us": log.to_us, "executions": log.executions, "plans": log.plans}
+        made = {"schema": SCHEMA, "target": target, "log": log.name, "form": log.form, "bytes": log.bytes}
+        write_json(aside / NAME, {**made, **facts, "unread": log.unread.counts, "sums": sums})
+        if folder.exists():
+            folder.rename(aside.with_suffix(".old"))
+        aside.rename(folder)
+    except OSError as error:
+        raise SnapshotError(f"plans cannot be kept: {error.strerror}", where=str(store / FOLDER)) from error
+    finally:
+        for left in (aside, aside.with_suffix(".old")):
+            shutil.rmtree(left, ignore_errors=True)
+    return f"{log.name}: {log.executions} executions kept in {store / FOLDER / name}"
+
+
+def _of_before(folder: Path) -> KeptLog | None:
+    with contextlib.suppress(EvidenceError):
+        return _open(folder) if folder.is_dir() else None
+    return None
+
+
+def _write(gathered: Gathered, table: str, number: int, folder: Path, *, redact: bool) -> str:
+    mine = f"(from log_executions where file = {number})"
+    query = {
+        "log_executions": f"select * exclude (file) from {mine} order by at_us",
+        "log_statements": f"from log_statements where fingerprint in (select fingerprint from {mine}) order by 1",
+        "log_plans": f"from log_plans where plan in (select plan from {mine}) order by 1",
+    }[table]
+    query += " limit 0" if redact and table == "log_statements" else ""
+    path = folder / f"{table}.parquet"
+    gathered.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
+    narrow(path)
+    return file_sum(path)
+
+
+def logs(store: Path, damaged: list[EvidenceError] | None = None) -> Iterator[KeptLog]:
+    """What is kept of logs, by their first execution; what cannot be read goes to `damaged`."""
+    found = []
+    for folder in sorted((store / FOLDER).glob("*-*")):
+        if not _OWN.fullmatch(folder.name):
+            continue
+        try:
+            found.append(_open(folder))
+        except EvidenceError as error:
+            if damaged is not None:
+                damaged.append(error)
+    yield from sorted(found, key=lambda one: one.span)
+
+
+def unused(store: Path, target: str, first_us: int) -> list[KeptLog]:
+    """What is kept of a target's logs and ended before its first snapshot that stays."""
+    return [one for one in logs(store) if one.manifest["target"] == target and one.span[1] < first_us]
+
+
+def forget(some: Iterable[KeptLog]) -> None:
+    """Deletes what is kept of these logs: renamed first, so that a half is never read."""
+    for one in some:
+        aside = one.folder.with_name(f".{one.folder.name}.{os.urandom(4).hex()}.old")
+        one.folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _open(folder: Path) -> KeptLog:
+    path = folder / NAME
+    found = read_json(path)
+    step = "read the log again: dbdyno snap plans --log FILE; or delete this folder"
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise EvidenceError(f"is no log's evidence of schema {SCHEMA}", where=str(path), next_step=step)
+    for name, kind in _KINDS.items():
+        if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
+            raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(path), next_step=step)
+    for table in TABLES:
+        file = folder / f"{table}.parquet"
+        wrong = damage(file, found["sums"].get(table))
+        if wrong is not None:
+            raise EvidenceError(wrong, where=str(file), next_step=step)
+    return KeptLog(folder, found)
+
+
+def faults(store: Path) -> Iterator[tuple[str, str]]:
+    """What is wrong with plans that are kept: where in the store, and what."""
+    damaged: list[EvidenceError] = []
+    list(logs(store, damaged))
+    for error in damaged:
+        where = Path(error.where or "")
+        yield str(where.relative_to(store)) if where.is_relative_to(store) else str(where), error.message
+
+
+def attach(connection: duckdb.DuckDBPyConnection, store: Path, target: str, from_us: int, to_us: int) -> list[KeptLog]:
+    """Makes the tables of `Gathered` out of what is kept of a target's logs for a stretch of time; returns of which
+    logs, in the order of `file`. Without any, no table is made. Raises `EvidenceError`."""
+    import duckdb
+
+    found = [
+        one
+        for one in logs(store)
+        if one.manifest["target"] == target and one.span[0] <= to_us and one.span[1] >= from_us
+    ]
+    if not found:
+        return []
+    try:
+        for table in TABLES:
+            inside = f"where at_us between {from_us} and {to_us}" if table == "log_executions" else ""
+            union = " union all ".join(
+                f"select {f'{number} as file, ' if inside else ''}{_columns(connection, table, path)}"
+                f" from read_parquet({literal(str(path))}) {inside}"
+                for number, path in enumerate(one.folder / f"{table}.parquet" for one in found)
+            )
+            connection.execute(f"create or replace temp table {table} as select distinct * from ({union})")
+    except duckdb.Error as error:
+        raise EvidenceError(
+            f"cannot be read: {str(error).splitlines()[0]}", where=str(store / FOLDER), next_step="dbdyno snap check"
+        ) from error
+    return found
+
+
+def _columns(connection: duckdb.DuckDBPyConnection, table: str, path: Path) -> str:
+    """The columns of a table as they are today; those that an earlier version did not write are null."""
+    has = {row[0] for row in connection.execute(f"describe from read_parquet({literal(str(path))})").fetchall()}
+    return ", ".join(
+        f"{name if name in has or name not in LATER else 'null'}::{kind} as {name}"
+        for name, kind in TABLES[table]
+        if name != "file"
+    )

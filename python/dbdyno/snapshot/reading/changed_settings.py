@@ -1,0 +1,40 @@
+"""Settings of two snapshots: which differ, those aside that a session of ours has otherwise than the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dbdyno.snapshot.store.folder import Snapshot
+from dbdyno.snapshot.store.parquet import literal
+
+SETTINGS = {"pg_settings": "setting", "global_variables": "value"}
+"""The view that has an engine's settings, and the column of their values."""
+OURS = (
+    "transaction_isolation",
+    "transaction_read_only",
+    "search_path",
+    "TimeZone",
+    "DateStyle",
+    "application_name",
+)
+
+
+def changed(
+    before: Snapshot, after: Snapshot, query: Callable[[str], list[dict[str, Any]]]
+) -> list[tuple[str, str | None, str | None]]:
+    """Names, old and new values by name; nothing where one of the two cannot be read. `query`: runs SQL."""
+    view = next((name for name in SETTINGS if name in after.views), None)
+    if view is None or before.place(view) == after.place(view) or before.problem(view) or after.problem(view):
+        return []
+    old, new = before.relation(view), after.relation(view)
+    if old is None or new is None:
+        return []
+    value = SETTINGS[view]
+    skipped = ", ".join(literal(name) for name in OURS)
+    rows = query(
+        f"select coalesce(a.name, b.name) as name, a.{value} as old, b.{value} as new"
+        f" from {old} a full join {new} b using (name) where a.{value} is distinct from b.{value}"
+        f" and coalesce(a.name, b.name) not in ({skipped}) order by 1"
+    )
+    return [(row["name"], row["old"], row["new"]) for row in rows]

@@ -1,0 +1,78 @@
+"""How long it was between two snapshots, whatever the server's clock did meanwhile.
+
+Each snapshot holds two times: the server's, which people read, and one of the machine that took it,
+which never steps (it counts from the machine's start, sleep included). Between snapshots taken by
+one machine since one start, durations come from the second; the first only says when. Where the two
+disagree, the server's clock was set: a finding, and no reason to doubt the rates.
+
+Limits: across machines, or across a start of the machine, only the server's clock is left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbdyno.snapshot.engines.view import Verdict
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.store.folder import Snapshot
+
+STEPPED = "clock stepped"
+LEAST_NS = 2_000_000_000
+"""Steps below that are not told from the time that reading takes."""
+
+SHARE = 0.002
+"""A clock that is slewed, or simply bad, goes wrong by so much and no more (NTP slews by 0.05 %)."""
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def stamp() -> dict[str, object]:
+    """The time of this machine now, for a snapshot's facts; empty where its start has no name."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return {}
+    return {"clock": {"boot": boot, "since_boot_ns": time.clock_gettime_ns(_CLOCK)}}
+
+
+def elapsed_ns(first: Snapshot, last: Snapshot) -> int:
+    """The time between two snapshots; by the server's clock where no better is known."""
+    steady = _steady_ns(first, last)
+    return last.at_ns - first.at_ns if steady is None else steady
+
+
+def verdict(chain: Sequence[Snapshot]) -> Verdict | None:
+    """What is to be said of the server's clock over these snapshots; None where it went on well."""
+    for first, last in pairwise(chain):
+        steady = _steady_ns(first, last)
+        if steady is None:
+            continue
+        step_ns = last.at_ns - first.at_ns - steady
+        if abs(step_ns) > LEAST_NS + SHARE * abs(steady):
+            how = "forward" if step_ns > 0 else "back"
+            why = (
+                f"the server's clock was set {how} by {_span(abs(step_ns))} between snapshots {first.number}"
+                f" and {last.number}; durations and rates here come from a clock that does not step"
+            )
+            return Verdict(STEPPED, why, last.at_ns // 1000)
+    return None
+
+
+def _steady_ns(first: Snapshot, last: Snapshot) -> int | None:
+    old, new = first.facts.get("clock"), last.facts.get("clock")
+    if not old or not new or old.get("boot") != new.get("boot"):
+        return None
+    return int(new["since_boot_ns"]) - int(old["since_boot_ns"])
+
+
+def _span(ns: int) -> str:
+    seconds = ns / 1e9
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"

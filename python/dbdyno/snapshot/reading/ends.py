@@ -1,0 +1,189 @@
+"""Two snapshots of one target: what both have, and what a verdict on them is made of.
+
+Reads little: an engine's epochs `peek` at a few columns of small views. Where many neighbouring
+pairs are judged at once, the pairs share what was peeked at, and one query reads a view of all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.snapshot.engines.registry import engine
+from dbdyno.snapshot.engines.view import OK, WORDS, Verdict
+from dbdyno.snapshot.reading import clock
+from dbdyno.snapshot.reading.difference import Sides, quoted, union_columns
+from dbdyno.snapshot.store.folder import Place, Snapshot, many
+
+NOT_THERE = "this server has no {}"
+_NO_COLUMN = re.compile(r'Binder Error: .{0,200}?column (?:named )?"([^"]+)"', re.S)
+
+if TYPE_CHECKING:
+    import duckdb
+
+    Peeked = dict[tuple[Place, tuple[str, ...]], list[tuple[Any, ...]]]
+
+
+class Ends:
+    """Two snapshots. `siblings`: others that will be judged too, by pairs that share `peeked` and what is `seen` of
+    files, which else are looked at each time.
+
+    Raises `SnapshotError` where the two are not of one target, or not in this order.
+    """
+
+    part_keys: tuple[str, ...] = ()
+    """Columns that tell the pairs apart where a table holds several."""
+
+    def __init__(
+        self,
+        first: Snapshot,
+        last: Snapshot,
+        connection: duckdb.DuckDBPyConnection,
+        siblings: Sequence[Snapshot] = (),
+        peeked: Peeked | None = None,
+        seen: dict[str, str | None] | None = None,
+    ) -> None:
+        _check(first, last)
+        self.before = first
+        self.after = last
+        self.engine: Any = engine(first.engine)
+        self.connection = connection
+        self.verdicts: dict[tuple[str, str | None], Verdict] = {}
+        self._siblings = siblings or (first, last)
+        self._peeked: Peeked = {} if peeked is None else peeked
+        self._seen = seen
+        self._missing: dict[str, tuple[str, str | None] | None] = {}
+
+    @property
+    def seconds(self) -> float:
+        """The time between the two reads, by a clock that does not step where one knows both."""
+        return clock.elapsed_ns(self.before, self.after) / 1e9
+
+    def verdict(self, scope: str, value: str | None = None) -> Verdict:
+        """The verdict of a scope."""
+        return self.verdicts.get((scope, value), OK)
+
+    def missing(self, view: str) -> tuple[str, str | None] | None:
+        """Why a view has no difference, and what would give it one; None where it has. Looked at once."""
+        if view not in self._missing:
+            self._missing[view] = self._why_missing(view)
+        return self._missing[view]
+
+    def _why_missing(self, view: str) -> tuple[str, str | None] | None:
+        for end in (self.before, self.after):
+            record = end.views.get(view)
+            if record is None:
+                return NOT_THERE.format(view), None
+            problem = end.problem(view, self._seen)
+            if problem is not None:
+                return f"could not be read in snapshot {end.number}: {problem[0]}", problem[1]
+        return None
+
+    def has(self, view: str) -> bool:
+        """Whether both ends have the view."""
+        return self.missing(view) is None
+
+    def columns(self, view: str) -> set[str]:
+        """The columns of the view's difference: those of the later end. A counter that the earlier had not (an upgrade
+        lay between) is NULL in it."""
+        return {c.name for c in self.after.columns(view)} if self.has(view) else set()
+
+    def sides(self, view: str) -> Sides:
+        """How the view's rows of the two ends become a difference."""
+        record = self.after.views[view]
+        return Sides(
+            view,
+            self.before.columns(view),
+            self.after.columns(view),
+            record["appearance"],
+            record.get("scope_by"),
+        )
+
+    def ends(self, view: str) -> tuple[str, str]:
+        """The two raw relations of a view."""
+        return relation(self.before, view), relation(self.after, view)
+
+    def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
+        """Rows of a query."""
+        cursor = self._execute(sql)
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def peek(self, view: str, end: int, *columns: str) -> list[tuple[Any, ...]]:
+        """Some columns of all rows of a view at one end, 0 or 1; NULL for those that it has not."""
+        one = (self.before, self.after)[end]
+        place = one.place(view)
+        if place is None:
+            return []
+        if (place, columns) not in self._peeked:
+            self._look(view, one, columns)
+        return self._peeked[place, columns]
+
+    def _look(self, view: str, one: Snapshot, columns: tuple[str, ...]) -> None:
+        """Reads the columns of one snapshot, and of all siblings that have them alike."""
+        had = one.columns(view)
+        alike = [one, *(other for other in self._siblings if other.columns(view) == had)]
+        places = {place: other for other in alike if (place := other.place(view))}
+        there = [place for place, other in places.items() if other.problem(view, self._seen) is None]
+        names = {column.name for column in had}
+        shown = ", ".join(quoted(name) if name in names else "null" for name in columns)
+        for place in places:
+            self._peeked[place, columns] = []
+        if there:
+            for path, inside, *row in self._execute(f"select _file, _in, {shown} from {many(there)}").fetchall():
+                if (path, inside) in places:
+                    self._peeked[(path, inside), columns].append(tuple(row))
+
+    def _execute(self, sql: str) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        try:
+            return self.connection.execute(sql)
+        except duckdb.Error as error:
+            raise EvidenceError(
+                _said(error), where=f"snapshots {self.before.number} and {self.after.number} of {self.before.target}"
+            ) from error
+
+
+def _said(error: Exception) -> str:
+    """What a query failed on, in a sentence where it is a column that no snapshot has."""
+    column = _NO_COLUMN.match(str(error))
+    return f"these snapshots have no column {column[1]}" if column else str(error).splitlines()[0]
+
+
+def relation(end: Snapshot, view: str) -> str:
+    """The raw relation of a view at one end."""
+    return end.relation(view) or union_columns(end.columns(view))
+
+
+def _check(first: Snapshot, last: Snapshot) -> None:
+    if first.target != last.target or first.engine != last.engine:
+        raise SnapshotError(
+            f"snapshot {first.number} is of {first.target}, {last.number} of {last.target}",
+            next_step="a report is of one target; `dbdyno snap list` shows whose each is",
+        )
+    if first.number >= last.number:
+        raise SnapshotError(
+            f"snapshot {last.number} is not later than {first.number}",
+            next_step="name the earlier one first",
+        )
+    if clock.elapsed_ns(first, last) <= 0:
+        raise SnapshotError(
+            f"snapshot {last.number} says an earlier time than {first.number}, and no other clock knows both:"
+            " the server's clock was set back, so that the time between them is not known",
+            next_step="report the time before and after the step: `dbdyno snap list` shows it",
+        )
+
+
+def scope_rows(ends: Ends, part: int) -> list[tuple[int, str, str | None, str, str]]:
+    """The verdicts of two ends as rows: one per view and instance of its scope, the gravest."""
+    worst: dict[tuple[str, str | None], Verdict] = {}
+    for view, record in ends.after.views.items():
+        for (scope, value), verdict in ends.verdicts.items():
+            known = worst.get((view, value), OK)
+            here = scope in (record.get("scope"), f"view:{view}")
+            if here and WORDS.index(verdict.word) > WORDS.index(known.word):
+                worst[view, value] = verdict
+    return [(part, view, value, one.word, one.why) for (view, value), one in worst.items()]

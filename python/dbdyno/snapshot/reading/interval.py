@@ -1,0 +1,192 @@
+"""What happened between two snapshots of one target: a DuckDB table per view, with verdicts.
+
+    with Interval(store, first, last) as interval:
+        interval.query("select datname, xact_commit, verdict from pg_stat_database")
+
+`before` and `after` are the two ends. Where there are snapshots between them, what was counted is
+added up over the sub-intervals, so that a reset or a crash costs its own one and no more; how much
+of the time that covers is said. They give the samples, and figures over time, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.evidence.memory import in_memory
+from dbdyno.snapshot.engines.view import LOSSES, Column
+from dbdyno.snapshot.reading import clock
+from dbdyno.snapshot.reading.difference import difference_sql, quoted, union_columns
+from dbdyno.snapshot.reading.ends import Ends, scope_rows
+from dbdyno.snapshot.store.folder import Snapshot, Store, rows_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from dbdyno.snapshot.reading.sums.chain import Chain
+
+
+class Interval(Ends):
+    """Two snapshots of one target and what lies between them; a context manager.
+
+    `chain`: all snapshots from the first to the last, where they are known. `connection`: where
+    the tables are made, if not in memory of their own. `sums`: those of the chain, where they are
+    open already. Raises `SnapshotError` where the two are not of one target, or not in this order.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        first: Snapshot,
+        last: Snapshot,
+        chain: list[Snapshot] | None = None,
+        *,
+        connection: duckdb.DuckDBPyConnection | None = None,
+        sums: Chain | None = None,
+    ) -> None:
+
+        super().__init__(first, last, connection or in_memory())
+        self.store = store
+        self._owned = connection is None
+        self._made: dict[str, bool] = {}
+        self._chain = chain
+        self._sums = sums
+        self._bridged: set[str] = set()
+        stepped = clock.verdict(self.chain)
+        if len(self.chain) > 2:
+            self.verdicts = self.sums.verdicts()
+            self._bridge()
+        else:
+            self.verdicts = dict(self.engine.judge(self))
+            self._scope_table()
+        if stepped is not None:
+            self.verdicts["clock", None] = stepped
+
+    def _bridge(self) -> None:
+        """A view that both ends have and a snapshot between them has not: where the ends prove that nothing broke off
+        in between, their difference is whole."""
+        lost = {scope for (scope, _), one in self.verdicts.items() if one.word in LOSSES}
+        unread = {v for v in self.after.views if f"view:{v}" in lost and self.has(v) and self.sums.unread(v)}
+        if not unread:
+            return
+        with Interval(self.store, self.before, self.after, [self.before, self.after]) as ends:
+            lost |= {scope for (scope, _), one in ends.verdicts.items() if one.word in LOSSES}
+        self._bridged = {view for view in unread if not lost & {self.after.views[view].get("scope"), "cluster"}}
+        for view in self._bridged:
+            del self.verdicts[f"view:{view}", None]
+
+    @property
+    def inside(self) -> str:
+        """The condition for rows of `samples` between the two reads, as SQL on `at_us`. Where the
+        clock stepped the files themselves are the border."""
+        if self.verdict("clock").word != "ok":
+            return "true"
+        return f"at_us > {self.before.at_ns // 1000} and at_us <= {self.after.at_ns // 1000}"
+
+    @property
+    def chain(self) -> list[Snapshot]:
+        """All snapshots of the target from the first to the last."""
+        if self._chain is None:
+            from dbdyno.snapshot.reading.sums.index import between
+
+            self._chain = between(self.store, self.before, self.after)
+        return self._chain
+
+    @property
+    def sums(self) -> Chain:
+        """The sub-intervals, added up and one by one."""
+        if self._sums is None:
+            from dbdyno.snapshot.reading.sums.chain import Chain
+
+            self._sums = Chain(self.store, self.chain, Interval)
+        return self._sums
+
+    @cached_property
+    def own_sessions(self) -> list[int]:
+        """The sessions that took these snapshots, by the server's numbers."""
+        found = {one.facts.get("session") for one in self.chain}
+        return sorted(one for one in found if isinstance(one, int))
+
+    def table(self, view: str) -> str:
+        """The name of the table with a view's difference, made on first use."""
+        if view not in self._made:
+            self._make(view)
+        return quoted(view)
+
+    def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
+        """Rows of a query over the differences of `views`, which it names as tables."""
+        for view in views:
+            self.table(view)
+        return super().query(sql)
+
+    def counters(self, view: str) -> list[Column]:
+        """The columns of a view that are counted."""
+        from dbdyno.snapshot.reading.difference import SUBTRACTED
+
+        return [column for column in self.after.columns(view) if column.kind in SUBTRACTED]
+
+    def samples(self, view: str, columns: Sequence[Column]) -> tuple[str, int]:
+        """A relation with the rows that sampling between the two ends saw, and the number of
+        looks."""
+        inside = self.chain[1:]
+        looks = sum(int(one.manifest["cost"].get("looks") or 0) for one in inside)
+        kept = len(inside) > 1
+        seen = self.sums.samples(view, exact=self.inside == "true") if kept else rows_of(inside, view)
+        if not seen:
+            return union_columns(columns), looks
+        return f"(from {union_columns(columns)} union all by name from {seen})", looks
+
+    def close(self) -> None:
+        """Frees the tables."""
+        if self._sums is not None:
+            self._sums.close()
+        if self._owned:
+            self.connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _make(self, view: str) -> None:
+        import duckdb
+
+        missing = self.missing(view)
+        if missing is not None:
+            raise SnapshotError(f"{view} {missing[0]}", next_step=missing[1])
+        added = len(self.chain) > 2 and bool(self.counters(view)) and view not in self._bridged
+        try:
+            sql = self.sums.total_sql(self, view) if added else difference_sql(self.sides(view), *self.ends(view))
+            if not added:
+                self._scope_table()
+            self.connection.execute(f"create table {quoted(view)} as {sql}")
+        except duckdb.Error as error:
+            raise EvidenceError(
+                f"cannot be read: {str(error).splitlines()[0]}",
+                where=f"{view} of snapshots {self.before.number} and {self.after.number}",
+                next_step="take new snapshots; a file was changed or is gone",
+            ) from error
+        self._made[view] = True
+        refine = getattr(self.engine, "refine", None)
+        if refine is not None and not added:
+            refine(self, view)
+
+    def _scope_table(self) -> None:
+        """The verdicts as a table: one row per view and instance of its scope."""
+        self.connection.execute(
+            "create table if not exists scope_verdicts"
+            " (part bigint, view varchar, value varchar, word varchar, why varchar)"
+        )
+        rows = scope_rows(self, 0) if "scope_verdicts" not in self._made else []
+        self._made["scope_verdicts"] = True
+        if rows:
+            self.connection.executemany("insert into scope_verdicts values (?, ?, ?, ?, ?)", rows)

@@ -1,0 +1,146 @@
+"""Events of a long stretch by the kept sums alone: no snapshot is opened.
+
+Starts, crashes and resets by the verdicts of the sub-intervals; tables, indexes and functions that came or went by
+the rows that begin or end; checkpoints, vacuums and settings by what was counted or changed in between. `timeline`
+knows the instant of a vacuum, and reads every snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain as joined
+from itertools import groupby
+
+from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.timeline import CHECKPOINTS
+from dbdyno.snapshot.wording import setting
+
+OBJECTS = (
+    ("table", "pg_stat_user_tables", ("schemaname", "relname")),
+    ("index", "pg_stat_user_indexes", ("schemaname", "indexrelname")),
+    ("function", "pg_stat_user_functions", ("schemaname", "funcname")),
+)
+_CAME = {"table": "was created", "index": "was created", "function": "was called for the first time"}
+"""As `timeline` says it; PostgreSQL lists a function only once it was called."""
+_WENT = "was dropped"
+_KINDS = {"restart": "restart", "crash": "restart", "failover": "restart", "reset": "reset"}
+VACUUMS = (
+    ("vacuum", "vacuum_count", "vacuum of"),
+    ("vacuum", "autovacuum_count", "autovacuum of"),
+    ("analyze", "analyze_count", "analyze of"),
+    ("analyze", "autoanalyze_count", "autoanalyze of"),
+)
+MOST = 200
+"""So many tables, indexes and functions each."""
+COUNTED_MOST = 20_000
+"""So many rows with checkpoints or vacuums, the most recent."""
+DRAWN = 34
+"""A chart has room for so many events of a kind; more are put together."""
+
+
+def happenings(one: Interval) -> list[Row]:
+    """The events of a stretch by their time, as rows of `timeline.events`."""
+    found = joined(_of_verdicts(one), _of_objects(one), _of_settings(one), _of_checkpoints(one), _of_vacuums(one))
+    return sorted(found, key=lambda row: (row["at_us"], row["kind"], row["what"]))
+
+
+def drawable(found: Sequence[Row]) -> list[Row]:
+    """Events for a chart: where there are many of a kind, those of one stretch of the clock are one."""
+    if not found:
+        return []
+    first, last = found[0]["at_us"], found[-1]["at_us"]
+    width = max((last - first) // (DRAWN - 1), 1)
+    made: list[Row] = []
+    for kind in dict.fromkeys(row["kind"] for row in found):
+        alike = [row for row in found if row["kind"] == kind]
+        step = width if len(alike) > DRAWN else 1
+        for _, group in groupby(alike, key=lambda row: (row["at_us"] - first) // step):
+            made.append(_together(list(group)))
+    return sorted(made, key=lambda row: (row["at_us"], row["kind"]))
+
+
+def _together(group: list[Row]) -> Row:
+    """Events as one: what the first of them are, and how many more."""
+    words = list(dict.fromkeys(row["what"] for row in group))
+    more = f"; and {len(group) - 2} more" if len(group) > 2 else ""
+    begun = [row["at_us"] if row["after_us"] is None else row["after_us"] for row in group]
+    known = len(group) == 1 and group[0]["after_us"] is None
+    return {**group[-1], "what": "; ".join(words[:2]) + more, "after_us": None if known else min(begun)}
+
+
+def _of_verdicts(one: Interval) -> Iterator[Row]:
+    seen = set()
+    for part in one.sums.parts():
+        for _, _, word, why, at_us, *_ in part["verdicts"]:
+            if word in _KINDS and why not in seen:
+                seen.add(why)
+                before = part["at_us"] - part["elapsed_ns"] // 1000
+                known = at_us is not None
+                yield {
+                    "kind": _KINDS[word],
+                    "what": why,
+                    "at_us": at_us if known else part["at_us"],
+                    "after_us": None if known else before,
+                }
+
+
+def _of_objects(one: Interval) -> Iterator[Row]:
+    """A row for each table, index and function that came or went, at most `MOST` of a kind."""
+    parts = {part["number"]: part for part in one.sums.parts()}
+    for kind, view, names in OBJECTS:
+        source, columns = one.sums.relation(view, folded=False)
+        known = {c.name for c in columns}
+        if not source or not set(names) <= known:
+            continue
+        shown = ["datname", *names] if len(one.after.facts.get("databases") or ()) > 1 and "datname" in known else names
+        named = " || '.' || ".join(quoted(name) for name in shown)
+        rows = one.query(
+            f"select part, {named} as name, life from {source} where life in ('new', 'gone')"
+            f" and verdict in ('ok', 'partial') order by part, 2 limit {MOST}"
+        )
+        for row in rows:
+            part = parts.get(row["part"])
+            if part is not None:
+                yield _within(part, "object", f"{kind} {row['name']} {_CAME[kind] if row['life'] == 'new' else _WENT}")
+
+
+def _of_settings(one: Interval) -> Iterator[Row]:
+    for part in one.sums.parts():
+        for name, old, new in part["settings"]:
+            yield _within(part, "setting", setting(name, old, new))
+
+
+def _of_checkpoints(one: Interval) -> Iterator[Row]:
+    for view, counted in CHECKPOINTS.items():
+        shown = dict(counted)
+        for part, row in _counted(one, view, list(shown), ""):
+            words = ", ".join(f"{row[column]} {word}" for column, word in shown.items() if row[column])
+            yield _within(part, "checkpoint", f"checkpoints: {words}")
+
+
+def _of_vacuums(one: Interval) -> Iterator[Row]:
+    named = "schemaname || '.' || relname as name"
+    for part, row in _counted(one, "pg_stat_user_tables", [column for _, column, _ in VACUUMS], named):
+        for kind, column, words in VACUUMS:
+            if row[column]:
+                yield _within(part, kind, f"{words} {row['name']}")
+
+
+def _counted(one: Interval, view: str, counters: list[str], more: str) -> Iterator[tuple[Row, Row]]:
+    """Sub-intervals with the rows of a view in which one of these counters grew; nothing where the view lacks one."""
+    source, columns = one.sums.relation(view, folded=False)
+    if not source or not set(counters) <= {c.name for c in columns}:
+        return
+    shown = ", ".join(["part", *map(quoted, counters), *([more] if more else [])])
+    grew = " or ".join(f"{quoted(name)} > 0" for name in counters)
+    parts = {part["number"]: part for part in one.sums.parts()}
+    for row in one.query(f"select {shown} from {source} where {grew} order by part desc limit {COUNTED_MOST}"):
+        if row["part"] in parts:
+            yield parts[row["part"]], row
+
+
+def _within(part: Row, kind: str, what: str) -> Row:
+    """An event of which is known that it was in this sub-interval."""
+    return {"kind": kind, "what": what, "at_us": part["at_us"], "after_us": part["at_us"] - part["elapsed_ns"] // 1000}

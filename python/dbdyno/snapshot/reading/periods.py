@@ -1,0 +1,93 @@
+"""Periods of snapshots: a stretch of them by numbers, notes or times, and baselines.
+
+A baseline is a period with a name, kept as a file of the store.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.base.files import make_inner_folder
+from dbdyno.evidence.files import read_json, write_json
+from dbdyno.evidence.manifest import DAMAGED, Section
+from dbdyno.snapshot.reading.sums.index import between
+from dbdyno.snapshot.store.folder import Snapshot, Store
+
+
+@dataclass(frozen=True)
+class Period:
+    """A stretch of snapshots of one target."""
+
+    name: str
+    chain: list[Snapshot]
+
+
+def period(store: Store, text: str, target: str | None = None) -> Period:
+    """A period from `1..12`, `note..note`, times, or a baseline's name. Raises `SnapshotError`."""
+    name = text.removeprefix("snap:")
+    first, dots, last = name.partition("..")
+    if not dots:
+        kept = store.folder / "baselines" / f"{name}.json"
+        if not kept.is_file():
+            known = ", ".join(sorted(one["name"] for one in baselines(store))) or "none"
+            raise SnapshotError(
+                f"{name!r} is no period",
+                where=str(store.folder),
+                next_step=f"write FIRST..LAST, such as snap:1..12, or a baseline ({known})",
+            )
+        found = _baseline(kept)
+        first, last = str(found["first"]), str(found["last"])
+    start = store.find(first, target)
+    end = store.find(last, target or start.target)
+    if start.target != end.target or start.number >= end.number:
+        raise SnapshotError(
+            f"{name!r} is no period: it needs two snapshots of one target, the earlier first",
+            next_step="`dbdyno snap list` shows them",
+        )
+    return Period(name, between(store, start, end))
+
+
+def keep_baseline(store: Store, name: str, part: Period) -> dict[str, object]:
+    """Gives a period a name in the store; one of that name is replaced."""
+    if not re.fullmatch(r"[A-Za-z][\w-]{0,60}", name):
+        raise SnapshotError(
+            f"{name!r} cannot name a baseline",
+            next_step="begin with a letter; letters, digits, - and _",
+        )
+    folder = store.folder / "baselines"
+    make_inner_folder(folder, exist_ok=True)
+    kept = {
+        "name": name,
+        "target": part.chain[0].target,
+        "first": part.chain[0].number,
+        "last": part.chain[-1].number,
+        "from": part.chain[0].at.isoformat(),
+        "to": part.chain[-1].at.isoformat(),
+        "snapshots": len(part.chain),
+    }
+    write_json(folder / f"{name}.json", kept)
+    return kept
+
+
+def baselines(store: Store) -> list[dict[str, Any]]:
+    """All baselines of a store, by name."""
+    return [_baseline(path) for path in sorted((store.folder / "baselines").glob("*.json"))]
+
+
+def _baseline(path: Path) -> dict[str, Any]:
+    found = read_json(path, Section)
+    if not isinstance(found, dict) or found.get("name") != path.stem:
+        raise EvidenceError("is no baseline of that name", where=str(path), next_step=DAMAGED)
+    return found
+
+
+def forget_baseline(store: Store, name: str) -> None:
+    """Takes a baseline's name away; its snapshots stay."""
+    path = store.folder / "baselines" / f"{name}.json"
+    if name not in {one["name"] for one in baselines(store)}:
+        raise SnapshotError(f"there is no baseline {name!r}", where=str(store.folder))
+    path.unlink()

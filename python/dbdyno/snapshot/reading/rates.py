@@ -1,0 +1,170 @@
+"""Rates of each object of a view in each sub-interval of a stretch: what comparisons of periods are made of.
+
+DuckDB adds up and divides; what comes out is an array of so many objects by so many sub-intervals, for the
+objects that are asked for. A sub-interval in which the view's counters were lost gives no value; one in
+which an object has no row gives zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, groupby
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.snapshot.engines.view import LOSSES
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.reading.interval import Interval
+
+if TYPE_CHECKING:
+    import duckdb
+    import numpy as np
+    from numpy.typing import NDArray
+
+HOUR_US = 3600 * 10**6
+_TABLES = count()
+Span = list[tuple[int, float]]
+"""Numbers and seconds of the sub-intervals that make one value."""
+
+
+class Rates:
+    """Rates per second of some counters, by object. `seconds`: how long each value's time was; `measured`: the
+    measures that the view has; `means`: of each measure, the mean rate of each object.
+
+    Only means are held of all objects: ten thousand statements by the minutes of a day would be a hundred megabytes.
+    """
+
+    def __init__(
+        self, one: Interval, source: str, by: Sequence[str], having: Mapping[str, str], spans: Sequence[Span]
+    ) -> None:
+        self._one = one
+        self._source = source
+        self._by = by
+        self._having = having
+        self._others: dict[str, list[str]] = {}
+        self._kept = ""
+        self.seconds = [sum(elapsed for _, elapsed in span) for span in spans]
+        self.measured = tuple(having)
+        good = [(number, at) for at, span in enumerate(spans) for number, _ in span]
+        self._slots = self._table(
+            "select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot, unnest($3::double[]) as seconds",
+            [[number for number, _ in good], [at for _, at in good], [self.seconds[at] for _, at in good]],
+        )
+        self.means = self._means()
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Adds the rates of some objects to those of others, which stand for them."""
+        for old, new in names.items():
+            self._others.setdefault(new, []).append(old)
+            for means in self.means.values():
+                if old in means:
+                    means[new] = means.get(new, 0.0) + means.pop(old)
+
+    def keep(self, objects: Iterable[str]) -> None:
+        """Holds what `values` is to give of these objects; without it each call reads the store."""
+        wanted = [name for one in objects for name in self._standing_for(one)]
+        self._kept = self._table(self._by_slot(self.measured), [wanted])
+
+    def values(self, measure: str, objects: Sequence[str]) -> NDArray[np.float64]:
+        """The rates of these objects, a row each, zero where there is none."""
+        import numpy as np
+
+        found = np.zeros((len(objects), len(self.seconds)))
+        named = [(name, at) for at, one in enumerate(objects) for name in self._standing_for(one)]
+        cursor = self._execute(
+            f"select o.place, r.slot, sum(r.{quoted(measure)}) as rate from {self._kept or self._by_slot([measure])} r"
+            " join (select unnest($1::varchar[]) as object, unnest($2::bigint[]) as place) o using (object)"
+            " group by all",
+            [[name for name, _ in named], [at for _, at in named]],
+        )
+        rows = cursor.fetchnumpy()
+        found[rows["place"].astype(np.int64), rows["slot"].astype(np.int64)] = rows["rate"]
+        return found
+
+    def close(self) -> None:
+        """Frees what `values` reads."""
+        for name in filter(None, (self._slots, self._kept)):
+            self._one.connection.execute(f"drop table {name}")
+
+    def _standing_for(self, one: str) -> list[str]:
+        return [one, *self._others.get(one, ())]
+
+    def _named(self) -> str:
+        return " || '.' || ".join(f"{quoted(column)}::varchar" for column in self._by)
+
+    def _means(self) -> dict[str, dict[str, float]]:
+        keys, added = (", ".join(quoted(name) for name in names) for names in (self._by, self.measured))
+        sums = ", ".join(
+            f"coalesce(sum({quoted(column)}::double / g.seconds), 0) as {quoted(label)}"
+            for label, column in self._having.items()
+        )
+        inner = f"select {keys}, {sums} from {self._source} s join {self._slots} g using (part) group by all"
+        means: dict[str, dict[str, float]] = {name: {} for name in self.measured}
+        for one, *values in self._execute(f"select {self._named()}, {added} from ({inner}) order by 1").fetchall():
+            for name, value in zip(self.measured, values, strict=True):
+                if one is not None:
+                    means[name][one] = means[name].get(one, 0.0) + value / len(self.seconds)
+        return means
+
+    def _by_slot(self, measures: Iterable[str]) -> str:
+        """The rates of the objects that are given as the first parameter, by place in time, as a relation."""
+        keys = ", ".join(quoted(column) for column in self._by)
+        sums = ", ".join(
+            f"coalesce(sum({quoted(self._having[label])})::double, 0) / any_value(g.seconds) as {quoted(label)}"
+            for label in measures
+        )
+        return (
+            f"(select {self._named()} as object, slot, * exclude ({keys}, slot) from (select {keys}, g.slot, {sums}"
+            f" from {self._source} s join {self._slots} g using (part)"
+            f" where {self._named()} in (select unnest($1::varchar[])) group by all))"
+        )
+
+    def _table(self, sql: str, given: list[Any]) -> str:
+        name = quoted(f"rates_{next(_TABLES)}")
+        self._execute(f"create temp table {name} as {sql}", given)
+        return name
+
+    def _execute(self, sql: str, given: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        try:
+            return self._one.connection.execute(sql, given)
+        except duckdb.Error as error:
+            where = f"snapshots {self._one.before.number} to {self._one.after.number}"
+            raise EvidenceError(str(error).splitlines()[0], where=where) from error
+
+
+def rates(
+    one: Interval, view: str, by: Sequence[str], wanted: Mapping[str, Sequence[str]], *, hourly: bool = False
+) -> Rates | None:
+    """Those of the first column of `wanted` that the view has, by measure; None where it has none, or not all of
+    `by`. `hourly`: a value for each hour, not for each sub-interval."""
+    if not one.has(view):
+        return None
+    source, columns = one.sums.relation(view, folded=False)
+    known = {c.name for c in columns}
+    taken = {label: next((n for n in names if n in known), None) for label, names in wanted.items()}
+    having = {label: column for label, column in taken.items() if column is not None}
+    if not having or not set(by) <= known:
+        return None
+    spans = spans_of(one, view, hourly=hourly)
+    if not spans:
+        return None
+    if hourly:
+        source = one.sums.hourly(view, {number for span in spans for number, _ in span})
+    return Rates(one, source, by, having, spans)
+
+
+def spans_of(one: Interval, view: str, *, hourly: bool) -> list[Span]:
+    """Return what each value of a view is made of: numbers and seconds of its sub-intervals.
+
+    Sub-intervals in which the view's counters were lost are left out; `hourly` puts those of an hour together.
+    """
+    scopes = (one.after.views[view].get("scope"), f"view:{view}")
+    good = [part for part in one.sums.parts() if not _lost(part, scopes)]
+    groups = groupby(good, key=lambda part: part["at_us"] // HOUR_US if hourly else part["number"])
+    return [[(part["number"], part["elapsed_ns"] / 1e9) for part in group] for _, group in groups]
+
+
+def _lost(part: dict[str, Any], scopes: tuple[Any, ...]) -> bool:
+    return any(scope in scopes and word in LOSSES for scope, _, word, *_ in part["verdicts"])

@@ -1,0 +1,125 @@
+"""An interval cut at the snapshots between its ends: one value of each metric per sub-interval.
+
+The samples of a comparison, and the curves of a report. A sub-interval in which something was
+reset, crashed or restarted has no value there, never a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dbdyno.snapshot.engines.metric import Metric
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.sums.chain import Chain
+from dbdyno.snapshot.store.folder import Snapshot, Store
+
+HOUR_US = 3600 * 10**6
+POINTS = 1500
+"""A chart has no more points than that: a pixel or so each."""
+
+
+@dataclass
+class Series:
+    """Values of each metric per sub-interval, which ends at `at_us`: the first snapshot's time and what
+    has passed since, so that a clock that steps moves no point."""
+
+    metrics: list[Metric] = field(default_factory=list)
+    at_us: list[int] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    values: dict[str, list[float | None]] = field(default_factory=dict)
+
+
+def series(store: Store, chain: list[Snapshot], sums: Chain | None = None) -> Series:
+    """The metrics between each snapshot and the next. `sums`: those of the chain, where they are open."""
+    found = Series()
+    if len(chain) == 2:
+        with Interval(store, chain[0], chain[1], chain) as part:
+            _add(found, part.engine.metrics(part), part.seconds, chain[0].at_ns + round(part.seconds * 1e9))
+        return found
+    with_sums = sums or Chain(store, chain, Interval)
+    try:
+        at_ns = chain[0].at_ns
+        for chunk in with_sums.chunks:
+            known = [(metric := Metric(*one), chunk.values(metric.name)) for one in chunk.model["metrics"]]
+            for one in with_sums.parts_of(chunk):
+                at_ns += one["elapsed_ns"]
+                values = [(metric, of.get(one["number"])) for metric, of in known]
+                _add(found, values, one["elapsed_ns"] / 1e9, at_ns)
+    finally:
+        if sums is None:
+            with_sums.close()
+    return found
+
+
+def _add(found: Series, measured: Sequence[tuple[Metric, float | None]], seconds: float, at_ns: int) -> None:
+    for metric, value in measured:
+        if metric.name not in found.values:
+            found.metrics.append(metric)
+            found.values[metric.name] = [None] * len(found.at_us)
+        found.values[metric.name].append(value)
+    found.seconds.append(seconds)
+    found.at_us.append(at_ns // 1000)
+    for values in found.values.values():
+        values.extend([None] * (len(found.at_us) - len(values)))
+
+
+def figures(interval: Interval) -> dict[str, Any]:
+    """`series` of a report: nothing where there are but two snapshots."""
+    if len(interval.chain) <= 2:
+        return {}
+    return {"series": drawn([thinned(series(interval.store, interval.chain, interval.sums))])}
+
+
+def drawn(parts: Sequence[Series]) -> dict[str, object]:
+    """What the figure over the clock shows: the metrics of all parts, one part after the other."""
+    metrics = {m.name: m for part in parts for m in part.metrics}
+    return {
+        "at_us": [at for part in parts for at in part.at_us],
+        "from_us": [
+            at - round(seconds * 1e6) for part in parts for at, seconds in zip(part.at_us, part.seconds, strict=True)
+        ],
+        "metrics": [
+            {
+                "name": m.name,
+                "label": m.label,
+                "unit": m.unit,
+                "values": [v for part in parts for v in part.values.get(m.name, [None] * len(part.at_us))],
+            }
+            for m in metrics.values()
+        ],
+    }
+
+
+def thinned(found: Series, most: int = POINTS) -> Series:
+    """Neighbours as one point, their mean over time, until there are no more than `most`."""
+    step = -(-len(found.at_us) // most)
+    if step <= 1:
+        return found
+    return _merged(found, list(range(0, len(found.at_us), step)))
+
+
+def hourly(found: Series) -> Series:
+    """The sub-intervals that end in one hour as one point, their mean over time."""
+    hours = [at // HOUR_US for at in found.at_us]
+    return _merged(found, [at for at, hour in enumerate(hours) if at == 0 or hours[at - 1] != hour])
+
+
+def _merged(found: Series, cuts: list[int]) -> Series:
+    """One point from each of `cuts` to the next."""
+    spans = list(zip(cuts, [*cuts[1:], len(found.at_us)], strict=True))
+    return Series(
+        found.metrics,
+        [found.at_us[end - 1] for _, end in spans],
+        [sum(found.seconds[at:end]) for at, end in spans],
+        {
+            name: [_mean(values[at:end], found.seconds[at:end]) for at, end in spans]
+            for name, values in found.values.items()
+        },
+    )
+
+
+def _mean(values: Sequence[float | None], seconds: Sequence[float]) -> float | None:
+    known = [(value, s) for value, s in zip(values, seconds, strict=True) if value is not None]
+    return sum(value * s for value, s in known) / sum(s for _, s in known) if known else None

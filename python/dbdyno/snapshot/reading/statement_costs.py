@@ -1,0 +1,100 @@
+"""Calls and time of each statement by sub-interval of a stretch, added up by DuckDB: ten thousand statements by the
+minutes of a day never stand in memory as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.rates import Span, spans_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dbdyno.snapshot.causes.change import Change
+
+KEYS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
+"""The column that identifies a statement, by engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A statement's calls, milliseconds, work (blocks or rows that it read), and sub-intervals with calls."""
+
+    calls: float
+    ms: float
+    work: float
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatementCosts:
+    """The statements of one stretch. `seconds`: how long it is, without sub-intervals in which counters were lost."""
+
+    totals: Mapping[str, Total]
+    seconds: float
+    slots: int
+    _one: Interval
+    _source: str
+
+    def weighed(self, what: Literal["ms", "work"], weights: Iterable[tuple[str, float, float]]) -> NDArray[np.float64]:
+        """Return, by sub-interval, the sum over statements of a measure and of calls, each times its weight.
+
+        Args:
+            weights: Statement, weight of the measure, weight of its calls.
+        """
+        import numpy as np
+
+        rows = self._one.connection.execute(
+            f"""select slot, sum({what} * weight + calls * by_calls) as e from {self._source} s
+            join (select unnest($1::varchar[]) as key, unnest($2::double[]) as weight, unnest($3::double[]) as by_calls)
+            using (key) group by 1""",
+            [list(column) for column in zip(*weights, strict=True)],
+        ).fetchall()
+        found = np.zeros(self.slots)
+        for slot, value in rows:
+            found[slot] = value
+        return found
+
+
+def statement_costs(change: Change, one: Interval, *, hourly: bool) -> StatementCosts | None:
+    """Return the costs of the statements of a stretch; None where they were not read.
+
+    Statements inside of functions are in those that called them. `hourly`: an hour is one sub-interval.
+    """
+    if not one.has(change.view):
+        return None
+    spans = spans_of(one, change.view, hourly=hourly)
+    relation, columns = one.sums.relation(change.view, folded=False)
+    known = {column.name for column in columns}
+    time = next((pair for pair in change.times if pair[0] in known), None)
+    if not relation or time is None or not spans:
+        return None
+    source = _table(change, one, relation, time, spans, nested="toplevel" in known)
+    rows = one.connection.execute(
+        f"select key, sum(calls), sum(ms), sum(work), count(distinct slot) from {source}"
+        " where ms is not null group by 1"
+    ).fetchall()
+    totals = {name: Total(calls, ms, work, slots) for name, calls, ms, work, slots in rows}
+    return StatementCosts(totals, sum(s for span in spans for _, s in span), len(spans), one, source)
+
+
+def _table(
+    change: Change, one: Interval, relation: str, time: tuple[str, float], spans: Sequence[Span], *, nested: bool
+) -> str:
+    """A table with calls and milliseconds by statement and sub-interval."""
+    source, key, calls = quoted("statement_costs"), quoted(KEYS[one.before.engine]), quoted(change.calls)
+    parts = [(number, at) for at, span in enumerate(spans) for number, _ in span]
+    one.connection.execute(
+        f"""create or replace temp table {source} as
+        select {key}::varchar as key, slot, sum({calls})::double as calls,
+          sum({quoted(time[0])})::double * {time[1]} as ms, coalesce(sum({change.work_sql})::double, 0) as work
+        from {relation} s join (select unnest($1::bigint[]) as part, unnest($2::integer[]) as slot) g using (part)
+        where {calls} > 0 and {key} is not null{" and toplevel is not false" if nested else ""} group by all""",
+        [[number for number, _ in parts], [at for _, at in parts]],
+    )
+    return source

@@ -1,0 +1,160 @@
+"""The differences of many neighbouring snapshots at once: a table per view, a `part` per sub-interval.
+
+A part is named by the number of its later snapshot. A row in which nothing moved is left out: it
+counts zero. Each sub-interval has verdicts of its own, so that a reset costs that one alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.evidence.memory import in_memory
+from dbdyno.snapshot.engines.view import Column, Verdict
+from dbdyno.snapshot.reading.difference import SUBTRACTED, Sides, difference_sql, quoted
+from dbdyno.snapshot.reading.ends import NOT_THERE, Ends, scope_rows
+from dbdyno.snapshot.store.folder import Place, Snapshot, many
+from dbdyno.snapshot.store.parquet import literal
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.engines.metric import Metric
+
+PART = Column("part", "key", "count", "BIGINT")
+"""Which sub-interval a row is of."""
+
+
+class Batch:
+    """Sub-intervals given by their snapshots, in order; `pairs` are those whose time is known."""
+
+    part_keys = ("part",)
+
+    def __init__(self, chain: Sequence[Snapshot]) -> None:
+
+        self.connection = in_memory()
+        self.pairs: list[Ends] = []
+        peeked: Any = {}
+        self._seen: dict[str, str | None] = {}
+        for first, last in pairwise(chain):
+            try:
+                self.pairs.append(self._pair(first, last, chain, peeked))
+            except SnapshotError:  # the clock went back by an unknown time: nothing per second is known
+                continue
+        self.connection.execute("set schema = 'main'")
+        self.engine: Any = self.pairs[0].engine if self.pairs else None
+        self._made: dict[str, bool] = {}
+        self._note_gaps()
+        self.connection.execute(
+            "create table scope_verdicts (part bigint, view varchar, value varchar, word varchar, why varchar)"
+        )
+        rows = [row for pair in self.pairs for row in scope_rows(pair, pair.after.number)]
+        if rows:
+            self.connection.executemany("insert into scope_verdicts values (?, ?, ?, ?, ?)", rows)
+
+    def _pair(self, first: Snapshot, last: Snapshot, chain: Sequence[Snapshot], peeked: Any) -> Ends:
+        """A pair with its verdicts."""
+        pair = Ends(first, last, self.connection, chain, peeked, self._seen)
+        pair.verdicts = dict(pair.engine.judge(pair))
+        return pair
+
+    def views(self) -> list[str]:
+        """The views in which something is counted."""
+        return sorted({v for pair in self.pairs for v in pair.after.views if counted(pair.after.columns(v))})
+
+    def having(self, view: str) -> list[Ends]:
+        """The pairs with a difference of a view."""
+        return [pair for pair in self.pairs if pair.has(view)]
+
+    def has(self, view: str) -> bool:
+        """Whether any pair has the view."""
+        return bool(self.having(view))
+
+    def counters(self, view: str) -> list[Column]:
+        """The columns of a view that are counted, in any pair."""
+        return list({c.name: c for pair in self.having(view) for c in counted(pair.after.columns(view))}.values())
+
+    def columns(self, view: str) -> set[str]:
+        """The columns that all pairs with the view have."""
+        known = [pair.columns(view) for pair in self.having(view)]
+        return set.intersection(*known) if known else set()
+
+    def table(self, view: str) -> str:
+        """The table with the differences of a view: made on first use."""
+        if view not in self._made:
+            self._made[view] = True
+            queries = [self._group_sql(sides, pairs) for sides, pairs in self._groups(view)]
+            self.connection.execute(f"create table {quoted(view)} as {' union all by name '.join(queries)}")
+            refine = getattr(self.engine, "refine", None)
+            if refine is not None:
+                refine(self, view)
+        return quoted(view)
+
+    def query(self, sql: str, *views: str) -> list[dict[str, Any]]:
+        """Rows of a query over the tables of `views`."""
+        for view in views:
+            self.table(view)
+        cursor = self.connection.execute(sql)
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def metrics(self) -> Sequence[Sequence[tuple[Metric, float | None]]]:
+        """The metrics of each pair."""
+        found: Sequence[Sequence[tuple[Metric, float | None]]] = self.engine.part_metrics(self)
+        return found
+
+    def close(self) -> None:
+        """Frees the tables."""
+        self.connection.close()
+
+    def _note_gaps(self) -> None:
+        """A view that some pairs have and others do not: those others say so."""
+        for view in self.views():
+            for pair in self.pairs:
+                missing = pair.missing(view)
+                if missing is not None:
+                    why = "is not on this server" if missing[0] == NOT_THERE.format(view) else missing[0]
+                    pair.verdicts.setdefault((f"view:{view}", None), Verdict("partial", f"{view} {why}"))
+
+    def _groups(self, view: str) -> Iterable[tuple[Sides, list[Ends]]]:
+        """The pairs whose columns are alike go into one query."""
+        found: dict[Sides, list[Ends]] = {}
+        for pair in self.having(view):
+            found.setdefault(pair.sides(view), []).append(pair)
+        return found.items()
+
+    def _group_sql(self, sides: Sides, pairs: list[Ends]) -> str:
+        view = sides.name
+        moved = [pair for pair in pairs if pair.before.place(view) != pair.after.place(view) or _judged(pair, view)]
+        keyed = replace(sides, before=(PART, *sides.before), after=(PART, *sides.after))
+        before = _parts([(one.before.place(view), one.after.number) for one in moved], sides.before)
+        after = _parts([(one.after.place(view), one.after.number) for one in moved], sides.after)
+        names = [quoted(c.name) for c in counted(sides.after)]
+        still = " and ".join(f"coalesce({name}, 0) = 0" for name in names)
+        return (
+            f"(from ({difference_sql(keyed, before, after)}) where not (verdict = 'ok' and life = 'kept' and {still}))"
+        )
+
+
+def counted(columns: Iterable[Column]) -> list[Column]:
+    """The columns that are subtracted, and added up."""
+    return [column for column in columns if column.kind in SUBTRACTED]
+
+
+def _judged(pair: Ends, view: str) -> bool:
+    """Whether a verdict stands against a view's rows."""
+    scope = pair.after.views[view].get("scope")
+    return any(of in (scope, f"view:{view}") and one.word != "ok" for (of, _), one in pair.verdicts.items())
+
+
+def _parts(places: Sequence[tuple[Place | None, int]], columns: Sequence[Column]) -> str:
+    """A relation of the rows at these places with the number of their part; one place may be of several."""
+    shown = ", ".join(f"{quoted(c.name)}" for c in columns)
+    known = [(place, part) for place, part in places if place is not None]
+    if not known:
+        nulls = ", ".join(f"null::{c.type} as {quoted(c.name)}" for c in columns)
+        return f"(select null::bigint as part, {nulls} where false)"
+    names = ", ".join(f"({literal(path)}, {inside}, {part})" for (path, inside), part in known)
+    source = many(place for place, _ in known)
+    return f"(select m.part, {shown} from {source} r join (values {names}) m(_file, _in, part) using (_file, _in))"

@@ -1,0 +1,209 @@
+"""The stretch between two snapshots: whole hours by their kept sums, the rest by sub-intervals."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.engines.view import LOSSES, WORDS, Column, Verdict
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.reading.sums.chunk import Chunk, folder_of
+from dbdyno.snapshot.reading.sums.index import Light, light, sampled_rows
+from dbdyno.snapshot.reading.sums.total import OWN, fold_folded, fold_parts, total_sql
+from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
+from dbdyno.snapshot.store.parquet import literal
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.ends import Ends
+
+HOUR_NS = 3600 * 10**9
+
+
+class Chain:
+    """The sub-intervals between the first and the last of `chain`, which has two at least; `alone` as in `Chunk`."""
+
+    def __init__(self, store: Store, chain: list[Snapshot], alone: Callable[..., Any]) -> None:
+        self._alone = alone
+        self.store = store
+        self.target = chain[0].target
+        self.first, self.last = chain[0].number, chain[-1].number
+        self._folder, self._aside = _writable(folder_of(store, self.target))
+
+    @property
+    def kept(self) -> bool:
+        """Whether the store takes sums; where it cannot be written they are made aside, and go."""
+        return self._aside is None
+
+    @cached_property
+    def chunks(self) -> list[Chunk]:
+        """The hours that the stretch touches, each as long as the store has it."""
+        every = light(self.store, self.target, 0, 1 << 62)
+        inside = [at for at, one in enumerate(every) if self.first < one.number <= self.last]
+        low, high = inside[0], inside[-1]
+        while low > 1 and _hour(every[low - 1]) == _hour(every[low]):
+            low -= 1
+        while high + 1 < len(every) and _hour(every[high + 1]) == _hour(every[high]):
+            high += 1
+        found: dict[Path, int] = {}
+        made = []
+        for hour, group in groupby(range(low, high + 1), key=lambda at: _hour(every[at])):
+            members = list(group)
+            name = datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y%m%dT%H")
+            home = self._folder / name
+            found[home] = found.get(home, 0) + 1
+            if found[home] > 1:  # the clock went back: this hour came twice
+                home = self._folder / f"{name}-{found[home]}"
+            made.append(Chunk(home, [every[members[0] - 1], *(every[at] for at in members)], self._alone))
+        return made
+
+    def parts(self) -> Iterator[dict[str, Any]]:
+        """What is known of each sub-interval, in order."""
+        for chunk in self.chunks:
+            yield from self.parts_of(chunk)
+
+    def parts_of(self, chunk: Chunk) -> Iterator[dict[str, Any]]:
+        """Those of one hour that are of the stretch."""
+        return (one for one in chunk.model["parts"] if self.first < one["number"] <= self.last)
+
+    @cached_property
+    def count(self) -> int:
+        """How many sub-intervals there are."""
+        return sum(1 for _ in self.parts())
+
+    def verdicts(self) -> dict[tuple[str, str | None], Verdict]:
+        """The gravest verdict of each scope, with how much of the time has none against it."""
+        whole = 0
+        seen: dict[tuple[str, str | None], list[tuple[Verdict, int, bool]]] = {}
+        for part in self.parts():
+            whole += part["elapsed_ns"]
+            # A bounded table that was reset has a seventh: how much of the time is lost.
+            for scope, value, word, why, at_us, judges, *lost in part["verdicts"]:
+                verdict = Verdict(word, why, at_us)
+                seen.setdefault((scope, value), []).append((verdict, lost[0] if lost else part["elapsed_ns"], judges))
+        return {key: _gravest(found, whole) for key, found in seen.items()}
+
+    def unread(self, view: str) -> bool:
+        """Whether all that stands against a view is that some snapshots have no rows of it that can be read."""
+        against = [
+            (word, why)
+            for part in self.parts()
+            for scope, _, word, why, *_ in part["verdicts"]
+            if scope == f"view:{view}"
+        ]
+        return all(word == "partial" and why.startswith(f"{view} could not be read") for word, why in against)
+
+    def relation(self, view: str, *, folded: bool) -> tuple[str, list[Column]]:
+        """A relation with a view's rows, folded by key or one per sub-interval, and its columns."""
+        whole = [chunk for chunk in self.chunks if self._covers(chunk)] if folded else []
+        pieces: list[str] = []
+        columns: dict[str, Column] = {}
+        for chunk in self.chunks:
+            known = chunk.columns(view)
+            columns |= {c.name: c for c in known}
+            if known and chunk not in whole:
+                rows = f"(from read_parquet({literal(str(chunk.file(view)))}){self._where(chunk)})"
+                pieces.append(f"({fold_parts(rows, known)})" if folded else rows)
+        pieces = [*_alike(view, whole), *pieces] if folded else _alike(view, self.chunks, self._limits())
+        if not pieces:
+            return "", []
+        return f"({' union all by name '.join(pieces)})", list(columns.values())
+
+    def hourly(self, view: str, good: AbstractSet[int]) -> str:
+        """As `relation` by sub-interval, where an hour that is whole and of which all are `good` has one row per key:
+        its `part` is one of the hour's, its names are the latest."""
+        whole = [chunk for chunk in self.chunks if self._covers(chunk) and good >= set(chunk.parts)]
+        rest = [chunk for chunk in self.chunks if chunk not in whole]
+        shown = f"* exclude ({', '.join(OWN)}), last_part as part"
+        folded = [f"(select {shown} from {rows})" for rows in _alike(view, whole)]
+        return f"({' union all by name '.join([*folded, *_alike(view, rest, self._limits())])})"
+
+    def total_sql(self, ends: Ends, view: str) -> str:
+        """The difference of a view over the whole stretch."""
+        source, columns = self.relation(view, folded=True)
+        if not source:
+            columns = [c for c in ends.after.columns(view) if c.kind in ("key", "text", "counter", "sum")]
+            nulls = ", ".join(f"null::{c.type} as {quoted(c.name)}" for c in columns)
+            own = "0 as good, 0 as bad, 0 as word, '' as bad_why, false as least, 0 as last_part, '' as last_life"
+            source = f"(select {nulls}, {own} where false)"
+        folded = fold_folded(source, columns)
+        return total_sql(ends.sides(view), *ends.ends(view), folded, columns, max(self.count, 1))
+
+    def samples(self, view: str, *, exact: bool) -> str:
+        """What was sampled, for SQL, empty where there is nothing; unless `exact`, by hours, of which the first and
+        the last hold more."""
+        if exact:
+            inside = light(self.store, self.target, self.first + 1, self.last)
+            return sampled_rows(inside, view)
+        return rows_at((str(chunk.file(view)), 0) for chunk in self.chunks if view in chunk.model["samples"])
+
+    def close(self) -> None:
+        """Takes away what could not be kept in the store."""
+        if self._aside is not None:
+            shutil.rmtree(self._aside, ignore_errors=True)
+
+    def _covers(self, chunk: Chunk) -> bool:
+        return self.first < chunk.parts[0] and chunk.parts[-1] <= self.last
+
+    def _limits(self) -> str:
+        return f" where part > {self.first} and part <= {self.last}"
+
+    def _where(self, chunk: Chunk) -> str:
+        return "" if self._covers(chunk) else self._limits()
+
+
+def _alike(view: str, chunks: list[Chunk], where: str | None = None) -> list[str]:
+    """One relation per set of columns: files alike are read together. `where`: of rows per sub-interval."""
+    found: dict[str, list[str]] = {}
+    for chunk in chunks:
+        columns = chunk.model["views"].get(view)
+        if columns:
+            found.setdefault(str(columns), []).append(literal(str(chunk.file(view, folded=where is None))))
+    return [f"(from read_parquet([{', '.join(files)}]){where or ''})" for files in found.values()]
+
+
+def _gravest(found: list[tuple[Verdict, int, bool]], whole: int) -> Verdict:
+    """One verdict of a scope: the gravest word, what happened, how much is covered."""
+    worst = max((one for one, _, _ in found), key=lambda one: WORDS.index(one.word))
+    whys = list(dict.fromkeys(one.why for one, _, _ in found))
+    said = "; ".join(whys[:3]) + (f"; and {len(whys) - 3} more" if len(whys) > 3 else "")
+    lost = sum(elapsed for one, elapsed, judges in found if judges and one.word in LOSSES)
+    if not lost:
+        return Verdict(worst.word, said, worst.at_us)
+    return Verdict(worst.word, f"{covered(whole - lost, whole)}; {said}", worst.at_us)
+
+
+def covered(good_ns: int, whole_ns: int) -> str:
+    """`58 of 60 minutes`, in the unit that a reader would choose."""
+    for name, unit in (("days", 86400 * 10**9), ("hours", HOUR_NS), ("minutes", 60 * 10**9)):
+        if whole_ns >= 3 * unit:
+            return f"{_short(good_ns / unit)} of {_short(whole_ns / unit)} {name}"
+    return f"{_short(good_ns / 1e9)} of {_short(whole_ns / 1e9)} s"
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}".removesuffix(".0")
+
+
+def _hour(one: Light) -> int:
+    return one.at_ns // HOUR_NS
+
+
+def _writable(folder: Path) -> tuple[Path, Path | None]:
+    """The folder where it can be written; else a temporary one, which the second names."""
+    from dbdyno.base.files import make_inner_folder
+
+    try:
+        make_inner_folder(folder.parent, exist_ok=True)
+        make_inner_folder(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder, None
+    except OSError:
+        aside = Path(tempfile.mkdtemp(prefix="dbdyno-sums-"))
+        return aside, aside

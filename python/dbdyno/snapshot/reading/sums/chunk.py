@@ -1,0 +1,300 @@
+"""An hour of sub-intervals on disk: their differences, each view's sums, verdicts, metrics, samples.
+
+    sums/<target>/<hour>/<digest>/
+        chunk.json              the sub-intervals: times, verdicts, metrics, changed settings
+        <view>.parquet          a row per key and sub-interval in which something was counted
+        <view>.sum.parquet      the same, folded to a row per key
+        activity.parquet ...    what was sampled
+
+The digest is made of the snapshots' own: one that was changed, added or taken away gives another
+folder, so that a stale one is never read. A folder is written aside and renamed. An hour that grows
+takes over what it had. All of it can be deleted: it comes back, and so does what is not as it was written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import os
+import shutil
+from array import array
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import make_inner_folder, narrow
+from dbdyno.evidence.files import read_json, write_json
+from dbdyno.snapshot.engines.registry import engine
+from dbdyno.snapshot.engines.view import Column, Verdict
+from dbdyno.snapshot.reading.changed_settings import changed
+from dbdyno.snapshot.reading.clock import elapsed_ns
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.reading.sums.batch import Batch
+from dbdyno.snapshot.reading.sums.index import VERSION, Light, sampled_rows
+from dbdyno.snapshot.reading.sums.pairwise import Pairwise
+from dbdyno.snapshot.reading.sums.total import fold_parts
+from dbdyno.snapshot.store.folder import Store
+from dbdyno.snapshot.store.integrity import damage
+from dbdyno.snapshot.store.parquet import file_sum, literal
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.ends import Ends
+
+_KEPT = ("key", "text", "gauge", "counter", "sum")
+
+
+class Model(dict[str, Any]):
+    """What `chunk.json` says."""
+
+
+class Shape(dict[str, Any]):
+    """The views and metrics of an hour, which nearly all hours of a target have alike."""
+
+
+_OPEN: WeakValueDictionary[Path, Model] = WeakValueDictionary()
+"""What is read and in use: of two stretches over one hour the second reads nothing."""
+_SHAPES: WeakValueDictionary[str, Shape] = WeakValueDictionary()
+"""Shapes in use, by what they say: a month has one and not 720."""
+
+
+class Chunk:
+    """The sub-intervals that end in one hour; `chain` begins with the snapshot before the first.
+
+    `alone` makes the interval of two snapshots, for engines that are read pair by pair.
+    """
+
+    def __init__(self, folder: Path, chain: Sequence[Light], alone: Callable[..., Any]) -> None:
+        self._alone = alone
+        self.chain = chain
+        self.parts = [one.number for one in chain[1:]]
+        ids = [one.digest for one in chain]
+        self.digest = hashlib.blake2b(" ".join([str(VERSION), *ids]).encode(), digest_size=12).hexdigest()
+        self.home = folder
+        self.folder = folder / self.digest
+
+    @cached_property
+    def model(self) -> dict[str, Any]:
+        """What `chunk.json` says; made where it is not there."""
+        path = self.folder / "chunk.json"
+        if path in _OPEN:
+            return _OPEN[path]
+        if not self.is_kept:
+            self._make()
+        try:
+            model = self._read(path)
+        except EvidenceError:
+            model = self._read(self._again())
+        _OPEN[path] = model
+        return model
+
+    def _read(self, path: Path) -> Model:
+        """What is kept; raises `EvidenceError`."""
+        found = read_json(path)
+        odd = next((one for one in self.folder.glob("*.parquet") if not one.is_file()), None)
+        if odd is not None:
+            raise EvidenceError("is no file", where=str(odd), next_step="delete the folder: it is made again")
+        if not isinstance(found, dict) or found.get("version") != VERSION:
+            raise EvidenceError("is none of ours", where=str(path), next_step="delete the folder: it is made again")
+        model = Model(found)
+        try:
+            model |= _shared({name: found[name] for name in ("views", "metrics")})
+            model["values"] = _columns_of(found["parts"], [one[0] for one in found["metrics"]])
+            model["parts"] = [_small(part) for part in found["parts"]]
+            for columns in found["views"].values():
+                [Column(*one) for one in columns]
+        except (TypeError, KeyError, AttributeError, IndexError, ValueError) as error:
+            raise EvidenceError(
+                "is damaged", where=str(path), next_step="delete the folder: it is made again"
+            ) from error
+        return model
+
+    def _again(self) -> Path:
+        """Makes anew what is not as it was written; returns where its model is."""
+        aside = self.home / f".{self.digest}.{os.getpid()}.torn"
+        with contextlib.suppress(OSError):
+            self.folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+        self._make()
+        return self.folder / "chunk.json"
+
+    def values(self, metric: str) -> dict[int, float]:
+        """What is known of a metric, by the number of its sub-interval."""
+        found = self.model["values"].get(metric, ())
+        return {
+            one["number"]: value
+            for one, value in zip(self.model["parts"], found, strict=False)
+            if not math.isnan(value)
+        }
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether it was made before."""
+        return (self.folder / "chunk.json").is_file()
+
+    def columns(self, view: str) -> list[Column]:
+        """The columns of a view's rows; none where nothing was counted."""
+        return [Column(*one) for one in self.model["views"].get(view, ())]
+
+    def file(self, view: str, *, folded: bool = False) -> Path:
+        """The rows of a view. Where they are not as they were written, the hour is made anew."""
+        path = self.folder / f"{view}{'.sum' if folded else ''}.parquet"
+        if damage(path, self.model.get("sums", {}).get(path.name)) is not None:
+            self.model = self._read(self._again())
+            _OPEN[self.folder / "chunk.json"] = self.model
+        return path
+
+    def _make(self) -> None:
+        """Computes what is not kept yet."""
+        self._earlier: tuple[Path, dict[str, Any]] | None = self._grown_from()
+        done = len(self._earlier[1]["parts"]) if self._earlier else 0
+        holder = Store(self.chain[0].store)  # one for all: what their columns are is read once
+        new = [holder.open(one.number) for one in self.chain[done:]]
+        at_once = hasattr(engine(self.chain[0].engine), "part_metrics")
+        batch = Batch(new) if at_once else Pairwise(new, self._alone)
+        aside = self.home / f".{self.digest}.{os.getpid()}"
+        try:
+            make_inner_folder(self.home, exist_ok=True)
+            shutil.rmtree(aside, ignore_errors=True)
+            make_inner_folder(aside)
+            model = self._write(batch, aside)
+            write_json(aside / "chunk.json", model)
+            with contextlib.suppress(OSError):  # another report made it meanwhile
+                aside.rename(self.folder)
+            self._forget()
+        finally:
+            batch.close()
+            shutil.rmtree(aside, ignore_errors=True)
+
+    def _grown_from(self) -> tuple[Path, dict[str, Any]] | None:
+        """A kept folder of the same hour that holds the beginning of this one."""
+        for path in self.home.glob("*/chunk.json"):
+            with contextlib.suppress(EvidenceError, KeyError):  # those of earlier versions have no sums
+                found = read_json(path)
+                ids = [one.digest for one in self.chain[: len(found.get("ids", ())) or 1]]
+                same = found.get("version") == VERSION and found.get("ids") == ids and len(ids) > 1
+                if same and all(damage(path.parent / name, known) is None for name, known in found["sums"].items()):
+                    return path.parent, found
+        return None
+
+    def _forget(self) -> None:
+        """Takes what was kept of this hour before away; the one that this grew from may be in use."""
+        used = {self.folder, self._earlier[0] if self._earlier else None}
+        for path in self.home.iterdir():
+            if path not in used and not path.name.startswith("."):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def _write(self, batch: Batch, aside: Path) -> dict[str, Any]:
+        old = self._earlier[1] if self._earlier else {"views": {}, "parts": [], "metrics": []}
+        views = {}
+        for view in sorted({*batch.views(), *old["views"]}):
+            columns = self._write_view(batch, view, aside, [Column(*one) for one in old["views"].get(view, ())])
+            if columns:
+                views[view] = [[c.name, c.kind, c.unit, c.type] for c in columns]
+        samples = [name for name in ("activity", "blocked", "ash") if self._write_samples(batch, name, aside)]
+        metrics = batch.metrics() if batch.pairs else []
+        names = {
+            metric.name: [metric.name, metric.label, metric.unit, metric.higher] for row in metrics for metric, _ in row
+        }
+        known = {one[0]: one for one in old["metrics"]} | names
+        parts = [*old["parts"], *(_part(batch, at, metrics[at]) for at in range(len(batch.pairs)))]
+        return {
+            "version": VERSION,
+            "ids": [one.digest for one in self.chain],
+            "parts": parts,
+            "metrics": list(known.values()),
+            "views": views,
+            "samples": samples,
+            "sums": {path.name: file_sum(path) for path in sorted(aside.glob("*.parquet"))},
+        }
+
+    def _write_view(self, batch: Batch, view: str, aside: Path, before: list[Column]) -> list[Column]:
+        """The rows of a view and their sums; returns their columns."""
+        sources, columns = [], {c.name: c for c in before}
+        if before and self._earlier:
+            sources.append(f"(from read_parquet({literal(str(self._earlier[0] / f'{view}.parquet'))}))")
+        if batch.has(view):
+            batch.table(view)
+            new = [c for pair in batch.having(view) for c in pair.after.columns(view) if c.kind in _KEPT]
+            columns |= {c.name: c for c in [Column("part", "gauge", "count", "BIGINT"), *new]}
+            names = ", ".join(quoted(name) for name in [*dict.fromkeys(["part", *(c.name for c in new)])])
+            sources.append(f"(select {names}, life, verdict, why from {quoted(view)})")
+        if not sources:
+            return []
+        path = aside / f"{view}.parquet"
+        _copy(batch, " union all by name ".join(sources), path)
+        kept = list(columns.values())
+        _copy(batch, fold_parts(f"read_parquet({literal(str(path))})", kept), aside / f"{view}.sum.parquet")
+        return kept
+
+    def _write_samples(self, batch: Batch, view: str, aside: Path) -> bool:
+        """What was sampled in the hour, in one file."""
+        there = sampled_rows(self.chain[1:], view)
+        if there:
+            _copy(batch, f"from {there}", aside / f"{view}.parquet")
+        return bool(there)
+
+
+def _columns_of(parts: Sequence[dict[str, Any]], metrics: Sequence[str]) -> dict[str, array[float]]:
+    """The values of each metric beside each other, NaN where there is none: a month of them as objects is 150 MB."""
+    values = [part.pop("values") for part in parts]
+    return {name: array("d", [one.get(name, math.nan) for one in values]) for name in metrics}
+
+
+def _shared(shape: dict[str, Any]) -> dict[str, Any]:
+    """A shape, as the one object that all hours with it hold."""
+    said = str(shape)
+    kept = _SHAPES.get(said)
+    if kept is None:
+        kept = _SHAPES[said] = Shape(shape)
+    return {**kept, "shape": kept}
+
+
+def _small(part: dict[str, Any]) -> dict[str, Any]:
+    """A sub-interval in a dictionary of its size; most have no verdicts and no changed settings."""
+    return {name: value if value != [] else () for name, value in part.items()}
+
+
+def _copy(batch: Batch, query: str, path: Path) -> None:
+    batch.connection.execute(f"copy ({query}) to {literal(str(path))} (format parquet, compression zstd)")
+    narrow(path)
+
+
+def _part(batch: Batch, at: int, metrics: Sequence[tuple[Any, float | None]]) -> dict[str, Any]:
+    """What is known of one sub-interval."""
+    pair = batch.pairs[at]
+    elapsed = elapsed_ns(pair.before, pair.after)
+    scopes = {record.get("scope") for record in pair.after.views.values()}
+    return {
+        "number": pair.after.number,
+        "at_us": pair.after.at_ns // 1000,
+        "elapsed_ns": elapsed,
+        "verdicts": [
+            [
+                *(scope, value, one.word, one.why, one.at_us, scope in scopes or scope.startswith("view:")),
+                *_lost(pair, scope, one, elapsed),
+            ]
+            for (scope, value), one in pair.verdicts.items()
+            if one.word != "ok" or one.why
+        ],
+        "settings": changed(pair.before, pair.after, pair.query),
+        "values": {metric.name: value for metric, value in metrics if value is not None},
+    }
+
+
+def _lost(pair: Ends, scope: str, verdict: Verdict, elapsed: int) -> list[int]:
+    """Of a bounded table that was reset: how much of the time is lost, that before the reset."""
+    bounded = any(r.get("scope") == scope and r["appearance"] == "entry" for r in pair.after.views.values())
+    if verdict.word != "reset" or verdict.at_us is None or not bounded:
+        return []
+    return [min(max(elapsed - (pair.after.at_ns - verdict.at_us * 1000), 0), elapsed)]
+
+
+def folder_of(store: Store, target: str) -> Path:
+    """Where the sums of a target are kept."""
+    from dbdyno.snapshot.reading.sums.index import FOLDER
+
+    return store.folder / FOLDER / hashlib.blake2b(target.encode(), digest_size=6).hexdigest()

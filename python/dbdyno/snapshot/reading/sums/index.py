@@ -1,0 +1,244 @@
+"""Which snapshots a store has, without opening each: the little that a long report needs of every one.
+
+`sums/index.parquet` holds a row per snapshot, good as long as its manifest's size and time are as they
+were. What is missing or changed is read again; deleted, the file comes back. A snapshot from the index
+opens its manifest by itself when asked for more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+from weakref import WeakKeyDictionary
+
+from dbdyno.base.errors import Error, EvidenceError
+from dbdyno.base.files import make_inner_folder, written_by_name
+from dbdyno.evidence.memory import for_files
+from dbdyno.snapshot.store.folder import Snapshot, Store, rows_at
+from dbdyno.snapshot.store.integrity import damage
+from dbdyno.snapshot.store.locks import PACKS
+from dbdyno.snapshot.store.parquet import literal
+from dbdyno.snapshot.store.records import Taken
+
+FOLDER = "sums"
+VERSION = 3
+_FACTS = ("clock", "database", "databases", "version", "in_recovery", "session", "started_us")
+_WHERE = ("file", "in", "file_sum", "digest")
+_SAMPLED = ("activity", "blocked", "ash")
+_COLUMNS = {
+    "number": "BIGINT",
+    "size": "BIGINT",
+    "changed_ns": "BIGINT",
+    "target": "VARCHAR",
+    "engine": "VARCHAR",
+    "at_ns": "BIGINT",
+    "note": "VARCHAR",
+    "digest": "VARCHAR",
+    "facts": "VARCHAR",
+    "cost": "VARCHAR",
+    "sampled": "VARCHAR",
+}
+
+
+_SUM = f"hash({', '.join(_COLUMNS)})"
+"""Of a row: one that is not as it was written is read again from its manifest."""
+AT_ONCE = 2048
+"""So many rows of the index are read at once."""
+GOOD_S = 20.0
+_LATELY: WeakKeyDictionary[Store, tuple[list[int], float, list[tuple[Any, ...]]]] = WeakKeyDictionary()
+"""The index of a store as it was a moment ago: a report asks for it several times."""
+
+
+class Light(Snapshot):
+    """A snapshot of the index: its manifest is read when more of it is asked for. Small, for there are many."""
+
+    __slots__ = ("_holder", "_row")
+    _row: tuple[Any, ...]
+    _holder: Store
+
+    def __init__(self, row: tuple[Any, ...], holder: Store) -> None:
+        object.__setattr__(self, "store", holder.folder)
+        object.__setattr__(self, "_row", row)
+        object.__setattr__(self, "_holder", holder)
+
+    @property
+    def manifest(self) -> Taken:
+        """What the index knows of it; the other keys are read from the file."""
+        number, _, _, target, engine, at_ns, note, digest, facts, cost, sampled = self._row
+        known = {"number": number, "target": target, "engine": engine, "at_ns": at_ns, "note": note, "digest": digest}
+        texts = {"facts": facts, "cost": cost, "sampled": sampled}
+        return cast("Taken", _Lazy(known, texts, self._holder))
+
+    @property
+    def number(self) -> int:
+        """Its number, unique in the store."""
+        return int(self._row[0])
+
+    @property
+    def at_ns(self) -> int:
+        """When the counters were read, nanoseconds since 1970 by the server's clock."""
+        return int(self._row[5])
+
+    @property
+    def digest(self) -> str:
+        """Of its manifest: tells it from every other."""
+        return str(self._row[7])
+
+    @property
+    def sampled(self) -> dict[str, tuple[str, int]]:
+        """Where what was sampled before it is, by view: a file of the store, and the number in it."""
+        found: dict[str, tuple[str, int]] = json.loads(self._row[10])
+        return found
+
+
+class _Lazy(dict[str, Any]):
+    """A manifest's few known keys, some of them as text; the others come from the file."""
+
+    def __init__(self, known: dict[str, object], texts: dict[str, str], holder: Store) -> None:
+        super().__init__(known)
+        self.texts = texts
+        self.holder = holder
+
+    def __missing__(self, key: str) -> Any:
+        if key in self.texts:
+            return json.loads(self.texts[key])
+        kept: Mapping[str, Any] = self.holder.open(self["number"]).manifest
+        return kept[key]
+
+
+def sampled_rows(chain: Sequence[Light], view: str) -> str:
+    """What was sampled before these snapshots, for SQL; empty where there is nothing that can be read."""
+    there = [(one, str(one.store / place[0]), place[1]) for one in chain if (place := one.sampled.get(view))]
+    whole: dict[str, bool] = {}
+    for one, path, inside in there:
+        if path not in whole:
+            whole[path] = (one.problem(view) if not inside else damage(Path(path))) is None
+    return rows_at((path, inside) for _, path, inside in there if whole[path])
+
+
+def between(store: Store, first: Snapshot, last: Snapshot) -> list[Snapshot]:
+    """The snapshots of a target from one to another, both included, by number. Those between them whose manifest
+    cannot be read are left out, and noted in `Store.damaged`."""
+    found = [
+        one for one in light(store, first.target, first.number, last.number) if first.number < one.number < last.number
+    ]
+    return [first, *found, last]
+
+
+def targets(store: Store) -> list[str]:
+    """The names of all targets of a store. What cannot be read is noted in `Store.damaged`."""
+    return sorted({row[3] for row in _current(store, 0, 1 << 62)})
+
+
+def light(store: Store, target: str, low: int, high: int) -> list[Light]:
+    """The snapshots of a target with numbers from `low` to `high`, by number."""
+    rows = _lately(store, low, high)
+    return [Light(row, store) for row in rows if row[3] == target and low <= row[0] <= high]
+
+
+def _lately(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
+    """As `_current`, read again where snapshots or packs came or went, and after `GOOD_S`."""
+    state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
+    kept = _LATELY.get(store)
+    if kept is None or kept[0] != state or time.monotonic() - kept[1] > GOOD_S:
+        rows = _current(store, low, high)
+        state = [path.stat().st_mtime_ns for path in (store.folder, store.folder / PACKS) if path.is_dir()]
+        kept = _LATELY[store] = (state, time.monotonic(), rows)
+    return kept[2]
+
+
+def _current(store: Store, low: int, high: int) -> list[tuple[Any, ...]]:
+    """The rows of the index by number, brought up to what is there. What cannot be read from `low` to `high` is
+    noted."""
+    path = store.folder / FOLDER / "index.parquet"
+    known = _kept(path)
+    rows: dict[int, tuple[Any, ...]] = {}
+    fresh = 0
+    for number, size, changed_ns in _manifests(store.folder):
+        row = known.get(number)
+        if row is None or row[1:3] != (size, changed_ns):
+            row = _read(store, number, size, changed_ns, noted=low <= number <= high)
+            fresh += row is not None
+        if row is not None:
+            rows[number] = row
+    if fresh or len(rows) != len(known):
+        _keep(path, list(rows.values()))
+    return [rows[number] for number in sorted(rows)]
+
+
+def _manifests(folder: Path) -> Iterator[tuple[int, int, int]]:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in entries if entry.name.isdigit()]
+    for name in names:
+        path = folder / name / "manifest.json"
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            yield int(name), found.st_size, found.st_mtime_ns
+
+
+def _read(store: Store, number: int, size: int, changed_ns: int, *, noted: bool) -> tuple[Any, ...] | None:
+    """The row of one snapshot; None for one that cannot be read: it is left out, and `noted` where that matters."""
+    try:
+        one = store.open(number)
+    except EvidenceError as error:
+        if noted:
+            store.damaged[number] = error
+        return None
+    except (OSError, Error):
+        return None
+    facts = {name: one.facts[name] for name in _FACTS if name in one.facts}
+    cost = one.manifest.get("cost") or {}
+    kept = {name: cost[name] for name in ("looks", "own_transactions") if name in cost}
+    sampled = {name: [one.views[name]["file"], place[1]] for name in _SAMPLED if (place := one.place(name))}
+    texts = [json.dumps(value, sort_keys=True) for value in (facts, kept, sampled)]
+    return (number, size, changed_ns, one.target, one.engine, one.at_ns, one.note, _digest(one), *texts)
+
+
+def _digest(one: Snapshot) -> str:
+    """Of all that its manifest says beside where the rows are: packing moves them and changes nothing."""
+    views = {view: {k: v for k, v in record.items() if k not in _WHERE} for view, record in one.views.items()}
+    said = {k: v for k, v in one.manifest.items() if k not in ("pack", "schema", "shape", "sum")} | {"views": views}
+    return hashlib.blake2b(json.dumps(said, sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def _kept(path: Path) -> dict[int, tuple[Any, ...]]:
+    import duckdb
+
+    if not path.is_file():
+        return {}
+    try:
+        with for_files() as connection:
+            cursor = connection.execute(
+                f"select {', '.join(_COLUMNS)} from read_parquet(?) where version = {VERSION} and sum = {_SUM}",
+                [str(path)],
+            )
+            same: dict[str, str] = {}  # what many rows have alike is held once
+            found: dict[int, tuple[Any, ...]] = {}
+            while rows := cursor.fetchmany(AT_ONCE):
+                found |= {
+                    row[0]: tuple(same.setdefault(v, v) if isinstance(v, str) else v for v in row) for row in rows
+                }
+            return found
+    except duckdb.Error:  # torn or of another version: it is made again
+        return {}
+
+
+def _keep(path: Path, rows: list[tuple[Any, ...]]) -> None:
+    """Writes the index aside and renames it; where that is not possible, nothing is kept."""
+    import duckdb
+
+    values = [list(v) for v in zip(*rows, strict=True)] or [[] for _ in _COLUMNS]
+    shown = ", ".join(f"unnest(${at}::{kind}[]) as {name}" for at, (name, kind) in enumerate(_COLUMNS.items(), 1))
+    with contextlib.suppress(OSError, duckdb.Error), for_files() as connection:
+        make_inner_folder(path.parent, exist_ok=True)
+        connection.execute(
+            f"create temp table put as select {VERSION} as version, *, {_SUM} as sum from (select {shown})", values
+        )
+        with written_by_name(path) as aside:
+            connection.execute(f"copy put to {literal(str(aside))} (format parquet, compression zstd)")

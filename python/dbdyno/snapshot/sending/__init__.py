@@ -1,0 +1,1 @@
+"""What leaves a store for other systems: metrics and alerts."""

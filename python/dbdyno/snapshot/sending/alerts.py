@@ -1,0 +1,278 @@
+"""Rules on the metrics of the last sub-interval, and what happens when one is broken: a command, a webhook.
+
+    [[rule]]
+    name = "slow statements"
+    metric = "mean"              # as in the report's curves; or failed: snapshots that failed in a row
+    above = 5_000_000            # or below; in the metric's own unit
+    for = 3                      # sub-intervals in a row
+    command = ["/usr/local/bin/page", "dba"]
+    webhook = "http://127.0.0.1:9000/alert"
+
+Each is told once when it is broken and once when it holds again, as JSON: on the command's standard
+input, as the body of a POST. A value that is not known (a reset in between) changes nothing. The
+command is started without a shell and without the variables of this process that may hold secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import subprocess
+import threading
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dbdyno.base.errors import Error, SnapshotError
+from dbdyno.base.files import read_toml
+from dbdyno.base.processes import child_environment, find_program
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.store.folder import Snapshot, Store
+
+PATIENCE_S = 30.0
+"""For a command or a webhook."""
+FAILED = "failed"
+KEYS: dict[str, type | tuple[type, ...]] = {
+    "name": str,
+    "metric": str,
+    "above": (int, float),
+    "below": (int, float),
+    "for": int,
+    "command": list,
+    "webhook": str,
+}
+PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
+"""The variables that a command is given."""
+_NEXT = "docs/how-to/snapshot.md has an example"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule; `limit` in the metric's unit, `times` in a row."""
+
+    name: str
+    metric: str
+    limit: float
+    is_above: bool
+    times: int
+    command: tuple[str, ...]
+    webhook: str
+
+    def broken(self, value: float) -> bool:
+        """Whether a value breaks it."""
+        return value > self.limit if self.is_above else value < self.limit
+
+
+@dataclass(frozen=True)
+class Alert:
+    """A rule that was broken (`firing`), or holds again (`resolved`)."""
+
+    rule: Rule
+    target: str
+    state: str
+    value: float
+    at: str
+
+    def to_json(self) -> dict[str, object]:
+        """What a command and a webhook are told."""
+        rule = self.rule
+        limit = {"above" if rule.is_above else "below": rule.limit}
+        return {
+            "rule": rule.name,
+            "target": self.target,
+            "state": self.state,
+            "metric": rule.metric,
+            "value": self.value,
+            **limit,
+            "at": self.at,
+        }
+
+
+def read_rules(path: Path) -> list[Rule]:
+    """The rules of a file. Raises `SnapshotError` with its place."""
+    try:
+        found = read_toml(path)
+    except OSError as error:
+        raise SnapshotError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SnapshotError(f"is no TOML: {error}", where=str(path), next_step=_NEXT) from error
+    rows = found.get("rule")
+    if set(found) != {"rule"} or not isinstance(rows, list) or not rows:
+        raise SnapshotError("holds something else than [[rule]]", where=str(path), next_step=_NEXT)
+    return [_rule(row, f"{path}, rule {at}") for at, row in enumerate(rows, 1)]
+
+
+def _rule(row: Any, where: str) -> Rule:
+    for key, value in row.items() if isinstance(row, dict) else ():
+        if key not in KEYS or not isinstance(value, KEYS[key]) or isinstance(value, bool):
+            raise SnapshotError(
+                f"{key!r} is no key of a rule, or its value is of the wrong kind", where=where, next_step=_NEXT
+            )
+    if not row.get("name") or not row.get("metric") or ("above" in row) == ("below" in row):
+        raise SnapshotError("needs name, metric, and above or below", where=where, next_step=_NEXT)
+    if row.get("for", 1) < 1:
+        raise SnapshotError("'for' is a number of sub-intervals, 1 or more", where=where)
+    url = row.get("webhook", "")
+    if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+        raise SnapshotError("'webhook' is no address", where=where, next_step="write http://127.0.0.1:9000/alert")
+    return Rule(
+        row["name"],
+        row["metric"],
+        float(row["above"] if "above" in row else row["below"]),
+        "above" in row,
+        row.get("for", 1),
+        _command(row.get("command", []), where),
+        url,
+    )
+
+
+def _command(words: list[Any], where: str) -> tuple[str, ...]:
+    if not words:
+        return ()
+    if not all(isinstance(word, str) and word for word in words):
+        raise SnapshotError("'command' is a list of words", where=where, next_step=_NEXT)
+    program = Path(words[0]) if Path(words[0]).is_absolute() else find_program(words[0])
+    if program is None or not program.is_file():
+        raise SnapshotError(
+            f"there is no program {words[0]!r}",
+            where=where,
+            next_step="write its whole path, as in /usr/local/bin/page",
+        )
+    return (str(program), *words[1:])
+
+
+class Alerts:
+    """Looks at each snapshot as it is taken. `tell` gets a line about each alert, and about a command or webhook that
+    failed. They run in a thread of their own, one after the other, so that watching waits for none."""
+
+    def __init__(self, rules: list[Rule], tell: Callable[[str], None], env: Mapping[str, str]) -> None:
+        self.fired = 0
+        self._rules, self._tell = rules, tell
+        self._env = child_environment({name: env[name] for name in PASSED_ON if name in env})
+        self._row: dict[tuple[str, str], int] = {}
+        self._firing: set[tuple[str, str]] = set()
+        self._failures: dict[str, int] = {}
+        self._queue: queue.SimpleQueue[Alert | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="alerts", daemon=True)
+        self._thread.start()
+
+    def look(self, store: Store, target: str, made: Snapshot | Error) -> list[Alert]:
+        """What a snapshot, or its failure, breaks or mends."""
+        failures = 0 if isinstance(made, Snapshot) else self._failures.get(target, 0) + 1
+        self._failures[target] = failures
+        values: dict[str, float | None] = {FAILED: float(failures)}
+        if isinstance(made, Snapshot):
+            values |= last_metrics(store, made)
+        at = made.at.isoformat() if isinstance(made, Snapshot) else ""
+        found = []
+        for rule in self._rules:
+            value = values.get(rule.metric)
+            if value is not None:
+                found += self._judge(rule, target, value, at)
+        for alert in found:
+            self._tell(f"alert {alert.state}: {alert.rule.name}: {alert.target}: {alert.rule.metric} {alert.value:.6g}")
+            self._queue.put(alert)
+        return found
+
+    def close(self) -> None:
+        """Waits for commands and webhooks that are still to be told, within their patience."""
+        self._queue.put(None)
+        self._thread.join(2 * PATIENCE_S)
+
+    def _judge(self, rule: Rule, target: str, value: float, at: str) -> list[Alert]:
+        key = (rule.name, target)
+        self._row[key] = self._row.get(key, 0) + 1 if rule.broken(value) else 0
+        if self._row[key] >= rule.times and key not in self._firing:
+            self._firing.add(key)
+            self.fired += 1
+            return [Alert(rule, target, "firing", value, at)]
+        if not self._row[key] and key in self._firing:
+            self._firing.remove(key)
+            return [Alert(rule, target, "resolved", value, at)]
+        return []
+
+    def _work(self) -> None:
+        while (alert := self._queue.get()) is not None:
+            body = (
+                json.dumps(alert.to_json()).encode() + b"\n"
+            )  # a line each, for a command that appends them to a file
+            for what, call in (("command", self._run), ("webhook", _post)):
+                try:
+                    call(alert.rule, body)
+                except subprocess.SubprocessError as error:  # in its words stand all arguments
+                    self._tell(f"alert {alert.rule.name}: its {what} failed: {_ending(error)}")
+                except (OSError, ValueError) as error:
+                    self._tell(f"alert {alert.rule.name}: its {what} failed: {error}")
+
+    def _run(self, rule: Rule, body: bytes) -> None:
+        if rule.command:
+            subprocess.run(
+                list(rule.command), input=body, env=self._env, timeout=PATIENCE_S, check=True, stdout=subprocess.DEVNULL
+            )
+
+
+def last_metrics(store: Store, made: Snapshot) -> dict[str, float | None]:
+    """The metrics between a snapshot and the one before it; none for the first, or where the two cannot be
+    subtracted."""
+    chain = list(islice(store.backwards(made.target), 2))
+    if len(chain) < 2 or chain[0].number != made.number:
+        return {}
+    try:
+        with Interval(store, chain[1], made, [chain[1], made]) as interval:
+            return {metric.name: value for metric, value in interval.engine.metrics(interval)}
+    except Error:
+        return {}
+
+
+def _ending(error: subprocess.SubprocessError) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"it ended with {error.returncode}"
+    return f"it had not ended after {PATIENCE_S:g} s"
+
+
+def _post(rule: Rule, body: bytes) -> None:
+    if rule.webhook:
+        post_json(rule.webhook, body, PATIENCE_S)
+
+
+def post_json(url: str, body: bytes, timeout_s: float) -> None:
+    """POSTs JSON; no redirect is followed, no proxy asked. Raises OSError where the answer is not 2xx, or not whole in
+    time: an answer that drips would last for ever by limits of its single reads."""
+    failures: list[BaseException] = []
+
+    def post() -> None:
+        try:
+            _post_json(url, body, timeout_s)
+        except BaseException as error:
+            failures.append(error)
+
+    poster = threading.Thread(target=post, name="post", daemon=True)
+    poster.start()
+    poster.join(timeout_s)
+    if poster.is_alive():
+        raise TimeoutError(f"{urlsplit(url).hostname} has not answered within {timeout_s:g} s")
+    if failures:
+        raise failures[0]
+
+
+def _post_json(url: str, body: bytes, timeout_s: float) -> None:
+    import http.client
+
+    parts = urlsplit(url)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=timeout_s)
+    try:
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read(1 << 16)
+        if not 200 <= answer.status < 300:
+            raise OSError(f"{parts.hostname} answers {answer.status} {answer.reason}")
+    except http.client.HTTPException as error:
+        raise OSError(f"{parts.hostname} answers no HTTP: {error!r}") from error
+    finally:
+        connection.close()

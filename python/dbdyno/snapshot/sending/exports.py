@@ -1,0 +1,196 @@
+"""What the last snapshots of a store say, for Prometheus and OpenTelemetry.
+
+Names are those that the field's exporters use where there is one: `pg_stat_database_xact_commit`
+with the labels datid and datname (postgres_exporter), `mysql_global_status_<name>`
+(mysqld_exporter). What is dbdyno's own begins with `dbdyno_`. Counters are given raw: who reads
+them takes rates and knows resets. Nothing is read from a server: only the store.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.errors import Error
+from dbdyno.evidence.memory import for_files
+from dbdyno.snapshot.sending.alerts import last_metrics
+from dbdyno.snapshot.store.folder import Snapshot, Store
+
+POSTGRES = {
+    "pg_stat_database": ("datid", "datname"),
+    "pg_stat_bgwriter": (),
+    "pg_stat_checkpointer": (),
+    "pg_stat_wal": (),
+    "pg_stat_archiver": (),
+    "pg_stat_slru": ("name",),
+    "pg_stat_io": ("backend_type", "object", "context"),
+}
+"""Views whose counters are always given, and their labels."""
+TABLES = {
+    "pg_stat_user_tables": ("datname", "schemaname", "relname"),
+    "pg_statio_user_tables": ("datname", "schemaname", "relname"),
+}
+"""Those of each table: many, so given when asked."""
+TOTAL = ("pg_stat_bgwriter", "pg_stat_checkpointer")
+"""Views whose counters end in `_total` in postgres_exporter."""
+_PLAIN = re.compile(r"[^a-zA-Z0-9_]")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value of a metric. `is_counter`: it only grows within one life."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+    is_counter: bool
+    at_ns: int
+
+
+def stores(folder: Path) -> list[Store]:
+    """The store in a folder, and those in its folders (of a fleet)."""
+    found = [Store(folder), *(Store(path) for path in sorted(folder.glob("*")) if not path.name[:1].isdigit())]
+    return [store for store in found if store.numbers()]
+
+
+def samples(folder: Path, *, tables: bool = False) -> list[Sample]:
+    """Every sample of the latest snapshot of each target."""
+    return [
+        one
+        for store in stores(folder)
+        for snapshot in _latest(store)
+        for one in (*_snapshot_samples(store, snapshot), *_raw(snapshot, tables))
+        if math.isfinite(one.value)
+    ]
+
+
+def prometheus(found: Iterable[Sample]) -> str:
+    """The text format of Prometheus, 0.0.4: samples of one name stand together."""
+    by_name: dict[str, list[Sample]] = {}
+    for one in found:
+        by_name.setdefault(one.name, []).append(one)
+    lines = []
+    for name, group in by_name.items():
+        lines.append(f"# TYPE {name} {'counter' if group[0].is_counter else 'gauge'}")
+        for one in group:
+            labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in one.labels)
+            lines.append(f"{name}{{{labels}}} {one.value:.17g}")
+    return "\n".join(lines) + "\n"
+
+
+def otlp(found: Iterable[Sample]) -> bytes:
+    """The JSON of OTLP/HTTP, one resource per target; POST it to /v1/metrics."""
+    targets: dict[str, dict[str, list[Sample]]] = {}
+    for one in found:
+        targets.setdefault(dict(one.labels)["target"], {}).setdefault(one.name, []).append(one)
+    resources = [
+        {
+            "resource": {"attributes": [_attribute("service.name", "dbdyno"), _attribute("dbdyno.target", target)]},
+            "scopeMetrics": [{"scope": {"name": "dbdyno.snap"}, "metrics": [_metric(n, g) for n, g in names.items()]}],
+        }
+        for target, names in targets.items()
+    ]
+    return json.dumps({"resourceMetrics": resources}).encode()
+
+
+def _metric(name: str, group: list[Sample]) -> dict[str, object]:
+    points = [
+        {
+            "timeUnixNano": str(one.at_ns),
+            "asDouble": one.value,
+            "attributes": [_attribute(key, value) for key, value in one.labels if key != "target"],
+        }
+        for one in group
+    ]
+    if group[0].is_counter:
+        return {"name": name, "sum": {"aggregationTemporality": 2, "isMonotonic": True, "dataPoints": points}}
+    return {"name": name, "gauge": {"dataPoints": points}}
+
+
+def _attribute(key: str, value: str) -> dict[str, object]:
+    return {"key": key, "value": {"stringValue": value}}
+
+
+def _latest(store: Store) -> list[Snapshot]:
+    """The last snapshot of each target among the last thousand numbers."""
+    found: dict[str, Snapshot] = {}
+    first = max(0, (store.numbers() or [0])[-1] - 1000)
+    for one in store.since(first):
+        found[one.target] = one
+    return list(found.values())
+
+
+def _snapshot_samples(store: Store, one: Snapshot) -> Iterator[Sample]:
+    """Of the snapshot itself, and the metrics of the sub-interval that it ends."""
+    labels = (("target", one.target), ("engine", one.engine))
+    yield Sample("dbdyno_snapshot_number", labels, float(one.number), True, one.at_ns)
+    yield Sample("dbdyno_snapshot_time_seconds", labels, one.at_ns / 1e9, False, one.at_ns)
+    unread = sum(1 for record in one.views.values() if record.get("problem"))
+    yield Sample("dbdyno_snapshot_unread_views", labels, float(unread), False, one.at_ns)
+    for name, value in last_metrics(store, one).items():
+        if value is not None:
+            yield Sample(f"dbdyno_{_PLAIN.sub('_', name)}", labels, value, False, one.at_ns)
+
+
+def _raw(one: Snapshot, tables: bool) -> Iterator[Sample]:
+    asked = {**POSTGRES, **(TABLES if tables else {})}
+    for view, wanted in asked.items():
+        columns = {c.name: c for c in one.columns(view)}
+        labels = [name for name in wanted if name in columns]
+        counters = [name for name, c in columns.items() if c.kind in ("counter", "sum")]
+        total = "_total" if view in TOTAL else ""
+        for row in _rows(one, view, [*labels, *counters]):
+            words = (("target", one.target), *((n, str(row[n] if row[n] is not None else "")) for n in labels))
+            for name in counters:
+                if row[name] is not None:
+                    yield Sample(f"{view}_{name}{total}", words, float(row[name]), True, one.at_ns)
+    for view, is_counter in (("global_status", True), ("global_status_now", False)):
+        for row in _rows(one, view, ["name", "value"]):
+            name = f"mysql_global_status_{_PLAIN.sub('_', str(row['name']).lower())}"
+            if isinstance(row["value"], int | float):
+                yield Sample(name, (("target", one.target),), float(row["value"]), is_counter, one.at_ns)
+
+
+def _rows(one: Snapshot, view: str, names: list[str]) -> list[dict[str, Any]]:
+    """Rows of a view; none where it was not read, or lacks one of these columns."""
+    here = {c.name for c in one.columns(view)}
+    if not names or not set(names) <= here or one.problem(view) is not None:
+        return []
+    import duckdb
+
+    relation = one.relation(view)
+    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+    try:
+        with for_files() as connection:
+            rows = connection.execute(f"select {quoted} from {relation}").fetchall() if relation else []
+    except duckdb.Error:
+        return []
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class Cached:
+    """Samples that are worked out once in `least_s`, however often they are asked for."""
+
+    def __init__(self, folder: Path, *, tables: bool, least_s: float = 5.0) -> None:
+        self._folder, self._tables, self._least_s = folder, tables, least_s
+        self._at, self._text = -math.inf, ""
+
+    def text(self) -> str:
+        """The text for Prometheus. Where the store cannot be read: that it is down, and nothing else."""
+        if time.monotonic() - self._at > self._least_s:
+            try:
+                self._text = prometheus(samples(self._folder, tables=self._tables))
+            except (Error, OSError):
+                self._text = "# TYPE dbdyno_store_up gauge\ndbdyno_store_up 0\n"
+            self._at = time.monotonic()
+        return self._text

@@ -1,0 +1,274 @@
+"""Active session history: who worked or waited, on what, when; from the looks between the snapshots.
+
+    history = History(interval)
+    history.by("statement", top=10)       # average active sessions of each, and what it mostly waited for
+    history.over_time()                   # stacked by wait class over the clock
+
+Active is a client's session (or a parallel worker) that runs a statement; idle in a transaction is not.
+Average active sessions: sessions seen over looks taken. The number of looks is known per snapshot, not per
+bucket of the clock: a bucket has its share of them by time, so that buckets shorter than some looks are never made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.evidence.events import CLASSES, ON_CPU, wait_class
+from dbdyno.snapshot.model import Row
+from dbdyno.snapshot.reading.clock import elapsed_ns
+from dbdyno.snapshot.sessions.samples import activity
+from dbdyno.snapshot.store.parquet import literal
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+DIMENSIONS = {
+    "statement": "statement::varchar",
+    "user": "usename",
+    "database": "datname",
+    "application": "application",
+    "client": "client",
+    "event": "event",
+    "class": "class",
+    "session": "session::varchar",
+}
+"""What may be drilled by, and its column."""
+
+LONG_US, BEGUN_US = 1_000_000, 2_000_000
+"""A transaction is listed that was seen open for so long."""
+BUCKETS_MOST = 180
+LOOKS_LEAST = 4
+"""A bucket of the clock has room for so many looks at least."""
+WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+
+EVENT_ENGINES: dict[str, object] = {"postgres": "postgresql", "mariadb": "mariadb", "oracle": "oracle"}
+STATEMENT_TYPES = {"postgres": "BIGINT", "mariadb": "VARCHAR", "oracle": "VARCHAR"}
+_TEXTS = {"postgres": "queryid", "mariadb": "DIGEST", "oracle": "sql_id"}
+_CLIENT = "kind in ('client', 'client backend', 'parallel worker')"
+_ACTIVE = "state in ('active', 'fastpath function call')"
+_NONE = {
+    "statement": "none",
+    "user": "none",
+    "database": "none",
+    "application": "no name",
+    "client": "not recorded",
+    "session": "none",
+}
+
+
+class History:
+    """The active sessions of an interval, one row per session and look; `where` keeps those whose dimension
+    has that value. Raises `SnapshotError` for a dimension that is not known."""
+
+    def __init__(self, interval: Interval, where: Mapping[str, str] | None = None) -> None:
+        self.interval = interval
+        self.engine = interval.before.engine
+        source, self.looks = interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
+        self.where = dict(where or {})
+        self._known: dict[str, list[Row]] = {}
+        self._classify(source)
+        self.text_of = texts(interval)
+
+    def by(self, dimension: str, top: int | None = None) -> list[Row]:
+        """Average active sessions of each value of a dimension, the largest first: `aas`, `share` of all that are
+        kept, `sessions` that were seen with it, `mostly`: its classes."""
+        _column(dimension)
+        if not self.looks:
+            return []
+        rows = self._values(dimension)
+        return rows if top is None else rows[:top]
+
+    def _values(self, dimension: str) -> list[Row]:
+        """All values of a dimension; looked for once."""
+        column, none = _column(dimension), _NONE.get(dimension, "none")
+        if dimension in self._known:
+            return self._known[dimension]
+        rows = self.interval.query(
+            f"""with each as (
+              select coalesce({column}, '{none}') as name, class, count(*) as seen from session_history group by 1, 2)
+            select name, sum(seen) / {self.looks} as aas, sum(seen) as seen,
+              sum(seen) / nullif(sum(sum(seen)) over (), 0) as share,
+              list({{'class': class, 'seen': seen}} order by seen desc, class) as classes
+            from each group by name order by aas desc, name"""
+        )
+        counts = self._sessions(column, none)
+        without = WITHOUT_SHOWN if self.engine == "mariadb" else WITHOUT
+        for row in rows:
+            row["mostly"] = _mostly(row.pop("classes"), int(row["seen"]))
+            row["sessions"] = counts.get(row["name"])
+            if dimension == "statement":
+                row["text"] = self.text_of.get(row["name"], without if row["name"] == none else NO_TEXT)
+        self._known[dimension] = rows
+        return rows
+
+    def values(self, dimension: str) -> int:
+        """How many values of a dimension were seen."""
+        return len(self._values(dimension)) if self.looks else 0
+
+    def over_time(self) -> dict[str, Any] | None:
+        """Buckets of the clock: `at_us` (where each begins), `width_us`, `classes` with a value per bucket; a bucket
+        in which nobody looked has None. None where there were too few looks to draw."""
+        parts = [one for one in self._parts() if one[0] < one[1]]
+        if not parts or self.looks < 3 * LOOKS_LEAST:
+            return None
+        # In no order where the server's clock stepped.
+        start, end = min(low for low, _, _ in parts), max(high for _, high, _ in parts)
+        width = self._width((end - start) / 1e6)
+        first = start // width
+        looks = [0.0] * (-(-end // width) - first)
+        for low, high, count in parts:
+            for at in range(low // width - first, -(-high // width) - first):
+                edge = (at + first) * width
+                inside = min(high, edge + width) - max(low, edge)
+                looks[at] += count * max(inside, 0) / (high - low)
+        enough = 0.2 * self.looks * width / (end - start)
+        known = [one >= enough for one in looks]
+        values: dict[str, list[float | None]] = {}
+        for row in self.interval.query(
+            f"""select class, at_us // {width} - {first} as bucket, count(*) as seen
+            from session_history where at_us // {width} - {first} between 0 and {len(looks) - 1} group by all"""
+        ):
+            of = values.setdefault(row["class"], [0.0 if one else None for one in known])
+            if known[row["bucket"]]:
+                of[row["bucket"]] = row["seen"] / looks[row["bucket"]]
+        order = sorted(values, key=lambda name: CLASSES.index(name) if name in CLASSES else len(CLASSES))
+        return {
+            "at_us": [(first + at) * width for at in range(len(looks))],
+            "from_us": start,
+            "to_us": end,
+            "width_us": width,
+            "classes": [{"name": name, "values": values[name]} for name in order],
+            "sampled": known,
+        }
+
+    def idle_in_transaction(self) -> float | None:
+        """Sessions idle in a transaction, on average; None where nobody looked."""
+        if not self.looks:
+            return None
+        source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
+        sql = f"""select count(*) as n from {source} where {_CLIENT} and state like 'idle in transaction%'
+          and {not_ours(self.interval)}"""
+        return float(self.interval.query(sql)[0]["n"]) / self.looks
+
+    def transactions(self, top: int, least_us: int = LONG_US) -> list[Row]:
+        """The longest that were seen open, of the sessions that are kept, one row each: how long it was open, the
+        longest stretches that one statement ran in it and that it idled, its last state and statement."""
+        if not self.looks:
+            return []
+        source, _ = self.interval.samples("activity", activity(STATEMENT_TYPES[self.engine]))
+        last = ", ".join(
+            f"arg_max({name}, at_us) as {name}" for name in ("usename", "datname", "application", "client")
+        )
+        # By when they began, to two seconds: those that the border cuts are put together below.
+        rows = self.interval.query(
+            f"""with seen as not materialized (
+              select *, (at_us - transaction_us) // {BEGUN_US} as begun from {source}
+              where kind = 'client backend' and transaction_us >= {int(least_us)} and {self.interval.inside}
+                and application is distinct from 'dbdyno snap' {self._kept(("class", "event"))}),
+            longest as (
+              select session, begun, max(transaction_us) as longest from seen group by session, begun
+              order by longest desc limit {2 * int(top)})
+            select session::varchar as session, begun, {last}, max(transaction_us) * 1000 as "open", max(at_us) as seen,
+              max(statement_us) filter (where {_ACTIVE}) * 1000 as ran,
+              max(state_us) filter (where state like 'idle in transaction%') * 1000 as idled,
+              arg_max(state, at_us) as state, arg_max(statement, at_us)::varchar as statement
+            from seen semi join longest using (session, begun) group by session, begun order by "open" desc, session"""
+        )
+        found: dict[tuple[str, int], Row] = {}
+        for row in rows:
+            at = row["session"], int(row.pop("begun"))
+            if not any((at[0], at[1] + step) in found for step in (-1, 1)):
+                found[at] = row | {"text": self.text_of.get(row["statement"] or "")}
+        return list(found.values())[:top]
+
+    def _kept(self, without: Sequence[str] = ()) -> str:
+        """The conditions that keep what `where` asks for."""
+        return "".join(
+            f" and coalesce({_column(name)}, '{_NONE.get(name, 'none')}') = {literal(value)}"
+            for name, value in self.where.items()
+            if name not in without
+        )
+
+    def _classify(self, source: str) -> None:
+        """The view `session_history`: the rows that count, each with its class. They stay where they are, for those of
+        a day are millions."""
+        connection = self.interval.connection
+        engine = EVENT_ENGINES[self.engine]
+        rows = active_rows(self.interval)
+        seen = connection.execute(f"select distinct event_type, event from {source} where {rows}").fetchall()
+        connection.execute("create or replace temp table session_classes (type varchar, named varchar, class varchar)")
+        if seen:
+            connection.executemany(
+                "insert into session_classes values (?, ?, ?)",
+                [(kind, event, wait_class(engine, kind, event)) for kind, event in seen],
+            )
+        connection.execute(
+            f"""create or replace temp view session_history as select * from (
+              select s.* replace (coalesce(s.event, '{ON_CPU}') as event), c.class
+              from (from {source} where {rows}) s join session_classes c
+                on s.event_type is not distinct from c.type and s.event is not distinct from c.named)
+            where true{self._kept()}"""
+        )
+
+    def _sessions(self, column: str, none: str) -> dict[str, int]:
+        sql = (
+            f"select coalesce({column}, '{none}') as name, count(distinct session) as n from session_history group by 1"
+        )
+        return {row["name"]: row["n"] for row in self.interval.query(sql)}
+
+    def _parts(self) -> list[tuple[int, int, int]]:
+        """From, to (microseconds by the server's clock) and looks of each sub-interval."""
+        found = []
+        chain = self.interval.chain
+        for before, after in pairwise(chain):
+            high = after.at_ns // 1000
+            low = high - max(elapsed_ns(before, after) // 1000, 1)
+            found.append((low, high, int(after.manifest["cost"].get("looks") or 0)))
+        return found
+
+    def _width(self, seconds: float) -> int:
+        least = max(seconds / BUCKETS_MOST, LOOKS_LEAST * seconds / self.looks)
+        return int(next((one for one in WIDTHS_S if one >= least), WIDTHS_S[-1]) * 1_000_000)
+
+
+def active_rows(interval: Interval) -> str:
+    """The condition for rows of sampled sessions that are active, are not ours, and are of the interval."""
+    return f"{_CLIENT} and {_ACTIVE} and {not_ours(interval)}"
+
+
+def not_ours(interval: Interval) -> str:
+    """The condition for rows of sampled sessions that are of the interval, and not the snapshots' own."""
+    own = ", ".join(map(str, interval.own_sessions)) or "-1"
+    return f"{interval.inside} and session not in ({own}) and application is distinct from 'dbdyno snap'"
+
+
+def texts(interval: Interval) -> dict[str, str]:
+    """The texts of statements by identifier, as far as they were kept."""
+    key = _TEXTS.get(interval.before.engine)
+    if key is None or not interval.after.file("statement_texts"):
+        return {}
+    source = interval.ends("statement_texts")[1]
+    rows = interval.query(f"select {key}::varchar as name, query as text from {source}")
+    return {str(row["name"]): str(row["text"]) for row in rows}
+
+
+NO_TEXT = "(text not read)"
+WITHOUT_SHOWN = "(not known: the server shows no text, as of a command without one)"
+WITHOUT = "(no identifier: still parsing, a command without one, or compute_query_id is off)"
+
+
+def _column(dimension: str) -> str:
+    if dimension not in DIMENSIONS:
+        raise SnapshotError(
+            f"sessions have no dimension {dimension!r:.40}", next_step=f"one of {', '.join(DIMENSIONS)} is known"
+        )
+    return DIMENSIONS[dimension]
+
+
+def _mostly(classes: Sequence[Mapping[str, Any]], seen: int) -> str:
+    """`lock 80 %, CPU 20 %`: at most three."""
+    shares = [(one["class"], one["seen"] / seen) for one in classes[:3]]
+    return ", ".join(f"{name} {share * 100:.0f} %" for name, share in shares if share >= 0.005)

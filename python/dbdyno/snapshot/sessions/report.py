@@ -1,0 +1,117 @@
+"""The sections of a report that the sampled sessions give: who was active, on what, and who blocked whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.snapshot.model import Lack, Part, Table, columns, lacking, section, table
+from dbdyno.snapshot.reading.events_table import clock
+from dbdyno.snapshot.reading.long_timeline import drawable, happenings
+from dbdyno.snapshot.reading.timeline import events
+from dbdyno.snapshot.sessions.history import History
+
+if TYPE_CHECKING:
+    from dbdyno.snapshot.reading.interval import Interval
+
+WATCH = "dbdyno snap watch --target DSN --every 60s"
+WHY = "the sessions were not sampled in this interval"
+TITLE = "Active sessions"
+HEADINGS = {
+    "class": ("By wait class", "class"),
+    "statement": ("By statement", "statement"),
+    "user": ("By user", "user"),
+    "database": ("By database", "database"),
+    "application": ("By application", "application"),
+    "client": ("By client address", "client"),
+    "event": ("By wait event", "event"),
+    "session": ("By session", "session"),
+}
+IN_REPORT = ("statement", "user", "database", "application", "client")
+
+
+def activity(interval: Interval, top: int) -> Part:
+    """Active sessions over the clock, by each dimension, with the events."""
+    history = History(interval)
+    if not history.looks:
+        return section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
+    return _section(history, IN_REPORT, top)
+
+
+def sessions(interval: Interval, by: str, where: Mapping[str, str], top: int) -> dict[str, Any]:
+    """The page of `dbdyno snap sessions`: one dimension, of the sessions that `where` keeps."""
+    from dbdyno.snapshot.report import SCHEMA, facts_of, worst
+    from dbdyno.snapshot.sessions.blocking import section as blocking
+
+    history = History(interval, where)
+    kept = " and ".join(f"{name} {value}" for name, value in where.items())
+    if history.looks:
+        made = _section(history, (by,), top)
+    else:
+        made = section("sessions", TITLE, not_measured=[lacking("active sessions", WHY, WATCH)])
+    made["about"] = (f"Only {kept}. " if kept else "") + made["about"]
+    head = worst(interval)
+    return {
+        "schema": SCHEMA,
+        "kind": "snapshot",
+        "page": "sessions",
+        "facts": facts_of(interval),
+        "verdict": {"word": head.word, "why": head.why, "at_us": head.at_us},
+        "verdicts": [],
+        "sections": [made] if where else [made, blocking(interval, top)],
+        "warnings": [],
+    }
+
+
+def _section(history: History, dimensions: tuple[str, ...], top: int) -> Part:
+    interval = history.interval
+    found = events(interval) if len(interval.chain) <= OPENED_MOST else happenings(interval)
+    tables = [_table(history, one, top) for one in dimensions]
+    tables.append(table("Longest transactions", _TRANSACTIONS, history.transactions(min(top, LONGEST))))
+    tables.append(clock(found))
+    drawn = history.over_time()
+    lacks = [_no_statements(history)]
+    made = section("sessions", TITLE, tables, about=ABOUT, notes=_notes(history), not_measured=lacks)
+    if drawn is not None and drawn["classes"]:
+        made["figures"] = ["session_history"]
+        made["drawn"] = {**drawn, "events": drawable(found)}
+    return made
+
+
+OPENED_MOST = 130
+"""So many snapshots are opened for events on the clock (they have a vacuum's instant); of more the sums tell them."""
+LONGEST = 10
+_TRANSACTIONS = columns(
+    "session:text open:ns ran:ns:longest_statement idled:ns:longest_idle state:text:last_state seen:time:last_seen"
+    " usename:text:user datname:text:database application:text client:text text:text:last_statement"
+)
+UNNAMED = "(none)"
+ABOUT = "aas: average active sessions, as sampled; share: of those; sessions: how many were seen with it."
+
+
+def _table(history: History, dimension: str, top: int) -> Table:
+    title, label = HEADINGS[dimension]
+    spec = f"name:text:{label} aas:aas share:ratio sessions mostly:text:class"
+    if dimension == "statement":
+        spec = "text:text:statement aas:aas share:ratio sessions mostly:text:class name:code:identifier"
+    rows = [row | {"name": row["name"] or UNNAMED} for row in history.by(dimension, top)]
+    made = table(title, columns(spec), rows)
+    made["left_out"] = max(history.values(dimension) - len(rows), 0)
+    return made
+
+
+def _no_statements(history: History) -> Lack | None:
+    """MariaDB shows what others run to those only who have the right."""
+    if history.engine != "mariadb" or any(row["name"] != "none" for row in history.by("statement", 2)):
+        return None
+    why = "the server showed no text of what they ran"
+    return lacking("the statements of sessions", why, "grant process on *.* to the user of the snapshots")
+
+
+def _notes(history: History) -> list[str]:
+    seconds = history.interval.seconds / history.looks
+    notes = [f"{history.looks} looks, one every {seconds:.2g} s"]
+    idle = history.idle_in_transaction()
+    if idle:
+        notes.append(f"{idle:.2f} sessions more were idle in a transaction, on average")
+    return notes

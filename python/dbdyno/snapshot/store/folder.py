@@ -1,0 +1,373 @@
+"""The store: a folder of snapshots, each a folder of Parquet files that any reader can open.
+
+    snaps/
+      000012/
+        manifest.json          written last: without it the number does not exist
+        pg_stat_database.parquet
+        pg_stat_user_tables.parquet ...
+      packs/000001-000060-1a2b/ what sixty snapshots wrote, one file per view (`pack.py`)
+      shapes/                  the columns of the views (`manifest.py`)
+
+Numbers are unique in a store, whatever the targets. A view that did not change since the target's
+snapshot before is not written again: the manifest names the earlier file. Survives kill -9 and a
+full disk at any instant: a number without a manifest is skipped, never used again. A snapshot that
+fails leaves nothing. A manifest that is torn costs that snapshot only: it is skipped, and
+`Store.damaged` says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.errors import EvidenceError, SnapshotError
+from dbdyno.base.files import make_folder, make_inner_folder
+from dbdyno.snapshot.engines.view import Column, View
+from dbdyno.snapshot.store import locks, manifest
+from dbdyno.snapshot.store.integrity import CHANGED, damage
+from dbdyno.snapshot.store.parquet import Writer, literal
+from dbdyno.snapshot.store.records import Taken, ViewRecord
+
+DEFAULT_STORE = Path("snaps")
+
+Place = tuple[str, int]
+"""A Parquet file, and the number under which rows stand in it; 0 where all of them are meant."""
+
+_COLUMNS: dict[int, tuple[Sequence[Any], tuple[Column, ...]]] = {}
+"""Columns by the list that they were read into, which snapshots of one store share: asked for again and again."""
+_COLUMNS_MOST = 256
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Snapshot:
+    """One whole snapshot: `manifest` as written, `store` the folder that holds all."""
+
+    store: Path
+    manifest: Taken
+
+    @property
+    def number(self) -> int:
+        """Its number, unique in the store."""
+        return int(self.manifest["number"])
+
+    @property
+    def target(self) -> str:
+        """The name of what was looked at."""
+        return str(self.manifest["target"])
+
+    @property
+    def engine(self) -> str:
+        """postgres, mariadb or oracle."""
+        return str(self.manifest["engine"])
+
+    @property
+    def at_ns(self) -> int:
+        """When the counters were read, nanoseconds since 1970 by the server's clock."""
+        return int(self.manifest["at_ns"])
+
+    @property
+    def at(self) -> datetime:
+        """When the counters were read, UTC."""
+        return datetime.fromtimestamp(self.at_ns / 1e9, UTC)
+
+    @property
+    def note(self) -> str:
+        """What the user wrote to it."""
+        return str(self.manifest.get("note") or "")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the engine said of itself."""
+        facts: dict[str, Any] = self.manifest["facts"]
+        return facts
+
+    @property
+    def views(self) -> dict[str, ViewRecord]:
+        """Each view's record: file, rows, columns, scope, problem."""
+        return self.manifest["views"]
+
+    def file(self, view: str) -> Path | None:
+        """The Parquet file that holds a view, None where it was not read, is empty of columns or is not whole. Other
+        snapshots may be in it: `relation` reads this one."""
+        record = self.views.get(view, {})
+        name = record.get("file")
+        return self.store / name if name and self._damage(record) is None else None
+
+    def relation(self, view: str) -> str | None:
+        """The rows of a view, for SQL; None where it has no file that can be read."""
+        path = self.file(view)
+        if path is None:
+            return None
+        refuse_odd([str(path)])
+        inside = self.views[view].get("in")
+        if inside is None:
+            return f"read_parquet({literal(str(path))})"
+        return f"(select * exclude (snapshot_) from read_parquet({literal(str(path))}) where snapshot_ = {inside})"
+
+    def place(self, view: str) -> Place | None:
+        """Where the rows of a view are: equal for two snapshots that share them; None where it has no file."""
+        record = self.views.get(view, {})
+        name = record.get("file")
+        return (str(self.store / name), int(record.get("in") or 0)) if name else None
+
+    def problem(self, view: str, seen: dict[str, str | None] | None = None) -> tuple[str, str | None] | None:
+        """Why a view of this snapshot cannot be read, and the next step; None where it can. `seen`: what is known of
+        files, for those who ask many snapshots of one pack."""
+        record = self.views.get(view, {})
+        if problem := record.get("problem"):
+            return problem, record.get("next_step")
+        name = record.get("file")
+        if not name:
+            return None
+        seen = {} if seen is None else seen
+        if name not in seen:
+            seen[name] = self._damage(record)
+        torn = seen[name]
+        if torn is not None and manifest.intact(self.store, self.number) is not None:
+            torn = f"its file {self.number:06d}/manifest.json {CHANGED}"
+        return None if torn is None else (torn, manifest.TORN_STEP)
+
+    def _damage(self, record: ViewRecord) -> str | None:
+        return damage(self.store / record["file"], None if "in" in record else record.get("file_sum"))
+
+    def columns(self, view: str) -> tuple[Column, ...]:
+        """The columns that a view had."""
+        given = self.views.get(view, {}).get("columns", ())
+        known = _COLUMNS.get(id(given))
+        if known is None or known[0] is not given:
+            if len(_COLUMNS) >= _COLUMNS_MOST:
+                _COLUMNS.clear()
+            known = _COLUMNS[id(given)] = (given, tuple(Column(*c) for c in given))
+        return known[1]
+
+
+class Store:
+    """A folder of snapshots. It is made with the first one.
+
+    `damaged`: the numbers whose manifest was met and cannot be read, and why; they are left out.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.damaged: dict[int, EvidenceError] = {}
+        self._shapes: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        """All whole snapshots, by number."""
+        yield from self.since(0)
+
+    def numbers(self) -> list[int]:
+        """All numbers that were ever reserved and have a folder, in order."""
+        try:
+            return sorted(int(p.name) for p in self.folder.iterdir() if p.name.isdigit() and p.name.isascii())
+        except OSError:
+            return []
+
+    def open(self, number: int) -> Snapshot:
+        """The snapshot of a number; raises `EvidenceError`."""
+        return Snapshot(self.folder, manifest.read(self.folder, number, self._shapes))
+
+    def since(self, first: int) -> Iterator[Snapshot]:
+        """All whole snapshots from a number on."""
+        return (one for number in self.numbers() if number >= first and (one := self._try(number)) is not None)
+
+    def _try(self, number: int) -> Snapshot | None:
+        """The snapshot of a number; None where it is not whole, or cannot be read, which is noted."""
+        if not manifest.path_of(self.folder, number).exists():
+            return None
+        try:
+            return self.open(number)
+        except EvidenceError as error:
+            self.damaged[number] = error
+            return None
+
+    def between(self, first: Snapshot, last: Snapshot) -> list[Snapshot]:
+        """The snapshots of a target from one to another, both included, by number: clocks step,
+        numbers do not. Only manifests of numbers between the two are opened."""
+        found = (self._try(number) for number in self.numbers() if first.number <= number <= last.number)
+        return [one for one in found if one is not None and one.target == first.target]
+
+    def of(self, target: str | None) -> list[Snapshot]:
+        """All snapshots of a target (None: of all), by number."""
+        return [one for one in self if target is None or one.target == target]
+
+    def last(self, target: str) -> Snapshot | None:
+        """The latest snapshot of a target."""
+        return next(self.backwards(target), None)
+
+    def backwards(self, target: str) -> Iterator[Snapshot]:
+        """The snapshots of a target, the latest first."""
+        for number in reversed(self.numbers()):
+            found = self._try(number)
+            if found is not None and found.target == target:
+                yield found
+
+    def add(
+        self,
+        views: Sequence[View],
+        *,
+        engine: str,
+        target: str,
+        at_ns: int,
+        facts: dict[str, object],
+        note: str = "",
+        cost: dict[str, object] | None = None,
+        before: Snapshot | None = None,
+    ) -> Snapshot:
+        """Writes a snapshot whole, or leaves nothing. `before` is the target's last one, whose unchanged
+        files are pointed to. Raises `SnapshotError` or `EvidenceError` where that is not possible."""
+        number, folder = self._reserve()
+        try:
+            with locks.adding(self.folder):
+                before = self._try(before.number) if before is not None else None  # it may have been packed since
+                with Writer(folder) as writer:
+                    records = {view.name: writer.write(view, before) for view in views}
+                made: Taken = {
+                    "number": number,
+                    "engine": engine,
+                    "target": target,
+                    "at": datetime.fromtimestamp(at_ns / 1e9, UTC).isoformat(),
+                    "at_ns": at_ns,
+                    "note": note,
+                    "facts": facts,
+                    "cost": cost or {},
+                    "views": records,
+                }
+                manifest.write(self.folder, made)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return Snapshot(self.folder, made)
+
+    def _reserve(self) -> tuple[int, Path]:
+        """A number that nobody has: the folder is made here or by nobody."""
+        try:
+            with contextlib.suppress(FileExistsError):
+                make_folder(self.folder)
+            number = max(self.numbers(), default=0) + 1
+            while True:
+                folder = self.folder / f"{number:06d}"
+                with contextlib.suppress(FileExistsError):
+                    make_inner_folder(folder)
+                    return number, folder
+                number += 1
+        except OSError as error:
+            raise SnapshotError(
+                f"a snapshot cannot be stored: {error.strerror}",
+                where=str(self.folder),
+                next_step="name another folder with --store",
+            ) from error
+
+    def find(self, name: str, target: str | None = None) -> Snapshot:
+        """A snapshot by number, `last`, `last-2`, its note, or a time: the latest one not after
+        it. Raises `SnapshotError` where none or several fit."""
+        if name.isdigit() and len(name) < 12 and manifest.path_of(self.folder, int(name)).is_file():
+            return self.open(int(name))
+        known = self.of(target)
+        if not known:
+            if self.damaged:
+                raise next(iter(self.damaged.values()))
+            raise SnapshotError(
+                "holds no snapshot" + (f" of {target}" if target else ""),
+                where=str(self.folder),
+                next_step="dbdyno snap take --target DSN",
+            )
+        if match := re.fullmatch(r"last(?:-(\d+))?", name):
+            only = _one_target(known, name)
+            back = int(match.group(1) or 0)
+            found = only[-1 - back :][:1] if back < len(only) else []
+        else:
+            found = [one for one in known if one.note == name] or _before_time(known, name)
+        if len(found) == 1:
+            return found[0]
+        said = "names no snapshot" if not found else f"names {len(found)} snapshots"
+        raise SnapshotError(
+            f"{name!r} {said}",
+            where=str(self.folder),
+            next_step=_nearest(known, name) + "`dbdyno snap list` lists them; a number, a note, a time "
+            "(2026-11-21T10:02), last or last-1 names one",
+        )
+
+
+def _nearest(known: Sequence[Snapshot], name: str) -> str:
+    """Beside which snapshots a number lies that was pruned: with it its neighbours are still named."""
+    numbers = [one.number for one in known]
+    if not name.isdigit() or len(name) >= 12 or not 0 < int(name) < max(numbers):
+        return ""
+    beside = [*[one for one in numbers if one < int(name)][-1:], *[one for one in numbers if one > int(name)][:1]]
+    return f"it was pruned or failed; the nearest are {' and '.join(map(str, beside))}; "
+
+
+def refuse_odd(paths: Iterable[str]) -> None:
+    """Raises `EvidenceError` for a pipe or a device in the place of a file: DuckDB would wait for it without end."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(Path(path).stat().st_mode):
+                raise EvidenceError("is no file", where=path, next_step="restore it from a copy, or delete it")
+
+
+def many(places: Iterable[Place], *, alike: bool = True) -> str:
+    """The rows of several places, for SQL; `_file` and `_in` say which one a row is of. `alike`: their columns are."""
+    how = "filename='_file'" + ("" if alike else ", union_by_name=true")
+    known = sorted(set(places))
+    refuse_odd({path for path, _ in known})
+    plain = ", ".join(literal(path) for path, inside in known if not inside)
+    packs = ", ".join(literal(path) for path in sorted({path for path, inside in known if inside}))
+    numbers = ", ".join(map(str, sorted({inside for _, inside in known if inside})))
+    parts = [f"select *, 0 as _in from read_parquet([{plain}], {how})"] if plain else []
+    if packs:
+        # A pack may hold rows under a number that another place in the list has: `_file` tells them apart.
+        parts.append(
+            f"select * exclude (snapshot_), snapshot_ as _in from read_parquet([{packs}], {how})"
+            f" where snapshot_ in ({numbers})"
+        )
+    return f"({' union all by name '.join(parts)})"
+
+
+def rows_of(chain: Sequence[Snapshot], view: str) -> str:
+    """The rows of a view in all of these snapshots, for SQL; empty where none has a file of it that can be read."""
+    return rows_at(place for one in chain if (place := one.place(view)) and one.problem(view) is None)
+
+
+def rows_at(places: Iterable[Place]) -> str:
+    """The rows of places whose columns may differ, for SQL; empty where there is none."""
+    files: dict[str, list[int]] = {}
+    for path, inside in dict.fromkeys(places):
+        files.setdefault(path, []).extend([inside] if inside else [])
+    refuse_odd(files)
+    plain = ", ".join(literal(path) for path, inside in files.items() if not inside)
+    parts = [f"from read_parquet([{plain}], union_by_name=true)"] if plain else []
+    parts += [
+        f"select * exclude (snapshot_) from read_parquet({literal(path)})"
+        f" where snapshot_ in ({', '.join(map(str, inside))})"
+        for path, inside in files.items()
+        if inside
+    ]
+    return f"({' union all by name '.join(parts)})" if parts else ""
+
+
+def _before_time(known: list[Snapshot], text: str) -> list[Snapshot]:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return []
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    earlier = [one for one in _one_target(known, text) if one.at <= at]
+    return earlier[-1:]
+
+
+def _one_target(known: list[Snapshot], name: str) -> list[Snapshot]:
+    targets = sorted({one.target for one in known})
+    if len(targets) > 1:
+        raise SnapshotError(
+            f"{name!r} needs a target: the store holds {', '.join(targets)}",
+            next_step="add --target NAME, or use the numbers of `dbdyno snap list`",
+        )
+    return known

@@ -1,0 +1,86 @@
+"""Whether a Parquet file of a store is as it was written.
+
+A byte that turned inside a page is no error to a reader: it is another number. So a file's sum is compared before
+its rows are used: that of a snapshot's own file stands in its manifest, those of a pack beside its files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.evidence.files import read_json
+from dbdyno.snapshot.store.parquet import file_sum
+
+SUMS = "sums.json"
+"""The sums of the files beside it."""
+CHANGED = "was changed after it was written"
+_KNOWN_MOST = 1 << 16
+_Stamp = tuple[str, int, int, str | None]
+_known: dict[_Stamp, str | None] = {}
+"""What was found of a file with this size and time: a report asks for many figures of one file."""
+_sums: dict[tuple[str, int, int], Mapping[str, object]] = {}
+
+
+def damage(path: Path, known: str | None = None) -> str | None:
+    """What is wrong with a file, `known` the sum that it had (else that which stands beside it); None where it is
+    whole, as far as that is known."""
+    known = known or beside(path)
+    try:
+        stamp = (*_stamp(path), known)
+    except OSError:
+        return torn(path)
+    if stamp not in _known:
+        if len(_known) >= _KNOWN_MOST:
+            _known.clear()
+        _known[stamp] = torn(path) or _changed(path, known)
+    return _known[stamp]
+
+
+def _changed(path: Path, known: str | None) -> str | None:
+    if known is None or file_sum(path) == known:
+        return None
+    return f"its file {path.parent.name}/{path.name} {CHANGED}"
+
+
+def beside(path: Path) -> str | None:
+    """The sum of a file of a pack."""
+    place = path.parent / SUMS
+    try:
+        stamp = _stamp(place)
+        if stamp not in _sums:
+            if len(_sums) >= _KNOWN_MOST:
+                _sums.clear()
+            found = read_json(place)
+            _sums[stamp] = found if isinstance(found, dict) else {}
+    except (OSError, EvidenceError):
+        return None
+    kept = _sums[stamp].get(path.name)
+    return kept if isinstance(kept, str) else None
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    found = path.stat()
+    return str(path), found.st_size, found.st_mtime_ns
+
+
+def torn(path: Path) -> str | None:
+    """What is wrong with a Parquet file at first sight: absent, cut off, or not Parquet; None where it looks whole."""
+    try:
+        # A pipe in its place would be waited for without end.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return f"its file {path.parent.name}/{path.name} is no file"
+            head = file.read(4)
+            size = file.seek(0, 2)
+            file.seek(max(0, size - 8))
+            tail = file.read(8)
+    except OSError as error:
+        return f"its file {path.parent.name}/{path.name} cannot be read: {error.strerror}"
+    footer = int.from_bytes(tail[:4], "little")
+    if head != b"PAR1" or tail[4:] != b"PAR1" or footer + 12 > size:
+        return f"its file {path.parent.name}/{path.name} is torn"
+    return None

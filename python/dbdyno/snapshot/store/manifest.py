@@ -1,0 +1,165 @@
+"""The manifest of a snapshot on disk: its facts, one record per view, and a pointer to the columns.
+
+What the columns of the views are hardly ever changes, so it stands once in the store, in
+`shapes/<digest>.json`, which every manifest with the same columns names. The files of a pack bear the
+names of the views, so that of those the pack alone is named: a manifest fits a block of a file
+system. In memory a manifest is whole: `read` puts columns and files back into its records. Schema 1
+had the columns in every manifest, 2 the files; they read as before. A
+shape that was lost is written again by the next snapshot with the same columns.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from dbdyno.base.errors import EvidenceError
+from dbdyno.base.files import make_inner_folder
+from dbdyno.evidence.files import read_json, write_whole
+from dbdyno.evidence.manifest import DAMAGED, Section
+from dbdyno.snapshot.store.records import Taken
+
+SCHEMA = 3
+READABLE = (1, 2, 3)
+PACKED = "pack"
+"""In the place of a file: the view's own in the manifest's pack."""
+NAME = "manifest.json"
+SHAPES = "shapes"
+KINDS: dict[str, type] = {"number": int, "engine": str, "target": str, "at_ns": int, "facts": dict, "views": dict}
+"""What every manifest holds."""
+SHARED = ("scope", "scope_by", "appearance", "columns")
+"""What of a view's record is shared between snapshots."""
+_FILE = re.compile(r"(?:\d{1,12}|packs/\d{1,12}-\d{1,12}-[0-9a-f]{4,16})/[\w.-]{1,200}\.parquet")
+_DIGEST = re.compile(r"[0-9a-f]{16,64}")
+TORN_STEP = "restore it from a copy, or run `dbdyno snap check --repair`"
+
+
+def path_of(store: Path, number: int) -> Path:
+    """Where the manifest of a number is, or would be."""
+    return store / f"{number:06d}" / NAME
+
+
+def write(store: Path, manifest: Taken) -> None:
+    """Writes a manifest of the present schema whole, its columns first. Raises `EvidenceError`."""
+    views = manifest["views"]
+    shape = {view: _shared(record) for view, record in views.items()}
+    records: dict[str, Any] = {
+        view: {k: v for k, v in record.items() if k not in SHARED} for view, record in views.items()
+    }
+    for view, record in records.items():
+        if "pack" in manifest and record.get("file") == _in_pack(manifest["pack"], view):
+            record["file"] = PACKED
+    kept = {**manifest, "schema": SCHEMA, "shape": _put_shape(store, shape), "views": records}
+    kept["sum"] = checksum(kept)
+    write_whole(path_of(store, manifest["number"]), _text(kept) + "\n")
+
+
+def read(store: Path, number: int, shapes: dict[str, object]) -> Taken:
+    """The manifest of a number, with its columns. `shapes`: those read before. Raises `EvidenceError`."""
+    path = path_of(store, number)
+    found = read_json(path, Section)
+    if not isinstance(found, dict) or found.get("schema") not in READABLE:
+        raise EvidenceError(
+            f"is no snapshot of schema {SCHEMA} or earlier",
+            where=str(path),
+            next_step="use the dbdyno that wrote it, or move the folder away",
+        )
+    for name, kind in KINDS.items():
+        if not isinstance(found.get(name), kind) or isinstance(found[name], bool):
+            raise EvidenceError(f"has no {kind.__name__} as {name!r}", where=str(path), next_step=DAMAGED)
+    if not 0 <= found["at_ns"] < 1 << 63:
+        raise EvidenceError(f"was taken at no time: {found['at_ns']!r:.40}", where=str(path), next_step=DAMAGED)
+    if not isinstance(found.get("cost", {}), dict):
+        raise EvidenceError("has no dict as 'cost'", where=str(path), next_step=DAMAGED)
+    if found["schema"] > 1:
+        _with_shape(store, found, path, shapes)
+    for view, record in found["views"].items():
+        if isinstance(record, dict) and record.get("file") == PACKED:
+            record["file"] = _in_pack(found.get("pack"), view)
+        _check_view(view, record, path)
+    return cast("Taken", found)
+
+
+def _in_pack(pack: object, view: str) -> str:
+    return f"{pack}/{view}.parquet"
+
+
+def _shared(record: Mapping[str, object]) -> dict[str, object]:
+    return {key: record[key] for key in SHARED}
+
+
+def intact(store: Path, number: int) -> str | None:
+    """What is wrong with the sum of a manifest; None where it is right or was never written."""
+    kept = read_json(path_of(store, number))
+    if isinstance(kept, dict) and "sum" in kept and kept["sum"] != checksum(kept):
+        return "its sum is wrong: it was changed after it was written"
+    return None
+
+
+def checksum(manifest: dict[str, Any]) -> str:
+    """The sum of all that a manifest says beside its own sum."""
+    return _digest(_text({key: value for key, value in manifest.items() if key != "sum"}))
+
+
+def _put_shape(store: Path, shape: dict[str, Any]) -> str:
+    """Writes the columns once; returns their name. A file that is not what its name says is written again."""
+    text = _text(shape)
+    digest = _digest(text)
+    path = store / SHAPES / f"{digest}.json"
+    try:
+        known = path.read_bytes() == text.encode()
+    except OSError:
+        known = False
+    if not known:
+        try:
+            make_inner_folder(path.parent, exist_ok=True)
+        except OSError as error:
+            raise EvidenceError(f"cannot be made: {error.strerror}", where=str(path.parent)) from error
+        write_whole(path, text)
+    return digest
+
+
+def _with_shape(store: Path, found: dict[str, Any], path: Path, shapes: dict[str, Any]) -> None:
+    digest = found.get("shape")
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        raise EvidenceError("names no columns of its views", where=str(path), next_step=DAMAGED)
+    if digest not in shapes:
+        shape = read_json(store / SHAPES / f"{digest}.json")
+        if not isinstance(shape, dict) or _digest(_text(shape)) != digest:
+            raise EvidenceError(
+                "is not what its name says",
+                where=str(store / SHAPES / f"{digest}.json"),
+                next_step="restore it from a copy; the next snapshot with the same columns writes it again",
+            )
+        shapes[digest] = shape
+    for view, record in found["views"].items():
+        if not isinstance(record, dict) or view not in shapes[digest]:
+            raise EvidenceError(f"the record of view {view!r} is none", where=str(path), next_step=DAMAGED)
+        record.update(shapes[digest][view])
+
+
+def _check_view(view: str, record: Any, manifest: Path) -> None:
+    """Raises `EvidenceError` for a record that is none, or that names a file elsewhere than in the store."""
+    columns = record.get("columns", []) if isinstance(record, dict) else None
+    file = record.get("file") if isinstance(record, dict) else None
+    inside = record.get("in", 0) if isinstance(record, dict) else None
+    four = isinstance(columns, list) and all(
+        isinstance(one, list) and len(one) == 4 and all(isinstance(word, str) for word in one) for one in columns
+    )
+    named = file is None or (isinstance(file, str) and _FILE.fullmatch(file))
+    if not four or not named or not isinstance(inside, int):
+        raise EvidenceError(
+            f"the record of view {view!r} is none: {record!r:.80}", where=str(manifest), next_step=DAMAGED
+        )
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

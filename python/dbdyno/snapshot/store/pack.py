@@ -1,0 +1,206 @@
+"""Many snapshots in one file per view: what a store is made of once an hour has passed.
+
+A Parquet file of a hundred rows is mostly its own description. Sixty snapshots of a view in one
+file, sorted so that a row stands beside itself a minute later, take a tenth of sixty files. Each
+keeps its manifest, whose records say `in` which rows of the pack are its own.
+
+Order: the pack is written and on disk, then each manifest names it, then what no manifest names any
+more is deleted. Killed at any instant, the store reads as before; `snap check --repair` deletes
+what was left over. A pack that is torn later costs those views of its sixty snapshots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.base.files import make_inner_folder, narrow, sync_folder
+from dbdyno.evidence.files import write_json
+from dbdyno.evidence.memory import for_files
+from dbdyno.snapshot.reading.difference import quoted
+from dbdyno.snapshot.store import locks, manifest
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.store.integrity import SUMS
+from dbdyno.snapshot.store.locks import PACKS
+from dbdyno.snapshot.store.parquet import file_sum, literal
+from dbdyno.snapshot.store.records import Taken, ViewRecord
+
+GROUP = 60
+"""Snapshots of a pack."""
+Merged = Mapping[int, Sequence[Snapshot]]
+"""For a snapshot that is kept: those before it that are dropped, whose samples go to it."""
+
+
+def pack_full(store: Store, target: str, *, group: int = GROUP) -> int:
+    """Packs what of a target is not packed yet, in whole groups; the latest snapshot stays as it is. Returns how
+    many packs were made. Raises `SnapshotError`."""
+    made = 0
+    with locks.moving(store.folder):
+        loose: list[Snapshot] = []
+        for one in store.backwards(target):
+            if "pack" in one.manifest:
+                break
+            loose.insert(0, one)
+        del loose[-1:]
+        while len(loose) >= group:
+            with locks.alone(store.folder):
+                pack(store, loose[:group])
+            del loose[:group]
+            made += 1
+    return made
+
+
+def pack(store: Store, group: Sequence[Snapshot], merged: Merged | None = None, *, tidy: bool = True) -> None:
+    """Puts what these snapshots of a target wrote into one file per view, and with `tidy` deletes what no snapshot
+    needs any more, for which every later manifest is read. The caller works in the store alone."""
+    merged = merged or {}
+    name = f"{PACKS}/{group[0].number:06d}-{group[-1].number:06d}-{os.urandom(4).hex()}"
+    folder = store.folder / name
+    try:
+        make_inner_folder(folder.parent, exist_ok=True)
+        make_inner_folder(folder)
+        places = _write(folder, group, merged)
+        write_json(folder / SUMS, {path.name: file_sum(path) for path in sorted(folder.glob("*.parquet"))})
+        sync_folder(folder.parent)
+        for one in group:
+            _point(store, one, places, merged.get(one.number, ()), name)
+    except BaseException as error:
+        unused(store, [folder], group[0].number)
+        if isinstance(error, OSError):
+            raise SnapshotError(f"cannot be packed: {error.strerror}", where=str(folder)) from error
+        raise
+    if tidy:
+        unused(store, [store.folder / f"{one.number:06d}" for one in group], group[0].number)
+
+
+def unused(store: Store, folders: Iterable[Path], first: int = 0) -> list[Path]:
+    """Deletes the files in `folders` that no manifest from `first` on names, and returns them. Files are named by
+    snapshots after them alone, and a pack by its own snapshots and those after."""
+    used = {record.get("file") for one in store.since(first) for record in one.views.values()}
+    torn = {store.folder / f"{number:06d}" for number in store.damaged}
+    gone = []
+    for folder in (one for one in folders if one not in torn):
+        files = list(folder.glob("*.parquet")) + list(folder.glob("*.csv"))
+        loose = [path for path in files if str(path.relative_to(store.folder)) not in used]
+        for path in loose:
+            path.unlink()
+        gone += loose
+        left = [path for path in folder.glob("*") if path.name != SUMS]
+        if not left:
+            shutil.rmtree(folder, ignore_errors=True)
+    return gone
+
+
+def is_sampled(view: str, record: Mapping[str, Any]) -> bool:
+    """Whether a view has what was seen since the snapshot before, rather than what stood at its instant."""
+    return view in ("activity", "blocked") or any(
+        column[0] in ("at_us", "sample_id") for column in record.get("columns", ())
+    )
+
+
+Place = tuple[str, int]
+"""A file of the pack, and the number under which the rows stand in it."""
+
+
+def _write(folder: Path, group: Sequence[Snapshot], merged: Merged) -> dict[tuple[int, str], Place]:
+    """Writes the files of a pack; returns where each snapshot's views are in it."""
+
+    places: dict[tuple[int, str], Place] = {}
+    with for_files() as connection:
+        for view in dict.fromkeys(view for one in group for view in one.views):
+            for at, alike in enumerate(_alike(view, group)):
+                file = f"{view}.{at}.parquet" if at else f"{view}.parquet"
+                parts: dict[int, list[str]] = {}
+                for one in alike:
+                    relations, number = _sources(one, view, merged.get(one.number, ()))
+                    if not relations:
+                        continue
+                    parts[number] = relations
+                    places[one.number, view] = (f"{PACKS}/{folder.name}/{file}", number)
+                if parts:
+                    _copy(connection, parts, _keys(alike[0], view), folder / file)
+    return places
+
+
+def _alike(view: str, group: Sequence[Snapshot]) -> list[list[Snapshot]]:
+    """The snapshots whose view can be read, by its columns."""
+    found: dict[str, list[Snapshot]] = {}
+    for one in group:
+        if one.file(view) is not None and one.problem(view) is None:
+            found.setdefault(repr(one.views[view]["columns"]), []).append(one)
+    return list(found.values())
+
+
+def _sources(one: Snapshot, view: str, dropped: Sequence[Snapshot]) -> tuple[list[str], int]:
+    """What the rows of a view are read from, and the number under which they stand: that of the snapshot that wrote
+    them first, so that what did not change is there once."""
+    record = one.views[view]
+    if is_sampled(view, record):
+        chain = [each for each in [*dropped, one] if each.file(view) and each.problem(view) is None]
+        return [relation for each in chain if (relation := each.relation(view))], one.number
+    relation = one.relation(view)
+    number = record["in"] if "in" in record else int(record["file"].partition("/")[0])
+    return ([relation] if relation else []), number
+
+
+def _keys(one: Snapshot, view: str) -> list[str]:
+    return [quoted(column.name) for column in one.columns(view) if column.kind == "key"]
+
+
+def _copy(connection: Any, parts: Mapping[int, list[str]], keys: list[str], path: Path) -> None:
+    union = " union all by name ".join(
+        f"select {number}::integer as snapshot_, * from {relation}"
+        for number, relations in parts.items()
+        for relation in relations
+    )
+    order = ", ".join([*keys, "snapshot_"])
+    connection.execute(
+        f"copy (select * from ({union}) order by {order}) to {literal(str(path))}"
+        " (format parquet, compression zstd, parquet_version v2)"
+    )
+    narrow(path)
+    with path.open("rb") as file, contextlib.suppress(OSError):
+        os.fsync(file.fileno())
+
+
+def _point(
+    store: Store, one: Snapshot, places: Mapping[tuple[int, str], Place], dropped: Sequence[Snapshot], name: str
+) -> None:
+    """Has a snapshot's manifest name the pack, and add up what collecting the dropped ones cost."""
+    views: dict[str, ViewRecord] = {}
+    for view, record in one.views.items():
+        views[view] = record
+        if place := places.get((one.number, view)):
+            views[view] = {**record, "file": place[0], "in": place[1]}
+            views[view].pop("file_sum", None)
+            views[view].pop("digest", None)
+    cost = merged_cost(one.manifest["cost"], [each.manifest["cost"] for each in dropped])
+    pruned = int(one.manifest.get("pruned", 0)) + sum(1 + int(each.manifest.get("pruned", 0)) for each in dropped)
+    made: Taken = {**one.manifest, "views": views, "cost": cost, "pack": name}
+    if pruned:
+        made["pruned"], made["merged"] = pruned, [each.number for each in dropped]
+    manifest.write(store.folder, made)
+
+
+def merged_cost(cost: Mapping[str, Any], dropped: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    """What a snapshot's collecting cost with that of the dropped ones before it: looks and transactions of our own."""
+    found = dict(cost)
+    looks = [one["looks"] for one in [*dropped, cost] if one.get("looks") is not None]
+    if looks:
+        found["looks"] = sum(looks)
+    own: dict[str, dict[str, int]] = {"before": {}, "after": {}}
+    for one, when, into in [
+        *((one, when, "before") for one in dropped for when in ("before", "after")),
+        (cost, "before", "before"),
+        (cost, "after", "after"),
+    ]:
+        for database, count in ((one.get("own_transactions") or {}).get(when) or {}).items():
+            own[into][database] = own[into].get(database, 0) + int(count)
+    if "own_transactions" in cost:
+        found["own_transactions"] = own
+    return found

@@ -1,0 +1,48 @@
+"""What is done to a store as snapshots are taken, so that nobody waits for it later: packs, and sums of whole hours."""
+
+from __future__ import annotations
+
+import contextlib
+
+from dbdyno.base.errors import Error
+from dbdyno.snapshot.reading.interval import Interval
+from dbdyno.snapshot.reading.sums.chain import Chain
+from dbdyno.snapshot.reading.sums.index import light
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.store.pack import GROUP, pack_full
+
+HOUR_NS = 3600 * 10**9
+HOURS_MOST = 3
+"""So many hours that were not summed before are at once: taking snapshots goes on soon."""
+
+
+def tidy_when_due(store: Store, made: Snapshot) -> None:
+    """Packs once in so many numbers, and keeps the sums of an hour when the next one has begun. Raises `SnapshotError`
+    where a pack cannot be made; the snapshot itself is safe."""
+    before = next((one for one in store.backwards(made.target) if one.number < made.number), None)
+    if before is None:
+        return
+    if before.number // GROUP != made.number // GROUP:  # others may have taken the very number
+        pack_full(store, made.target, group=GROUP)
+    if before.at_ns // HOUR_NS != made.at_ns // HOUR_NS:
+        with contextlib.suppress(Error, OSError):  # the first report makes what is missing
+            keep_sums(store, made)
+
+
+def keep_sums(store: Store, last: Snapshot) -> int:
+    """Keeps the sums of the latest whole hours that have none; returns of how many."""
+    own = Store(store.folder)  # what it knows of all snapshots goes with it
+    known = light(own, last.target, 0, last.number)
+    if len(known) < 2:
+        return 0
+    recent = [one for one in known if one.at_ns // HOUR_NS >= last.at_ns // HOUR_NS - HOURS_MOST]
+    first = known[max(len(known) - len(recent) - 1, 0)]
+    sums = Chain(own, [first, known[-1]], Interval)
+    made = 0
+    try:
+        for chunk in sums.chunks[:-1] if sums.kept else ():
+            if not chunk.is_kept:
+                made += bool(chunk.model)
+    finally:
+        sums.close()
+    return made

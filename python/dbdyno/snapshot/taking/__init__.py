@@ -1,0 +1,1 @@
+"""Taking snapshots: one, one per period, of one target or of many."""

@@ -1,0 +1,115 @@
+"""Takes snapshots: one, or one per period with the sessions sampled between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from dbdyno.base.errors import SnapshotError
+from dbdyno.snapshot.engines.protocol import Collector, offered
+from dbdyno.snapshot.engines.registry import engine_of
+from dbdyno.snapshot.engines.view import Options, View
+from dbdyno.snapshot.sessions.samples import statements_of
+from dbdyno.snapshot.store.folder import Snapshot, Store
+from dbdyno.snapshot.store.upkeep import tidy_when_due
+
+
+def open_collector(dsn: str, options: Options) -> Collector:
+    """The collector of a connection string; raises `SnapshotError`."""
+    return offered(engine_of(dsn)).open_collector(dsn, options)
+
+
+def take(
+    collector: Collector,
+    store: Store,
+    *,
+    engine_name: str,
+    note: str = "",
+    sampled: tuple[list[View], int] | None = None,
+) -> Snapshot:
+    """One snapshot into the store. `sampled`: what a sampler saw since the last one."""
+    started, cpu = time.perf_counter(), time.process_time()
+    before = store.last(collector.name)
+    if sampled is not None:
+        collector.wanted_texts = statements_of(sampled[0])
+    views = collector.collect(before)
+    collected = time.perf_counter()
+    cost: dict[str, Any] = {
+        "collect_s": collected - started,
+        "collect_cpu_s": time.process_time() - cpu,
+    }
+    cost["own_transactions"] = getattr(collector, "own_transactions", {})
+    if sampled is not None:
+        views = [*views, *sampled[0]]
+        cost["looks"] = sampled[1]
+    return store.add(
+        views,
+        engine=engine_name,
+        target=collector.name,
+        at_ns=collector.at_ns,
+        facts=collector.facts(),
+        note=note,
+        cost=cost,
+        before=before,
+    )
+
+
+def watch(
+    dsn: str,
+    store: Store,
+    options: Options,
+    *,
+    every_s: float,
+    for_s: float | None = None,
+    sample_s: float | None = 1.0,
+    note: str = "",
+    stop: threading.Event | None = None,
+) -> Iterator[Snapshot | SnapshotError]:
+    """A snapshot now and one per period, until `for_s` is over or `stop` is set: the last one is
+    taken at the end. What fails is yielded too, and watching goes on. `sample_s`: the sessions are
+    looked at so often; None: never."""
+    stop = stop or threading.Event()
+    name = engine_of(dsn)
+    with open_collector(dsn, options) as collector:
+        sampler = collector.sampler(sample_s) if sample_s else None
+        begun = time.monotonic()
+        due = begun
+        sampled: tuple[list[View], int] | None = None
+        try:
+            if sampler is not None:
+                sampler.start()
+            while True:
+                try:
+                    made = take(collector, store, engine_name=name, note=note, sampled=sampled)
+                    sampled = None
+                    yield made
+                    tidy_when_due(store, made)
+                except SnapshotError as error:
+                    yield error
+                over = for_s is not None and due - begun >= for_s
+                if over or stop.is_set():
+                    return
+                due = max(due + every_s, time.monotonic())
+                if for_s is not None:
+                    due = min(due, begun + for_s)
+                if stop.wait(max(0.0, due - time.monotonic())):
+                    due = begun + (for_s or 0)
+                if sampler is not None:
+                    sampled = added(sampled, sampler.take())
+        finally:
+            if sampler is not None:
+                sampler.stop()
+
+
+def added(kept: tuple[list[View], int] | None, new: tuple[list[View], int]) -> tuple[list[View], int]:
+    """Samples that a failed snapshot left, and those after them."""
+    if kept is None:
+        return new
+    import dataclasses
+
+    views = []
+    for old, later in zip(kept[0], new[0], strict=True):
+        views.append(dataclasses.replace(later, rows=old.rows + later.rows))  # type: ignore[operator]
+    return views, kept[1] + new[1]

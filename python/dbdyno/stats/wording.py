@@ -1,0 +1,158 @@
+"""Numbers as words: durations, sizes, percentages, and the sentence of a comparison.
+
+One convention for percentages: the change of the metric itself against the baseline, |ratio - 1|,
+and the word says which way it is for the user. A latency ratio of 1.066 is "6.6 % slower"; a
+throughput ratio of 0.94 is "6.0 % slower". From twice on it is a multiple, in time or in rate
+alike: a latency ratio of 0.4 is "2.50 times as fast".
+"""
+
+from __future__ import annotations
+
+import math
+
+from dbdyno.stats import least_blocks
+from dbdyno.stats.comparison import BlockComparison
+from dbdyno.stats.power import PROMISED_MOST
+
+FACTOR_FROM = 2.0
+"""From this change on it is told as a multiple."""
+FACTOR_MAX = 10.0
+"""Ends of an interval that crosses no change are not told beyond this."""
+
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
+_PLAIN = {"faster": "fast", "slower": "slow"}
+_SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def duration(ns: float) -> str:
+    """Nanoseconds with three digits and a fitting unit: 12300 is "12.3 us"."""
+    for size, unit in _TIMES:
+        if abs(ns) >= size * 0.9995:
+            return f"{_digits(ns / size)} {unit}"
+    return f"{_digits(ns)} ns"
+
+
+def size(number_of_bytes: float) -> str:
+    """Bytes with three digits and a fitting binary unit: 1048576 is "1.00 MiB"."""
+    for unit_size, unit in _SIZES:
+        if abs(number_of_bytes) >= unit_size * 0.9995:
+            return f"{_digits(number_of_bytes / unit_size)} {unit}"
+    return f"{number_of_bytes:.0f} bytes"
+
+
+def _digits(value: float) -> str:
+    whole = len(str(int(abs(value) + 0.0005 * abs(value))))
+    return f"{value:.{max(0, 3 - whole)}f}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, without its sign: one decimal up to 100 %, two below 0.1 %."""
+    value = abs(share) * 100
+    places = 0 if value >= 99.95 else 2 if value < 0.095 else 1
+    return f"{value:.{places}f}"
+
+
+def direction(ratio: float, higher_is_better: bool) -> str:
+    """ "slower" or "faster", from the user's point of view."""
+    return "faster" if (ratio > 1.0) == higher_is_better else "slower"
+
+
+def factor(ratio: float) -> float:
+    """How many times as fast or slow: at least 1, whichever way the ratio points."""
+    return max(ratio, 1.0 / ratio)
+
+
+def is_multiple(c: BlockComparison) -> bool:
+    """Whether the change is better told as a multiple than as a percentage: twice or more."""
+    return factor(c.ratio) >= FACTOR_FROM
+
+
+def _share(ratio: float) -> str:
+    return f"{percent(ratio - 1)} %" if factor(ratio) < FACTOR_MAX else "many times"
+
+
+def interval(c: BlockComparison) -> str:
+    """The interval in words: "95 % 5.9 to 7.3 %", "95 % 2.9 to 3.6 times", or with directions when
+    it crosses no change."""
+    ends = sorted((c.low, c.high), key=lambda ratio: abs(ratio - 1.0))
+    level = f"{c.level * 100:g} %"
+    if (c.low - 1.0) * (c.high - 1.0) >= 0.0 and is_multiple(c):
+        times = sorted((factor(c.low), factor(c.high)))
+        return f"{level} {_digits(times[0])} to {_digits(times[1])} times"
+    if (c.low - 1.0) * (c.high - 1.0) >= 0.0:
+        return f"{level} {percent(ends[0] - 1)} to {percent(ends[1] - 1)} %"
+    better = c.high if c.higher_is_better else c.low
+    worse = c.low if c.higher_is_better else c.high
+    return f"{level} {_share(better)} faster to {_share(worse)} slower"
+
+
+def change(c: BlockComparison) -> str:
+    """The estimate in words: "6.6 % slower", "3.20 times as fast"."""
+    if abs(c.ratio - 1.0) < 0.00005:
+        return "0.0 % change"
+    if is_multiple(c):
+        way = direction(c.ratio, c.higher_is_better)
+        return f"{_digits(factor(c.ratio))} times as {_PLAIN[way]}"
+    return f"{percent(c.ratio - 1)} % {direction(c.ratio, c.higher_is_better)}"
+
+
+def change_of(ratio: float, low: float | None = None, high: float | None = None, *, higher_is_better: bool) -> str:
+    """A ratio of a metric in words, with the ends of its interval where they are given: "3.20 times as fast (2.90 to
+    3.60)", "6.6 % slower (5.9 to 7.3 %)", "0.4 % faster (1.0 % slower to 1.8 % faster)"."""
+    way, multiple = direction(ratio, higher_is_better), factor(ratio) >= FACTOR_FROM
+    words = f"{_digits(factor(ratio))} times as {_PLAIN[way]}" if multiple else f"{percent(ratio - 1)} % {way}"
+    if low is None or high is None:
+        return words
+    if (low - 1.0) * (high - 1.0) < 0.0:
+        ways = [f"{_share(end)} {direction(end, higher_is_better)}" for end in (low, high)]
+        return f"{words} ({ways[0]} to {ways[1]})"
+    if multiple:
+        ends = sorted((factor(low), factor(high)))
+        return f"{words} ({_digits(ends[0])} to {_digits(ends[1])})"
+    near, far = sorted((abs(low - 1.0), abs(high - 1.0)))
+    return f"{words} ({percent(near)} to {percent(far)} %)"
+
+
+def to_tell(c: BlockComparison) -> str:
+    """How many blocks would tell: as an interval, or why there is no such promise."""
+    asked = f"{c.threshold * 100:g} % from none"
+    if not least_blocks.in_reach(c.least_p, c.level):
+        return f"a verdict at {c.level * 100:g} % takes at least {c.blocks_least} blocks"
+    if c.tell_low is None:
+        return f"telling {asked} takes over {PROMISED_MOST:,} such blocks; less noise would help more"
+    most = f"over {PROMISED_MOST:,}" if c.tell_high is None else f"{c.tell_high:,}"
+    number = f"{c.tell_low:,}" if c.tell_high == c.tell_low else f"{c.tell_low:,} to {most}"
+    return f"telling {asked} takes {number} blocks in all"
+
+
+def is_within(c: BlockComparison) -> bool:
+    """Whether the whole interval lies within the threshold."""
+    return 1.0 / (1.0 + c.threshold) <= c.low and c.high <= 1.0 + c.threshold
+
+
+def one_of_many(c: BlockComparison) -> bool:
+    """Whether the interval excludes "no change" and the metric is not called different all the
+    same: one of several looked at, of which some do so by chance."""
+    return c.decision == "unclear" and c.p <= (1.0 - c.level) * (1 + 1e-12) < c.q
+
+
+def describe(c: BlockComparison) -> str:
+    """The decision of one metric in words."""
+    if c.blocks < 2:
+        return f"cannot tell: {c.blocks} of {c.blocks + c.blocks_missing} blocks give this metric"
+    if c.decision == "provisional":
+        return f"provisional: {change(c)} ({interval(c)}); {to_tell(c)}"
+    if c.decision == "same":
+        return f"no difference larger than {c.threshold * 100:g} % ({change(c)}, {interval(c)})"
+    if one_of_many(c):
+        return (
+            f"cannot tell: {change(c)} ({interval(c)}), but of several metrics one in "
+            f"{round(1 / (1 - c.level))} lies as far off by chance (q {c.q:.2g})"
+        )
+    if c.decision == "unclear":
+        return f"cannot tell: {change(c)} ({interval(c)}); {to_tell(c)}"
+    nearest = min(abs(math.log(c.low)), abs(math.log(c.high)))
+    hedge = ""
+    if nearest < math.log1p(c.threshold):
+        hedge = f", perhaps by less than {c.threshold * 100:g} %"
+    return f"{change(c)} ({interval(c)}){hedge}"

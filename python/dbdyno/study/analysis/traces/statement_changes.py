@@ -1,0 +1,187 @@
+"""What changed about the statements of two sets of traces: plan, executions, rows, gets, reads.
+
+Amounts are those of the whole sets where both did the same work (the same executions, rows or
+transactions, within `SAME_WORK`); else they are per transaction or per execution of the client, by
+which of the two more statements did the same, and so is every effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dbdyno.stats.comparison import ComparisonRow
+from dbdyno.study.analysis.traces.account import COMMIT, HARD, Account, Statement
+from dbdyno.study.analysis.traces.statement_matching import Known
+
+Basis = Literal["run", "execution", "transaction"]
+SAME_WORK = 1.02
+TRANSACTIONS_LEAST = 20
+"""Fewer transactions say little about how much work was done."""
+NOTABLE = 1.1
+"""From this ratio on an amount counts as changed."""
+NOTABLE_GETS = 1.25
+"""Buffer gets vary with read consistency, so they have to differ by more."""
+PLAN_SHARE = 0.1
+"""A plan that takes this share of a statement's time in one set and none in the other is a change."""
+MOST = 30
+
+
+@dataclass(frozen=True)
+class Change:
+    """A statement of both sets: its sides (None where it is not there), and what changed: `new`,
+    `gone`, `plan`, `executions`, `rows`, `fetches`, `gets`, `reads`, `hard parses`."""
+
+    known: Known
+    sides: tuple[Statement | None, Statement | None]
+    scales: tuple[float, float]
+    what: tuple[str, ...]
+
+    def per_execution(self, name: str) -> tuple[float, float]:
+        """A figure of the statement per execution of its own, on both sides."""
+        found = [getattr(s, name) / max(s.executions, 1) if s else 0.0 for s in self.sides]
+        return found[0], found[1]
+
+    def executions(self) -> tuple[float, float]:
+        """How often it was executed, on the scale of the comparison."""
+        found = [s.executions * scale if s else 0.0 for s, scale in zip(self.sides, self.scales, strict=True)]
+        return found[0], found[1]
+
+    def time_ns(self) -> tuple[float, float]:
+        """Its exclusive time, on the scale of the comparison."""
+        found = [s.time_ns * scale if s else 0.0 for s, scale in zip(self.sides, self.scales, strict=True)]
+        return found[0], found[1]
+
+    def plans(self) -> tuple[str, str]:
+        """The plan with most time on each side; empty where none is known."""
+        found = [max(s.plans, key=s.plans.__getitem__) if s and s.plans else "" for s in self.sides]
+        return found[0], found[1]
+
+    @property
+    def reason(self) -> str:
+        """What explains a change of the time that one execution takes, or nothing."""
+        return next((name for name in ("plan", "rows", "fetches", "gets") if name in self.what), "")
+
+
+def basis_of(one: Account, two: Account) -> Basis:
+    """Whether the sets did the same work, so that their totals compare; else what it is counted in.
+
+    An application that asks more often for the same answer executes more in each transaction: per
+    execution it would look faster.
+    """
+    if not one.executions or not two.executions or not differ(one.executions, two.executions, SAME_WORK):
+        return "run"
+    if one.rows and two.rows and not differ(one.rows, two.rows, SAME_WORK):
+        return "run"
+    both = [
+        (statement.executions, two.statements[key].executions)
+        for key, statement in one.statements.items()
+        if key in two.statements and statement.depth == 0 and key not in (COMMIT, HARD)
+    ]
+    sums = [sum(pair[at] for pair in both) for at in (0, 1)]
+    halves = all(2 * part >= whole.executions for part, whole in zip(sums, (one, two), strict=True))
+    if halves and not differ(sums[0], sums[1], SAME_WORK):
+        return "run"
+    if not are_transactions_alike(one, two):
+        return "execution"
+    return "transaction" if differ(one.commits, two.commits, SAME_WORK) else "run"
+
+
+def are_transactions_alike(one: Account, two: Account) -> bool:
+    """Whether more of the client's statements were executed as often in each transaction as in each execution."""
+    if min(one.commits, two.commits) < TRANSACTIONS_LEAST:
+        return False
+
+    def alike(units: tuple[int, int]) -> int:
+        return sum(
+            not differ(statement.executions * units[1], two.statements[key].executions * units[0])
+            for key, statement in one.statements.items()
+            if key in two.statements and statement.depth == 0 and key not in (COMMIT, HARD)
+        )
+
+    return alike((one.commits, two.commits)) > alike((one.executions, two.executions))
+
+
+def differ(one: float, two: float, ratio: float = NOTABLE) -> bool:
+    """Whether two amounts differ by more than a ratio."""
+    low, high = sorted((one, two))
+    return high > 0 and high > low * ratio
+
+
+def changes(
+    accounts: tuple[Account, Account], known: dict[str, Known], scales: tuple[float, float]
+) -> dict[str, Change]:
+    """Every statement of either set."""
+    found: dict[str, Change] = {}
+    for key in dict.fromkeys([*accounts[0].statements, *accounts[1].statements]):
+        sides = (accounts[0].statements.get(key), accounts[1].statements.get(key))
+        about = known.get(key) or Known(key, "", (1, 1))
+        bare = Change(about, sides, scales, ())
+        found[key] = Change(about, sides, scales, tuple(_what(bare)))
+    return found
+
+
+def _what(change: Change) -> list[str]:
+    one, two = change.sides
+    if one is None or two is None or not (one.executions or one.fetches) or not (two.executions or two.fetches):
+        return ["new" if one is None or not one.executions else "gone"] if bool(one) != bool(two) else []
+    found = ["plan"] if _other_plan(one, two) else []
+    found += ["executions"] if differ(*change.executions()) else []
+    for name, ratio in (("rows", NOTABLE), ("fetches", NOTABLE), ("gets", NOTABLE_GETS), ("reads", NOTABLE_GETS)):
+        found += [name] if differ(*change.per_execution(name), ratio) else []
+    found += ["hard parses"] if differ(*change.per_execution("hard_parses"), 2) else []
+    return found
+
+
+def _other_plan(one: Statement, two: Statement) -> bool:
+    """Whether a plan with a notable share of either side is not on the other side."""
+    if not one.plans or not two.plans:
+        return False
+    for mine, other in ((one.plans, two.plans), (two.plans, one.plans)):
+        whole = sum(mine.values()) or 1
+        if sum(time for plan, time in mine.items() if plan not in other) >= PLAN_SHARE * whole:
+            return True
+    return False
+
+
+def rows_of(
+    found: dict[str, Change], judged: Mapping[str, ComparisonRow], response_ns: Sequence[float]
+) -> list[dict[str, object]]:
+    """The statements whose time or plan changed, most time first: what JSON and the pages hold.
+
+    `judged` has the comparison of the time per execution by key, where both sets have several.
+    """
+    least = 0.005 * max(response_ns)
+    rows: list[dict[str, Any]] = []
+    for key, change in found.items():
+        times = change.time_ns()
+        difference = times[1] - times[0]
+        if abs(difference) < least and not ("plan" in change.what and max(times) >= least):
+            continue
+        rows.append(
+            {
+                "statement": key,
+                "text": change.known.text,
+                "texts": list(change.known.texts),
+                "depth": min(s.depth for s in change.sides if s),
+                "what": list(change.what),
+                "difference_ns": difference,
+                "sides": [_side(change, at) for at in (0, 1)],
+                "time": judged.get(key),
+            }
+        )
+    return sorted(rows, key=lambda row: -abs(row["difference_ns"]))[:MOST]
+
+
+def _side(change: Change, at: int) -> dict[str, object] | None:
+    side = change.sides[at]
+    if side is None:
+        return None
+    names = ("rows", "gets", "reads", "fetches", "hard_parses", "time_ns", "cpu_ns")
+    return {
+        "executions": side.executions,
+        "time_ns": side.time_ns,
+        "plans": sorted(side.plans, key=lambda plan: -side.plans[plan]),
+        "per_execution": {name: change.per_execution(name)[at] for name in names},
+    }

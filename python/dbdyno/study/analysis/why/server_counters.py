@@ -1,0 +1,177 @@
+"""What the server counted beside an arm, per transaction: blocks, rows, WAL, checkpoints, and scans by table.
+
+Counters are read before and after a stretch of load. Where arms alternate inside of a stretch they are of all arms,
+and of none alone: then nothing is known here. A run with one arm has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dbdyno.evidence.run import Block
+from dbdyno.study.analysis.drawn.pictures import has_table
+from dbdyno.study.analysis.measured.measures import ArmMeasures
+from dbdyno.study.analysis.why.fetched_rows import fetched
+from dbdyno.study.analysis.why.objects import Object, transactions
+
+SESSION, GLOBAL = "session status", "global status"
+"""Where MariaDB's counters are from: the load's own sessions, the whole server."""
+DATABASE = "pg_stat_database"
+LATE_S = 1.2
+"""A session of PostgreSQL hands on what it counted once a second: of a shorter stretch little is known, or nothing."""
+SEEN_LEAST = 0.5
+"""So many transactions must have been counted for each of the load, where they are counted."""
+_HANDLER = "handler_read_"
+_READS = tuple(_HANDLER + way for way in ("first", "key", "last", "next", "prev", "rnd", "rnd_next"))
+_MARIADB = (SESSION, GLOBAL)
+
+
+def _either(*metrics: str) -> tuple[tuple[str, str], ...]:
+    """The same status variables of the load's sessions and of the whole server."""
+    return tuple((source, metric) for source in _MARIADB for metric in metrics)
+
+
+TOTALS: dict[str, tuple[tuple[str, str], ...]] = {
+    "transactions": ((DATABASE, "xact_commit"), (DATABASE, "xact_rollback")),
+    "blocks_read": ((DATABASE, "blks_read"), (GLOBAL, "innodb_buffer_pool_reads")),
+    "blocks_hit": ((DATABASE, "blks_hit"),),
+    "blocks_asked": ((GLOBAL, "innodb_buffer_pool_read_requests"),),
+    "rows_read": ((DATABASE, "tup_returned"), *_either(*_READS)),
+    "rows_scanned": _either(f"{_HANDLER}rnd_next"),
+    "rows_fetched": _either("rows_read"),
+    "rows_written": (
+        *((DATABASE, f"tup_{done}") for done in ("inserted", "updated", "deleted")),
+        *_either(*(f"handler_{done}" for done in ("write", "update", "delete"))),
+    ),
+    "rows_sorted": _either("sort_rows"),
+    "rows_temporary": _either("handler_tmp_write"),
+    "read_ns": ((DATABASE, "blk_read_time"),),
+    "temp_bytes": ((DATABASE, "temp_bytes"),),
+    "wal_bytes": (("pg_stat_wal", "wal_bytes"), (GLOBAL, "innodb_os_log_written")),
+    "full_pages": (("pg_stat_wal", "wal_fpi"),),
+    "checkpoints": (
+        ("pg_stat_bgwriter", "checkpoints_req"),
+        ("pg_stat_bgwriter", "checkpoints_timed"),
+        ("pg_stat_checkpointer", "num_requested"),
+        ("pg_stat_checkpointer", "num_timed"),
+    ),
+    "checkpoint_ns": (
+        ("pg_stat_bgwriter", "checkpoint_write_time"),
+        ("pg_stat_bgwriter", "checkpoint_sync_time"),
+        ("pg_stat_checkpointer", "write_time"),
+        ("pg_stat_checkpointer", "sync_time"),
+    ),
+}
+"""What is known by one name on every engine: the counters that are added up for it. What is counted
+of the load's sessions is taken before the same of the whole server."""
+_SPANS = """
+select source, object, metric, sum(value), sum(last), sum(seconds) from (
+  select block, source, object, metric, max(value) - min(value) as value, arg_max(value, at_ns) as last,
+    (max(at_ns) - min(at_ns)) / 1e9 as seconds
+  from metrics where arm = $1 and block in (select unnest($2::int[]))
+    and source in ('pg_stat_database', 'pg_stat_wal', 'pg_stat_bgwriter', 'pg_stat_checkpointer', 'global status',
+      'session status', 'pg_stat_user_tables', 'pg_stat_user_indexes', '/proc/stat')
+  group by all having count(*) > 1)
+group by all
+"""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Per transaction of an arm: totals by name, tables, indexes; `count` are the transactions, `busy_ns` is the CPU of
+    the whole host for each, `seconds` how long it was counted."""
+
+    totals: dict[str, float]
+    tables: dict[str, Object]
+    indexes: dict[str, Object]
+    count: int
+    busy_ns: float | None = None
+    seconds: float = 0.0
+    places: dict[str, str] = field(default_factory=dict)
+    """Of each total, and of `tables` where MariaDB counted them, the source that it was counted in."""
+    stretch_s: float = 0.0
+    """The mean length of a stretch between two readings."""
+
+    @property
+    def late(self) -> bool:
+        """Whether the counters came too late for their stretch, so that they miss much of its work."""
+        few = self.totals.get("transactions", 1.0) < SEEN_LEAST
+        return DATABASE in self.places.values() and (few or self.stretch_s < LATE_S)
+
+    def per(self, name: str) -> float | None:
+        """A total per transaction; None where nobody counted."""
+        return self.totals.get(name)
+
+    def place(self, *names: str) -> str:
+        """The sources of these totals, as evidence names them."""
+        return "metrics: " + ", ".join(dict.fromkeys(self.places[name] for name in names if name in self.places))
+
+    @property
+    def blocks(self) -> float | None:
+        """Blocks that a transaction touched."""
+        if "blocks_asked" in self.totals:
+            return self.totals["blocks_asked"]
+        found = [self.totals.get(name) for name in ("blocks_hit", "blocks_read")]
+        return None if found[0] is None or found[1] is None else found[0] + found[1]
+
+
+def counted(connection: Any, arm: ArmMeasures, *, alone: bool, warmup: Sequence[Block] = ()) -> Counted | None:
+    """Return what was counted of an arm; None where nothing tells the arms apart, which share their stretches.
+
+    Args:
+        alone: The run has no other arm, so what was counted of all is this one's.
+        warmup: The run's warm-up blocks, where MariaDB's rows by index are counted arm by arm if the others are shared.
+    """
+    if not has_table(connection, "metrics"):
+        return None
+    listed = [block.index for block in arm.blocks]
+    rows = connection.execute(_SPANS, [arm.name, listed]).fetchall()
+    if not rows and alone:
+        rows = connection.execute(_SPANS, ["", listed]).fetchall()
+    count = transactions(arm.blocks, arm.number)
+    if not rows or not count:
+        return None
+    made = _made(rows, count, len(listed))
+    if made.tables:
+        return made
+    tables, indexes, place = fetched(connection, arm, warmup, made.per("rows_fetched"))
+    return replace(made, tables=tables, indexes=indexes, places=made.places | {"tables": place})
+
+
+def _made(rows: list[tuple[Any, ...]], count: int, blocks: int) -> Counted:
+    by_source: dict[str, dict[str, float]] = {}
+    things: dict[str, dict[str, Object]] = {"pg_stat_user_tables": {}, "pg_stat_user_indexes": {}}
+    known: dict[tuple[str, str], list[str]] = {}
+    for name, places in TOTALS.items():
+        for place in places:
+            known.setdefault(place, []).append(name)
+    busy = 0.0
+    for source, thing, metric, value, last, _ in rows:
+        if source in things:
+            one = things[source].setdefault(thing, Object())
+            one.per[metric] = value / count
+            one.last[metric] = last / blocks
+        elif source == "/proc/stat":
+            busy += value if metric in ("cpu_user", "cpu_nice", "cpu_system") else 0.0
+        for name in known.get((source, metric.lower()), ()):
+            sums = by_source.setdefault(source, {})
+            sums[name] = sums.get(name, 0.0) + value / count
+    seconds = max(row[5] for row in rows)
+    tables, indexes = things.values()
+    totals, places_of = _preferred(by_source)
+    return Counted(totals, tables, indexes, count, busy / count if busy else None, seconds, places_of, seconds / blocks)
+
+
+def _preferred(by_source: dict[str, dict[str, float]]) -> tuple[dict[str, float], dict[str, str]]:
+    """The totals by name, and the source of each: the load's sessions before the whole server, in which what watches
+    the load counts too."""
+    totals: dict[str, float] = {}
+    places: dict[str, str] = {}
+    own = by_source.pop(SESSION, {})
+    for source, sums in by_source.items():
+        for name, value in sums.items():
+            totals[name] = totals.get(name, 0.0) + value
+            places[name] = source
+    return totals | own, places | dict.fromkeys(own, SESSION)

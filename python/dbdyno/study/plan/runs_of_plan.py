@@ -1,0 +1,66 @@
+"""Which runs are of one plan, and since when."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dbdyno.base.errors import PlanError
+from dbdyno.evidence.manifest import Manifest
+from dbdyno.study.plan.plan import Plan
+
+_SPAN = re.compile(r"(\d{1,6})\s*(min|h|d|w)")
+_UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_FREE = ("toml", "dsn", "title", "question")
+"""What may differ between runs of one plan: how it is written, where it runs, what it is called."""
+_FREE_KEYS = {"schedule": ("seed", "blocks", "warmup_blocks"), "watch": ("overhead_blocks",)}
+"""The same within tables. Benches beside which nothing watches have no blocks that measure the cost of it."""
+
+
+def same_plan(plan: Plan, manifest: Manifest) -> bool:
+    """Whether a run had the arms, workload, load and verdict of `plan`; number of blocks, seed and server aside. A run
+    tells its plan in the words of its bench: a built-in workload in MariaDB's, a typed one as scripts."""
+    if not manifest.says("plan"):
+        return False
+    ran = _essence(manifest.plan)
+    return any(_essence(own.to_dict()) == ran for own in _in_all_words(plan))
+
+
+def _in_all_words(plan: Plan) -> Iterator[Plan]:
+    from dbdyno.study.plan.typed_workloads import compiled
+    from dbdyno.study.plan.workloads import for_engine
+
+    yield plan
+    if plan.workload.builtin is not None:
+        yield replace(plan, workload=for_engine(plan.workload, "mariadb"))
+    if plan.workload.kind is not None:
+        with contextlib.suppress(PlanError):  # what only a model runs
+            yield compiled(plan)
+
+
+def _essence(plan: Mapping[str, Any]) -> dict[str, object]:
+    own = {key: value for key, value in plan.items() if key not in _FREE}
+    for table, free in _FREE_KEYS.items():
+        own[table] = {key: value for key, value in (plan.get(table) or {}).items() if key not in free}
+    return own
+
+
+def moment(text: str, now: datetime | None = None) -> str:
+    """The beginning of a span of time as manifests write moments: of `2026-11-01`, `2026-11-01T12:00` (UTC), `7d`.
+
+    Raises `PlanError` for anything else.
+    """
+    if match := _SPAN.fullmatch(text.strip()):
+        begin = (now or datetime.now(UTC)) - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        return begin.isoformat()
+    try:
+        given = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise PlanError(
+            f"{text!r} is no moment", where="--from", next_step="write 2026-11-01, 2026-11-01T12:00, 12h or 7d"
+        ) from None
+    return (given if given.tzinfo else given.replace(tzinfo=UTC)).astimezone(UTC).isoformat()

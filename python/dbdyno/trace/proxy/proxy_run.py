@@ -1,0 +1,181 @@
+"""A proxy from begin to end: a run folder that every command on traces can read.
+
+    with proxying(Wanted("127.0.0.1:6543", server_of("db:5432")), Path("runs/now")) as it:
+        ...                      # clients connect to it.address
+    it.told["calls"]             # what was seen
+
+The folder appears when it is complete, as for a recording. Passwords pass through without being read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from dbdyno import _core
+from dbdyno.base.errors import TraceError
+from dbdyno.base.version import VERSION
+from dbdyno.evidence.captures import FORMAT
+from dbdyno.evidence.run import SCHEMA, Run
+from dbdyno.evidence.trace_tables import KIND
+from dbdyno.trace.job import cleaned_up
+from dbdyno.trace.staging import in_place
+from dbdyno.trace.units import length_ns
+
+TLS_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+_PORT = 5432
+_PORT_MOST = 65_535
+_SPIN_MOST_NS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Address to listen on, server to connect to, and what to keep."""
+
+    listen: str
+    server: tuple[str, int]
+    for_ns: int | None = None
+    binds: bool = False
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    server_tls: str = "disable"
+    server_ca: Path | None = None
+    spin_ns: int | None = None
+
+
+@dataclass
+class Proxying:
+    """A running proxy; `told` is the core's report about it, while it runs and at the end."""
+
+    proxy: Any
+    told: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """Return the address that clients connect to."""
+        return str(self.proxy.address())
+
+    def look(self) -> dict[str, Any]:
+        """Return the current report."""
+        found = json.loads(self.proxy.progress())
+        if found:
+            self.told = found
+        return self.told
+
+    def is_over(self) -> bool:
+        """Return True if it ended without being stopped: its time is over, or it failed."""
+        return bool(self.proxy.is_over())
+
+
+def server_of(text: str) -> tuple[str, int]:
+    """Parse `host:port`, `[::1]:port` or `/run/postgresql:port`; the default port is 5432.
+
+    Raises:
+        TraceError: the text names no server.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or (":" in host and not host.startswith(("[", "/"))):
+        host, port = text, str(_PORT)
+    if not host.strip("[]") or not port.isdigit() or not 0 < int(port) <= _PORT_MOST:
+        raise TraceError(f"{text!r} names no server", where="--target", next_step="write HOST:PORT, such as db1:5432")
+    return host.strip("[]"), int(port)
+
+
+def spin_ns(text: str) -> int | None:
+    """Parse the time to poll for the next message without sleeping: `auto` (None: as long as it helps), `off`, a time.
+
+    Raises:
+        TraceError: the text is not a time, or is more than 10 ms.
+    """
+    if text == "auto":
+        return None
+    asked = 0 if text == "off" else length_ns(text, "--spin")
+    if asked > _SPIN_MOST_NS:
+        raise TraceError(f"{text!r} is too long", where="--spin", next_step="write a time up to 10ms, such as 50us")
+    return asked
+
+
+@contextlib.contextmanager
+def proxying(wanted: Wanted, out: Path) -> Iterator[Proxying]:
+    """Forward clients until the block ends; then the run is in `out`.
+
+    Raises:
+        TraceError: the proxy cannot run, or no client connected.
+    """
+    if wanted.server_tls.startswith("verify") and wanted.server_ca is None:
+        raise TraceError(
+            f"{wanted.server_tls} holds the server's certificate to roots, and none are named",
+            next_step="name them with --server-ca FILE",
+        )
+    with cleaned_up(), in_place(out) as aside:
+        started = datetime.now(UTC).isoformat()
+        asked = {key: str(value) if isinstance(value, Path) else value for key, value in asdict(wanted).items()}
+        del asked["server"]
+        asked["host"], asked["port"] = wanted.server
+        made = Proxying(_core.Proxy(json.dumps(asked | {"out": str(aside)})))
+        try:
+            yield made
+        finally:
+            made.told = json.loads(made.proxy.finish())
+        if not made.told.get("sessions_all"):
+            raise TraceError(
+                "no client came: nothing was recorded" + (f" ({made.told['last']})" if made.told.get("last") else ""),
+                next_step="give clients the address that --listen names as their server's",
+            )
+        Run(aside, manifest_of(made.told, wanted, started)).save(status="complete")
+
+
+def manifest_of(told: dict[str, Any], wanted: Wanted, started: str) -> dict[str, Any]:
+    """Return the manifest of the proxy's evidence for the core's report."""
+    version = str(told.get("version", "")).partition(" ")[0]
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "format": FORMAT,
+        "status": "complete",
+        "title": f"the clients' side of PostgreSQL {version}, {told['elapsed_ns'] / 1e9:.0f} s".replace("  ", " "),
+        "started_at": started,
+        "tool_version": VERSION,
+        "files": [
+            {
+                "file": 0,
+                "path": str(told.get("server", "")),
+                "bytes": 0,
+                "lines": 0,
+                "facts": {"version": f"PostgreSQL {version}"},
+            }
+        ],
+        "totals": {"account": {"calls": told.get("calls"), "waits": told.get("waits")}, "proxy": told},
+        "unread": {"not the protocol": told["lost_track"]} if told.get("lost_track") else {},
+        "warnings": warnings_of(told, wanted),
+        "refused": [],
+        "options": {"for_ns": wanted.for_ns, "binds": wanted.binds, "server_tls": wanted.server_tls},
+    }
+
+
+def warnings_of(told: dict[str, Any], wanted: Wanted) -> list[str]:
+    """Return the warnings about the evidence, as sentences."""
+    found = [
+        "Times are the clients' side, seen on the wire: a call lasts from its message to the end of its answer, network"
+        " and server together; the server's CPU and waits are not in it (trace join puts a recording of it beside)."
+    ]
+    for key, words in _TROUBLES.items():
+        if told.get(key):
+            found.append(f"{words.format(told[key])} The last: {told['last']}.")
+    if wanted.binds:
+        found.append("Messages are kept with their values (--binds): the run holds what clients sent.")
+    return found
+
+
+_TROUBLES = {
+    "unreachable": "{:,} connections could not reach the server.",
+    "rubbish": "{:,} connections were refused: they did not speak the protocol, or TLS that is not offered.",
+    "broken": "{:,} sessions broke off while an answer was awaited, or by an error of the network.",
+    "lost_track": "{:,} sessions sent what is no message; from there on their time is 'unobserved'.",
+    "tls_refused": "{:,} connections did not agree on TLS.",
+}

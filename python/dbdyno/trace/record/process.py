@@ -1,0 +1,126 @@
+"""Determination of the process to record: from a process id, a data folder, or a connection string.
+
+A server reached by a connection string may be on another machine, where a local process with the same number would be
+unrelated. So the local process must have the title of a backend and run in the data folder that the server reports.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from dbdyno.base.dsn import without_secrets
+from dbdyno.base.errors import TraceError
+
+_ASK = """
+select pg_backend_pid(),
+       case when pg_has_role('pg_read_all_settings', 'usage') then current_setting('data_directory') end
+"""
+CAREFUL = "-c statement_timeout=5s -c lock_timeout=1s -c default_transaction_read_only=on"
+"""Connection options of sessions that query the server during a recording."""
+_TITLE = "postgres: "
+
+
+@dataclass(frozen=True)
+class Place:
+    """A process of a server; with `only`, this process alone is meant, with its parallel workers."""
+
+    pid: int
+    only: bool = False
+
+
+def place_of(dsn: str | None, pid: int | None, datadir: Path | None) -> Place:
+    """Return the process that the user named in one of three ways.
+
+    Raises:
+        TraceError: not exactly one way was used, or there is no such process on this machine.
+    """
+    named = [way for way in (dsn, pid, datadir) if way is not None]
+    if len(named) != 1:
+        raise TraceError(
+            "name the server in one way" if named else "no server is named",
+            next_step="one of --target, --pid, --datadir",
+        )
+    if datadir is not None:
+        return Place(_of_folder(datadir))
+    if pid is not None:
+        return _of_process(pid)
+    return Place(_of_connection(str(dsn)))
+
+
+def _of_folder(folder: Path) -> int:
+    path = folder / "postmaster.pid"
+    try:
+        first = path.read_text().splitlines()[0]
+        return int(first)
+    except (OSError, ValueError, IndexError) as error:
+        raise TraceError(
+            f"no server runs on this folder: {error}",
+            where=str(path),
+            next_step="name the data folder of a running server, or use --pid or --target",
+        ) from error
+
+
+def _of_process(pid: int) -> Place:
+    """Return a backend alone, or the whole server if the process is the postmaster."""
+    try:
+        title = _title(pid)
+    except OSError as error:
+        raise TraceError(f"process {pid} cannot be read: {error}", next_step="name a process of PostgreSQL") from error
+    return Place(pid, only=title.startswith(_TITLE))
+
+
+def _of_connection(dsn: str) -> int:
+    import psycopg
+
+    try:
+        with contextlib.closing(
+            psycopg.connect(dsn, connect_timeout=10, options=CAREFUL, application_name="dbdyno")
+        ) as connection:
+            pid, folder = connection.execute(_ASK).fetchone() or (0, None)
+            _require_local(int(pid), folder, dsn)
+            return _parent(int(pid))
+    except psycopg.Error as error:
+        raise TraceError(
+            f"the server cannot be asked for its process: {str(error).strip()}",
+            where=without_secrets(dsn),
+            next_step="check the connection string, or name the server by --pid or --datadir",
+        ) from error
+
+
+def _require_local(pid: int, folder: str | None, dsn: str) -> None:
+    """Raise `TraceError` unless the backend's process is on this machine."""
+    try:
+        is_backend = _title(pid).startswith(_TITLE)
+        lies_in = str(Path(f"/proc/{pid}/cwd").readlink()) if folder else None
+    except PermissionError as error:
+        raise TraceError(
+            "the server's processes belong to another user",
+            where=without_secrets(dsn),
+            next_step="run dbdyno as root, or as the server's own user",
+        ) from error
+    except OSError:
+        is_backend, lies_in = False, None
+    if not is_backend or (folder and lies_in and not _same(folder, lies_in)):
+        raise TraceError(
+            "the server does not run on this machine (or is behind a pooler, or in a namespace of its own):"
+            " exact waits are recorded where it runs",
+            where=without_secrets(dsn),
+            next_step="run this on the server's machine",
+        )
+
+
+def _same(folder: str, other: str) -> bool:
+    with contextlib.suppress(OSError):
+        return Path(folder).resolve().samefile(other)
+    return folder == other
+
+
+def _title(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+
+
+def _parent(pid: int) -> int:
+    text = Path(f"/proc/{pid}/stat").read_text()
+    return int(text.rsplit(")", 1)[1].split()[1])

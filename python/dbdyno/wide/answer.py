@@ -1,0 +1,197 @@
+"""SQL over mapped tables: what Cassandra can do is asked of it, the rest DuckDB does over the streams that come.
+
+A question that reads one table once is answered as its rows come. One that reads several, or one more than once, has
+each scan kept in DuckDB first (in memory, what is too much on disk), so that nothing is read twice and joins know their
+sizes. DuckDB applies every condition again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from dbdyno.base.errors import EvidenceError, WideError
+from dbdyno.evidence.memory import in_memory
+from dbdyno.evidence.query_limits import lock, only_select
+from dbdyno.wide.address import Address, reached
+from dbdyno.wide.catalog import read_keyspace
+from dbdyno.wide.decode import Decoder, arrow
+from dbdyno.wide.mapping import WideMap, check
+from dbdyno.wide.pushdown import Scan, explained, plan
+from dbdyno.wide.question import Question, question
+from dbdyno.wide.scan import Meter, Read, read, units
+
+if TYPE_CHECKING:
+    import duckdb
+
+FETCH = 4096
+VERSION = "select schema_version from system.local"
+
+
+@dataclass
+class Told:
+    """What came of one scan."""
+
+    scan: Scan
+    read: Read = field(default_factory=Read)
+
+
+class Answer:
+    """A question's answer, read as it is taken; a context manager that ends what still reads. Raises `WideError`."""
+
+    def __init__(self, where: Address, found: WideMap, text: str, file: str, *, filtering: bool = False) -> None:
+        self._where, self._meter = where, Meter()
+        self._session_cm = reached(where, self._meter.handler())
+        self._session = self._session_cm.__enter__()
+        try:
+            self.map = check(found, read_keyspace(self._session, where.keyspace), file)
+            self._version = self._session.execute(VERSION).one()[0]
+            self.question = question(text, self.map)
+            self.scans = plans(self.question, self.map, filtering)
+            self.elapsed_ns = 0
+            self._error: Exception | None = None
+            self.rows_out = 0
+            self._duck = in_memory()
+        except BaseException as error:
+            self._session_cm.__exit__(type(error), error, error.__traceback__)
+            raise
+
+    def __enter__(self) -> Self:
+        try:
+            self._begin()
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def __exit__(self, *ending: Any) -> None:
+        self._duck.close()
+        self._session_cm.__exit__(*ending)
+
+    @property
+    def bytes(self) -> int:
+        """What came over the wire, the catalogue included."""
+        return self._meter.bytes
+
+    def _begin(self) -> None:
+        began = time.monotonic_ns()
+        lock(self._duck)
+        for name, one in self.scans.items():
+            reader = self._reader(one)
+            if self.question.once:
+                self._duck.register(name, reader)
+            else:
+                self._stage(name, reader)
+        if not self.question.once:
+            self._unchanged()
+        self._result = self._run()
+        self.names = [one[0] for one in self._result.description or []]
+        self._began = began
+
+    def _run(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        try:
+            return self._duck.execute(only_select(self._duck, self.question.sql))
+        except EvidenceError as error:
+            raise WideError(
+                error.message.replace(": evidence is read, never changed", ""),
+                where="the question",
+                next_step="INSERT, UPDATE and DELETE of one table are taken as they are, nothing around them",
+            ) from None
+        except duckdb.Error as error:
+            raise self._said(error) from None
+
+    def _said(self, error: Exception) -> Exception:
+        """What happened: the error of the scan behind it, else DuckDB's own."""
+        if self._error is not None:
+            return self._error
+        text = str(error).splitlines()[0]
+        for name, one in self.scans.items():
+            text = text.replace(name, one.scan.relation.name)
+        return WideError(text, where="the question", next_step="correct the SQL; it is DuckDB's")
+
+    def _stage(self, name: str, reader: Any) -> None:
+        import duckdb
+
+        coming = f"{name}_coming"
+        self._duck.register(coming, reader)
+        try:
+            self._duck.execute(f"create table {name} as select * from {coming}")  # noqa: S608 (our own names)
+        except duckdb.Error as error:
+            raise self._said(error) from None
+        self._duck.unregister(coming)
+
+    def _reader(self, one: Told) -> Any:
+        asked = units(self._session, self._where.keyspace, one.scan)
+        schema = Decoder(one.scan).schema
+        return arrow().RecordBatchReader.from_batches(schema, self._batches(one, asked))
+
+    def _batches(self, one: Told, asked: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        before = self._meter.bytes
+        try:
+            for batch in read(self._session, self._where.safe, asked, one.scan, one.read):
+                one.read.bytes = self._meter.bytes - before
+                yield batch
+        except Exception as error:
+            self._error = error
+            raise
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """The rows as they come. Raises `WideError`."""
+        import duckdb
+
+        while True:
+            try:
+                rows = self._result.fetchmany(FETCH)
+            except duckdb.Error as error:
+                raise self._said(error) from None
+            self.rows_out += len(rows)
+            yield from rows
+            if not rows:
+                break
+        self._unchanged()
+        self.elapsed_ns = time.monotonic_ns() - self._began
+
+    def _unchanged(self) -> None:
+        unchanged(self._session, self._where, self._version, [one.scan for one in self.scans.values()])
+
+    def explained(self, *, asked: bool = True) -> Iterator[str]:
+        """What was pushed, read and filtered here. `asked`: it was carried out, so figures are known."""
+        for one in self.scans.values():
+            yield from explained(one.scan)
+            if asked:
+                was = one.read
+                statements = counted(was.statements, "statement")
+                yield f"  read:          {counted(was.rows, 'row')} in {statements}, {was.bytes:,} bytes"
+        if asked:
+            yield f"answer: {counted(self.rows_out, 'row')} in {self.elapsed_ns / 1e9:.3g} s"
+
+
+def counted(number: int, word: str) -> str:
+    """So many of something."""
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def unchanged(session: Any, where: Address, version: Any, scans: Sequence[Scan]) -> None:
+    """Raises `WideError` where tables were altered while they were read. `version`: of the schema before."""
+    if session.execute(VERSION).one()[0] == version:
+        return
+    now = read_keyspace(session, where.keyspace)
+    for one in scans:
+        if now.get(one.table.name) != one.table:
+            raise WideError(
+                f"table {one.table.name} was altered while it was read",
+                where=where.safe,
+                next_step="read its map anew (dbdyno wide map), then ask again",
+            )
+
+
+def plans(asked: Question, found: WideMap, filtering: bool) -> dict[str, Told]:
+    """How each scan of a question is read."""
+    return {
+        name: Told(plan(relation, found.tables[relation.of], wanted, filtering=filtering))
+        for name, (relation, wanted) in asked.scans.items()
+    }

@@ -1,0 +1,143 @@
+"""Four ways of loading a wide table, as an engine of the bench of flows: `python -m dbdyno.wide.load_methods`.
+
+A set of tables is the join of customers, orders and lines: a partition a customer with its segment as a static column,
+a row a line. A flow is the name of a way:
+
+    row       a statement a row, each waited for
+    async     a statement a row, by the driver's own execute_concurrent_with_args
+    batch     those of a partition in unlogged batches, a bounded number at a time: how `dbdyno move` writes
+    direct    SSTables, written here and streamed
+
+The table is emptied before each, which is not timed, and its rows are counted after each: they are the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dbdyno.bench.flows.worker import own_cpu_ns, serve
+from dbdyno.wide.address import address, reached
+from dbdyno.wide.catalog import read_keyspace
+from dbdyno.wide.load import BATCH_ROWS, Writer
+from dbdyno.wide.load_result import Loaded
+from dbdyno.wide.prepared_statements import Bound
+
+TARGET = "DBDYNO_CASSANDRA"
+TABLE = "dbdyno_wide_loader"
+AT_ONCE = 100
+"""As the driver's own example has it."""
+CREATE = f"""create table {TABLE} (customer bigint, segment bigint static, order_id bigint, line bigint, cents bigint,
+primary key (customer, order_id, line))"""
+NAMES = ("customer", "segment", "order_id", "line", "cents")
+_JOINED = """select customers.column0, customers.column2, orders.column0, lines.column0, lines.column2
+from read_csv(?, header = false) lines
+join read_csv(?, header = false) orders on orders.column0 = lines.column1
+join read_csv(?, header = false) customers on customers.column0 = orders.column1 order by all"""
+
+
+class Ways:
+    """A keyspace with one table of ours."""
+
+    def __init__(self) -> None:
+        self.where = address(os.environ[TARGET])
+        self.held = reached(self.where)
+        self.session = self.held.__enter__()
+        self.session.execute(f"drop table if exists {TABLE}")
+        self.session.execute(CREATE)
+        self.table = read_keyspace(self.session, self.where.keyspace)[TABLE]
+        row = self.session.execute("select release_version from system.local").one()
+        self.about = f"Cassandra {row[0]}"
+        self.sets: dict[str, list[dict[str, Any]]] = {}
+        self.rows: list[dict[str, Any]] = []
+        self.ways: dict[str, Callable[[], None]] = {
+            "row": self.row,
+            "async": self.concurrent,
+            "batch": self.batch,
+            "direct": self.direct,
+        }
+
+    def tables(self, name: str, folder: Path) -> None:
+        """Joins the files of a set."""
+        import duckdb
+
+        with duckdb.connect() as duck:
+            files = [str(folder / f"{one}.csv") for one in ("lines", "orders", "customers")]
+            self.sets[name] = [dict(zip(NAMES, row, strict=True)) for row in duck.execute(_JOINED, files).fetchall()]
+
+    def prepare(self, name: str, optimizer: bool) -> None:
+        """Empties the table."""
+        del optimizer
+        self.rows = self.sets[name]
+        self.session.execute(f"truncate {TABLE}")
+        self.bound = Bound(self.session, self.table, NAMES, time.time_ns() // 1000)
+
+    def run(self, text: str) -> list[Any]:
+        """Loads; nothing is answered until `answer` counts."""
+        self.ways[text]()
+        return []
+
+    def answer(self, rows: list[Any]) -> list[Any]:
+        """How many rows are there, and the sum of what they hold: not timed."""
+        del rows
+        found = self.session.execute(f"select count(*), sum(cents) from {TABLE}").one()  # noqa: S608
+        return [list(found)]
+
+    def cpu_ns(self) -> int:
+        """Of this process and of those that have ended."""
+        return own_cpu_ns()
+
+    def close(self) -> None:
+        """Leaves nothing in the keyspace."""
+        self.session.execute(f"drop table if exists {TABLE}")
+        self.held.__exit__(None, None, None)
+
+    def row(self) -> None:
+        """One after the other."""
+        for group in self.groups():
+            for _, one in self.bound.of(group):
+                self.session.execute(one)
+
+    def concurrent(self) -> None:
+        """The driver's own way to have many under way."""
+        from cassandra.concurrent import execute_concurrent
+
+        statements = ((one, None) for group in self.groups() for _, one in self.bound.of(group))
+        execute_concurrent(self.session, statements, concurrency=AT_ONCE, raise_on_first_error=True)
+
+    def batch(self) -> None:
+        """As `dbdyno move` does."""
+        writer = Writer(self.session, self.where, self.bound, AT_ONCE, Loaded())
+        for group in self.groups():
+            writer.put(group)
+        writer.drain()
+
+    def direct(self) -> None:
+        """SSTables, streamed."""
+        from dbdyno.wide.sstable_load import write_files
+
+        counted = ((group, at) for at, group in enumerate(self.groups(), 1))
+        write_files(self.session, self.where, self.table, self.bound, counted, Loaded(), lambda _: None)
+
+    def groups(self) -> Iterator[list[dict[str, Any]]]:
+        """Rows of a partition, as many as a batch takes."""
+        group: list[dict[str, Any]] = []
+        for row in self.rows:
+            if group and (row["customer"] != group[0]["customer"] or len(group) == BATCH_ROWS):
+                yield group
+                group = []
+            group.append(row)
+        if group:
+            yield group
+
+
+def main() -> None:
+    """Serves until stdin ends."""
+    serve(Ways)
+
+
+if __name__ == "__main__":
+    main()

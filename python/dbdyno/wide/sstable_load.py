@@ -1,0 +1,253 @@
+"""The direct way into a Cassandra: SSTables are written here, and streamed to the nodes that own their rows.
+
+1. Rows are bound as for the ordinary way, so the bytes of each value are the driver's; a Java program beside this makes
+   SSTables of them (Cassandra's CQLSSTableWriter), in the form that the node reads: it says which in its settings.
+2. Cassandra's own bulk loader streams them by the nodes' storage port.
+3. A node that cannot read a form of table takes it without a word and has nothing. So no table, or no row, is an error,
+   and partitions from everywhere in the load are asked for after it.
+
+All bears the job's timestamp: a load that was killed is simply made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dbdyno.base.errors import WideError
+from dbdyno.base.processes import child_environment, find_program
+from dbdyno.wide.catalog import PARTITION, WideTable
+from dbdyno.wide.java import jars, modules
+from dbdyno.wide.prepared_statements import CHILD, PARENT, Bound
+from dbdyno.wide.pushdown import quoted
+
+if TYPE_CHECKING:
+    from dbdyno.wide.address import Address
+    from dbdyno.wide.load_result import Loaded
+
+HERE = Path(__file__).resolve().parent
+ASKED = 64
+"""Partitions that are asked for afterwards, from everywhere in the load."""
+SAY_ROWS = 200_000
+LOADER_S = 24 * 3600
+_NULL, _UNSET = struct.pack(">i", -1), struct.pack(">i", -2)
+_LENGTH = struct.Struct(">i")
+_YAML = """cluster_name: dbdyno
+partitioner: org.apache.cassandra.dht.Murmur3Partitioner
+commitlog_sync: periodic
+commitlog_sync_period: 10000ms
+endpoint_snitch: SimpleSnitch
+storage_compatibility_mode: {mode}
+seed_provider:
+  - class_name: org.apache.cassandra.locator.SimpleSeedProvider
+    parameters: [{{seeds: "127.0.0.1"}}]
+data_file_directories: ["{folder}/data"]
+commitlog_directory: "{folder}/log"
+hints_directory: "{folder}/hints"
+saved_caches_directory: "{folder}/caches"
+cdc_raw_directory: "{folder}/cdc"
+"""
+_LOGBACK = """<configuration><appender name="E" class="ch.qos.logback.core.ConsoleAppender"><target>System.err</target>
+<encoder><pattern>%level %msg%n</pattern></encoder></appender>
+<root level="ERROR"><appender-ref ref="E"/></root></configuration>
+"""
+
+
+def write_files(
+    session: Any,
+    where: Address,
+    table: WideTable,
+    bound: Bound,
+    groups: Iterable[tuple[list[dict[str, Any]], int]],
+    loaded: Loaded,
+    say: Callable[[str], None],
+) -> None:
+    """Writes the rows as SSTables and streams them. Raises `WideError`; nothing of it is in the way of another try."""
+    if where.password:
+        raise WideError(
+            "the bulk loader takes a password by its arguments, where everybody on this host reads it",
+            where="--direct",
+            next_step="load without --direct, or as a user without a password",
+        )
+    with tempfile.TemporaryDirectory(prefix="dbdyno-sstables-") as made, contextlib.ExitStack() as held:
+        program = _Program(session, where, table, bound, Path(made))
+        held.callback(program.kill)
+        sample = _write(program, bound, groups, loaded, say)
+        rows = program.rows()
+        loaded.tables = len(list(program.place.glob("*-Data.db")))
+        if not rows or not loaded.tables:
+            raise WideError(
+                "no row became an SSTable", where=where.safe, next_step="the query gives no rows; look at it"
+            )
+        say(f"{loaded.tables:,} SSTables written; streaming them to the nodes")
+        began = time.monotonic_ns()
+        _stream(session, where, program)
+        loaded.streamed_ns = time.monotonic_ns() - began
+        loaded.checked = _there(session, where, table, sample)
+
+
+def _write(
+    program: _Program,
+    bound: Bound,
+    groups: Iterable[tuple[list[dict[str, Any]], int]],
+    loaded: Loaded,
+    say: Callable[[str], None],
+) -> list[tuple[Any, ...]]:
+    """Feeds the program; gives keys of partitions from everywhere."""
+    last: Any = None
+    kept: list[tuple[Any, ...]] = []
+    every = 1
+    for group, at in groups:
+        key = bound.key(group[0])
+        if key != last:
+            last = key
+            if loaded.partitions % every == 0:
+                kept.append(key)
+                if len(kept) > ASKED:  # half of them, and half as many from here on
+                    kept, every = kept[::2], 2 * every
+            loaded.partitions += 1
+        program.feed(b"".join(_frame(which, one.values) for which, one in bound.of(group)))
+        if at // SAY_ROWS != loaded.written // SAY_ROWS:
+            say(f"{at:,} rows written as SSTables")
+        loaded.written = at
+    return kept
+
+
+def _frame(which: int, values: Sequence[Any]) -> bytes:
+    """A row as the program reads it: the driver's bytes of each value."""
+    parts = [bytes((which,))]
+    for value in values:
+        if value is None:
+            parts.append(_NULL)
+        elif isinstance(value, bytes | bytearray):
+            parts.append(_LENGTH.pack(len(value)) + value)
+        else:
+            parts.append(_UNSET)
+    return b"".join(parts)
+
+
+class _Program:
+    """The program that writes SSTables."""
+
+    def __init__(self, session: Any, where: Address, table: WideTable, bound: Bound, folder: Path) -> None:
+        self.where, self.folder = where, folder
+        self.place = folder / "out" / where.keyspace / table.name
+        self.place.mkdir(parents=True)
+        conf = folder / "conf"
+        conf.mkdir()
+        (conf / "cassandra.yaml").write_text(_YAML.format(mode=_mode(session), folder=folder))
+        (conf / "logback.xml").write_text(_LOGBACK)
+        session.cluster.refresh_schema_metadata()
+        keyspace = session.cluster.metadata.keyspaces[where.keyspace]
+        create = keyspace.tables[table.name].as_cql_query()
+        types = [one.as_cql_query() for one in keyspace.user_types.values()]
+        inserts = [self._named(bound.cql.get(which, ""), table) for which in (PARENT, CHILD)]
+        self.said = (folder / "said").open("w+b")
+        command = [*self.java(), str(HERE / "SSTables.java"), str(self.place), create, *inserts, *types]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.said,
+            env=child_environment(),
+            cwd=folder,
+            start_new_session=True,
+        )
+
+    def _named(self, insert: str, table: WideTable) -> str:
+        """The statement with the keyspace in front of the table."""
+        name = quoted(table.name)
+        return insert.replace(f"insert into {name} ", f"insert into {quoted(self.where.keyspace)}.{name} ", 1)
+
+    def java(self) -> list[str]:
+        """How a program of Cassandra is started."""
+        conf = self.folder / "conf"
+        options = ["-Xmx512M", "-XX:+UseSerialGC", f"-Dcassandra.config=file:{conf}/cassandra.yaml"]
+        options += [f"-Dcassandra.storagedir={self.folder}/data", f"-Djava.io.tmpdir={self.folder}"]
+        options += [f"-Dlogback.configurationFile={conf}/logback.xml", f"-Djna.tmpdir={self.folder}"]
+        return [str(find_program("java")), *modules(), *options, "-cp", f"{conf}:{jars()}/*"]
+
+    def feed(self, data: bytes) -> None:
+        """Rows as it reads them. Raises `WideError` where it has ended."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(data)
+        except BrokenPipeError:
+            raise self._failed() from None
+
+    def rows(self) -> int:
+        """Ends it; how many rows it wrote. Raises `WideError`."""
+        try:
+            answer = self.process.communicate()[0]
+        except BrokenPipeError:
+            raise self._failed() from None
+        if self.process.returncode != 0 or not answer.startswith(b"rows "):
+            raise self._failed()
+        return int(answer.split()[1])
+
+    def kill(self) -> None:
+        """Nothing of it runs on."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.said.close()
+
+    def _failed(self) -> WideError:
+        self.process.wait()
+        return WideError(f"no SSTables were written: {_last(self.said)}", where=self.where.safe)
+
+
+def _last(said: Any) -> str:
+    """What a Java program complained of: its exception, else its last line."""
+    said.flush()
+    said.seek(0)
+    lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip()]
+    found = [line for line in lines if "Exception" in line or line.startswith("ERROR")]
+    return str((found or lines or ["it said nothing"])[-1])[:400]
+
+
+def _mode(session: Any) -> str:
+    """The form of SSTable that the node reads: what its `storage_compatibility_mode` says."""
+    row = session.execute("select value from system_views.settings where name = 'storage_compatibility_mode'").one()
+    return str(row[0]) if row and row[0] else "CASSANDRA_4"
+
+
+def _stream(session: Any, where: Address, program: _Program) -> None:
+    """Cassandra's bulk loader. Raises `WideError` with its words."""
+    row = session.execute("select listen_port from system.local").one()
+    command = [*program.java(), "org.apache.cassandra.tools.BulkLoader", "-d", ",".join(where.hosts)]
+    command += ["-p", str(where.port), "-sp", str(row[0] if row else 7000), "--no-progress"]
+    with (program.folder / "streamed").open("w+b") as said:
+        done = subprocess.run(
+            [*command, str(program.place)],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            env=child_environment(),
+            cwd=program.folder,
+            check=False,
+            timeout=LOADER_S,
+        )
+        if done.returncode != 0:
+            raise WideError(f"the nodes did not take the SSTables: {_last(said)}", where=where.safe)
+
+
+def _there(session: Any, where: Address, table: WideTable, sample: Sequence[tuple[Any, ...]]) -> int:
+    """Asks for partitions of the load. Raises `WideError` where one is not there."""
+    names = " and ".join(f"{quoted(one.name)} = ?" for one in table.of(PARTITION))
+    first = quoted(table.of(PARTITION)[0].name)
+    asked = session.prepare(f"select {first} from {quoted(table.name)} where {names} limit 1")  # noqa: S608
+    for key in sample:
+        if session.execute(asked.bind(list(key))).one() is None:
+            raise WideError(
+                f"the nodes took the files, and partition {key!r:.80} is not there",
+                where=where.safe,
+                next_step="compare storage_compatibility_mode of the nodes; load without --direct",
+            )
+    return len(sample)

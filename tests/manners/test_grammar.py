@@ -1,0 +1,70 @@
+"""One grammar for all commands: one name for one thing, in help that can be read once."""
+
+from __future__ import annotations
+
+import re
+
+import click
+import options
+import pytest
+
+from command_line import dbdyno
+from dbdyno.cli.main import FORMER, current_names
+
+ALL = list(options.options())
+KNOWN = {
+    "a server": (
+        "--target",
+        re.compile(r"postgresql://user@|mariadb://user@|connection string of the (engine|server)"),
+    ),
+    "a file to write": ("--output", re.compile(r"[Ww]rite to this file")),
+    "how long": ("--for", re.compile(r"[Ss]top after this time")),
+    "an output format": ("--format", re.compile(r"^(Output format|Form of the)")),
+    "a dry run": ("--dry-run", re.compile(r"[Ss]how what would happen|Show the plan; read no row")),
+    "a confirmation": ("--yes", re.compile(r"without asking")),
+}
+"""The name that an option with this meaning bears; the meaning is recognised by its help."""
+ELSEWHERE = {"--map", "--prove"}
+
+
+@pytest.mark.parametrize("meaning", KNOWN)
+def test_an_option_with_a_known_meaning_bears_the_known_name(meaning: str) -> None:
+    name, pattern = KNOWN[meaning]
+    found = [(words, option) for words, option in ALL if pattern.search(option.help or "")]
+    assert found
+    others = {f"{words} {option.opts}" for words, option in found if name not in option.opts}
+    assert {one for one in others if not any(free in one for free in ELSEWHERE)} == set()
+
+
+def test_no_option_has_a_former_name() -> None:
+    times = {"--from", "--to"}
+    for words, option in ALL:
+        assert not set(option.opts) & (FORMER.keys() - times), f"{words} {option.opts}"
+        if "--to" in option.opts:
+            assert option.metavar == "TIME", f"{words}: --to is a time"
+
+
+def test_every_option_that_writes_a_file_has_both_names() -> None:
+    for words, option in ALL:
+        if "-o" in option.opts:
+            assert "--output" in option.opts, words
+
+
+def test_the_page_of_options_is_made_of_the_commands() -> None:
+    assert options.PAGE.read_text() == options.page(), "python tests/manners/options.py writes it"
+
+
+def test_former_names_work_for_one_version() -> None:
+    command = click.Command("x", params=[click.Option(["--target"]), click.Option(["--from"]), click.Option(["--to"])])
+    assert current_names(command, ["--dsn", "a", "--since=1d", "--until", "2d", "--", "--dsn"]) == [
+        *("--target", "a", "--from=1d", "--to", "2d", "--", "--dsn")
+    ]
+    assert "names no server" in dbdyno("trace", "proxy", "--to", "db:x").stderr
+    assert "is not there" in dbdyno("move", "nowhere/", "--to", "postgresql://me@127.0.0.1:1/db").stderr
+
+
+def test_json_is_short_for_the_format() -> None:
+    assert (
+        dbdyno("model", "check", "exadata-x2", "--json").stdout
+        == dbdyno(*("model", "check", "exadata-x2", "--format", "json")).stdout
+    )
