@@ -12,11 +12,11 @@
 An undo is acknowledged before its change is made, so no change exists at any instant without a registered undo. Secrets
 are sent over the pipe only, never in arguments or files. What the guardian did is appended to a journal if one is
 named. The guardian also holds the lock of a server's settings (`claim`) and retries for hours if the server cannot be
-reached (`put_back`).
+reached (`dbdyno.bench.restoration`).
 
 Limits: if both processes are killed at once (a container is removed, the machine stops), nothing is undone; a changed
 engine setting then stays in the server's postgresql.auto.conf. The record of settings to be restored
-(`dbdyno.bench.engine.owed`) remains as well, so the next run and the doctor report it.
+(`dbdyno.bench.engine.unrestored`) remains as well, so the next run and the doctor report it.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     prepare()        inspects the bench and finds out how each arm takes effect; changes nothing
     facts()          what the manifest says of the bench and its arms
     begin(run)       makes the changes for the whole run; each is noted and registered with the guardian first
-    watch(recorder)  context of one block: observes what happens beside the load and writes its parts at the end
+    watch(recorder)  context of one block: observes the load and writes the parts of the block at the end
     run(turns, recorder)   runs a sequence of turns of the block
     put_back()       restores everything; called whatever happened
 
@@ -41,12 +41,12 @@ class Traits:
         asks: The bench changes systems that belong to others, so the user is asked first.
         warms_up_again: A resumed run repeats its warm-up.
         lines: Its sessions can go through a simulated longer network line.
-        foretold: The plan alone determines about how long a run takes; otherwise the bench says so after its first
+        foretold: The plan alone determines about how long a run takes; otherwise the bench estimates it after its first
             transactions.
         replays: A captured run can be its workload.
         refuses_resume: Reason why an interrupted run cannot be resumed, or None if it can.
         no_errors: Reason why no operation can end in an error that a plan could expect, or None.
-        interrupted: What is true after a run was stopped by a signal, as a sentence.
+        interrupted: State after a run was stopped by a signal, as a sentence.
     """
 
     parallel_blocks: bool = False
@@ -195,7 +195,7 @@ class Bench(Protocol):
         """Make the changes that the whole run needs; `resumed` is the number of times the run has been resumed."""
 
     def watch(self, recorder: Recorder) -> contextlib.AbstractContextManager[None]:
-        """Return the context manager around a block, which observes what happens beside the load.
+        """Return the context manager around a block, which observes what happens while the load runs.
 
         When it ends normally, its parts are on disk; when it ends with an error, nothing of the block is left.
         """

@@ -212,7 +212,7 @@ def from_wire(wire: dict[str, object]) -> Undo:
 
     Raises:
         KeyError: The value has no type, or an unknown one.
-        TypeError: The value's fields are not those of its type.
+        TypeError: The value's fields do not match its type.
     """
     kinds: dict[Any, Any] = {"SqlUndo": SqlUndo, "ServerUndo": ServerUndo, "FolderUndo": FolderUndo}
     if wire["type"] == "PlanUndo":

@@ -1,1 +1,1 @@
-"""Code shared by the benches of all database engines: own servers, observation beside the load, turns of arms."""
+"""Code shared by the benches of all engines: servers that dbdyno starts, observation of the load, turns of arms."""

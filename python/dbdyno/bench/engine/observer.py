@@ -1,4 +1,4 @@
-"""Observations beside the load: sampled waits, counters before and after each stretch of load, and canaries.
+"""Observations while the load runs: sampled waits, counters before and after each stretch of load, and canaries.
 
 An observer collects columns in memory for one block and writes them as evidence parts when the block ends. Reading
 problems do not fail a run: values that cannot be read are missing. Only a server that no longer answers ends the run.

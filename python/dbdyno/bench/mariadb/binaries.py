@@ -1,6 +1,6 @@
-"""Search for the programs of a MariaDB server.
+"""Search for the programs of a MariaDB server: an installed one, or one in a folder that an arm or a variable names.
 
-They are those of an installed server, or those in a folder that an arm or DBDYNO_MARIADB_BIN names.
+The variable is DBDYNO_MARIADB_BIN.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Programs:
 
 
 def find_programs(env: Mapping[str, str] | None = None) -> Programs:
-    """Return the programs in the folder that DBDYNO_MARIADB_BIN names, otherwise those of an installed server.
+    """Return the programs in the folder that DBDYNO_MARIADB_BIN names, otherwise the programs of an installed server.
 
     Raises:
         TargetError: There are none.

@@ -1,4 +1,4 @@
-"""Observations beside the load on MariaDB: waits of the performance schema, counters of status and work, canaries."""
+"""Observations while the load runs on MariaDB: performance schema waits, counters of status and work, canaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampler of the waits of the load's sessions, read from the performance schema beside the load.
+"""Sampler of the waits of the load's sessions, read from the performance schema while the load runs.
 
 A sample represents its session's time since the previous sample; the instants are random (see `bench.poll`). A
 session's arm is known by its `program_name`, which the load sends when it logs in. The recorded activity is, in this

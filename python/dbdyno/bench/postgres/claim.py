@@ -4,9 +4,9 @@ Two runs that alter one setting would each take the other's value for the previo
 Therefore an advisory lock is taken before the first ALTER SYSTEM, by a session of the guardian: it is held exactly as
 long as a process is left that will restore the settings.
 
-PostgreSQL's advisory locks belong to a database, but `pg_locks` shows those of all databases. So the lock is taken
+PostgreSQL's advisory locks belong to a database, but `pg_locks` shows the locks of all databases. So the lock is taken
 first, and then searched for in other databases. If two runs begin at the same instant in two databases, both may be
-refused, but never neither. A pooler between would hand the lock to other clients; targets behind a pooler are refused
+refused, but at least one is. A pooler between would hand the lock to other clients; targets behind a pooler are refused
 earlier.
 """
 

@@ -1,8 +1,8 @@
 """Detection of settings that runs left changed on a server, by comparing records with current values.
 
-Two sources tell what a setting was: this user's records (`owed`) and the manifests of interrupted runs. The server
-tells what it is now. A setting that has one of the run's values was left changed; one that has its previous value is
-restored; any other value was set by somebody else since and is not touched.
+Two sources tell what a setting was: this user's records (`dbdyno.bench.engine.unrestored`) and the manifests of
+interrupted runs. The server tells what it is now. A setting that has one of the run's values was left changed; one that
+has its previous value is restored; any other value was set by somebody else since and is not touched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ State = Literal["ours", "back", "other"]
 
 @dataclass(frozen=True)
 class Source:
-    """A record and its location: a file of `owed` (`path`), or the manifest of `run`."""
+    """A record and its location: a record file (`path`), or the manifest of `run`."""
 
     record: Owed
     path: Path | None = None

@@ -1,4 +1,4 @@
-"""Observations beside the load on PostgreSQL: pg_stat_activity, counters, resources of statements, canaries."""
+"""Observations while the load runs on PostgreSQL: pg_stat_activity, counters, resources of statements, canaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampler of the waits of the load's sessions, read from pg_stat_activity beside the load.
+"""Sampler of the waits of the load's sessions, read from pg_stat_activity while the load runs.
 
     with Watcher(target, arms=["base", "try"]) as watcher:
         watcher.mark(None, block=3)     # arms alternate in slices: a session's name says whose it is
